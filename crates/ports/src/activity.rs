@@ -1,7 +1,7 @@
 //! What counters lately counted, and what they did not, as the writers of this process saw it.
 //!
-//! It is for people who watch, not for those who add up: it lies in memory, goes by the time at which events arrived, and
-//! begins anew with the process. Counts are in the bucket store.
+//! It is for people who watch, not for those who add up: it lies in memory, goes by the time at
+//! which events arrived, and begins anew with the process. Counts are in the bucket store.
 
 use parking_lot::Mutex;
 use raingauge_core::bucket::{Granularity, QUARTER_S};
@@ -37,7 +37,8 @@ impl Default for Recent {
     }
 }
 
-/// As a process tells it to others: the quarter hours from the first one in which something was counted.
+/// As a process tells it to others: the quarter hours from the first one in which something was
+/// counted.
 #[derive(Serialize, Deserialize)]
 struct Told {
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -197,15 +198,18 @@ mod tests {
 
     #[test]
     fn what_is_told_is_short_and_comes_back_whole() {
-        let (activity, now_s) = (Activity::default(), 1_000 * QUARTER_S);
+        let activity = Activity::default();
+        let now_s = 1_000 * QUARTER_S;
         activity.counted(7, now_s - 2 * QUARTER_S, 5);
         activity.counted(7, now_s, 1);
         activity.skipped(7, "filtered", 2);
+
         let recent = activity.of(7).unwrap();
         let told = serde_json::to_string(&recent).unwrap();
         assert_eq!(told, r#"{"newest":1000,"counted":[5,0,1],"skipped":{"filtered":2}}"#);
         assert_eq!(serde_json::from_str::<Recent>(&told).unwrap(), recent);
         assert_eq!(serde_json::from_str::<Recent>("{}").unwrap(), Recent::default());
+
         let long = format!("{{\"counted\":{:?}}}", [1; QUARTERS + 1]);
         for odd in
             [&*long, r#"{"newest":-1}"#, r#"{"newest":9223372036854775807}"#, r#"{"counted":[-1]}"#]
@@ -215,7 +219,8 @@ mod tests {
     }
 
     proptest! {
-        /// In whatever order quarter hours are told, and by however many processes, the last day's sums are the same.
+        /// In whatever order quarter hours are told, and by however many processes, the last day's
+        /// sums are the same.
         #[test]
         fn the_order_does_not_matter(events in proptest::collection::vec((1_000i64..1_090, 1u64..9, any::<bool>()), 1..40)) {
             let (mut whole, mut one, mut other) = (Recent::default(), Recent::default(), Recent::default());

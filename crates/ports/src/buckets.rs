@@ -1,9 +1,10 @@
 //! The bucket store: counts by key and bucket, together with how far of the log they include.
 //!
-//! Writing has one caller for each partition of the log, its writer. What it adds is durable, and readable at the
-//! latest, at the next checkpoint. After a crash the log is read again from the position of the last checkpoint, and what
-//! is added a second time changes nothing: a store either moves its cells together with the checkpoint, or knows of each
-//! cell up to which offset it includes the log.
+//! Writing has one caller for each partition of the log, its writer. What it adds is durable, and
+//! readable at the latest, at the next checkpoint. After a crash the log is read again from the
+//! position of the last checkpoint, and what is added a second time changes nothing: a store either
+//! moves its cells together with the checkpoint, or knows of each cell up to which offset it
+//! includes the log.
 
 mod keys;
 mod reader;
@@ -27,8 +28,9 @@ pub type Generation = u32;
 /// Generations that one counter may have.
 pub const GENERATIONS_PER_COUNTER: u32 = 4_096;
 
-/// The generation of a counter with this number: 0 is what it counts from the beginning, each backfill makes the next.
-/// Everybody who knows the counter knows its generations, whatever order they learnt of the counters in.
+/// The generation of a counter with this number: 0 is what it counts from the beginning, each
+/// backfill makes the next. Everybody who knows the counter knows its generations, whatever order
+/// they learnt of the counters in.
 pub const fn generation_of(counter: u32, number: u32) -> Generation {
     counter * GENERATIONS_PER_COUNTER + number % GENERATIONS_PER_COUNTER
 }

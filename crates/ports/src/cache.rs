@@ -1,4 +1,5 @@
-//! The result cache: sums of ranges, kept for a while outside the bucket store. Losing it loses nothing.
+//! The result cache: sums of ranges, kept for a while outside the bucket store. Losing it loses
+//! nothing.
 
 use crate::BoxFuture;
 use std::time::Duration;

@@ -36,7 +36,8 @@ pub struct Change {
     pub at_s: i64,
 }
 
-/// What stands before the name of a token, wherever it is kept who did something. People cannot have such names.
+/// What stands before the name of a token, wherever it is kept who did something. People cannot
+/// have such names.
 pub const TOKEN_PREFIX: &str = "token:";
 
 /// Who did something, as answers of the API say it.
@@ -79,8 +80,8 @@ pub trait Catalog: Policies {
 
     fn get(&self, id: u32) -> BoxFuture<'_, Result<Versioned, Error>>;
 
-    /// The newest versions of the counters that were changed after a revision, by id. Others may be among them; a catalog
-    /// that does not know answers all.
+    /// The newest versions of the counters that were changed after a revision, by id. Others may be
+    /// among them; a catalog that does not know answers all.
     fn changed_since(&self, _revision: i64) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
         self.list()
     }
@@ -101,7 +102,8 @@ pub trait Catalog: Policies {
         change: Change,
     ) -> BoxFuture<'_, Result<Versioned, Error>>;
 
-    /// A number that grows with every change of a counter or of the cache policy, for those who follow.
+    /// A number that grows with every change of a counter or of the cache policy, for those who
+    /// follow.
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>>;
 }
 

@@ -91,6 +91,7 @@ pub trait Checks: Send + Sync {
     /// The newest first.
     fn list(&self, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Check>, Error>>;
 
-    /// The newest check of each key whose newest check differs, the newest first: what is wrong by the state of knowledge.
+    /// The newest check of each key whose newest check differs, the newest first: what is wrong by
+    /// the state of knowledge.
     fn differing(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<Check>, Error>>;
 }

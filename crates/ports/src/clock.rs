@@ -16,13 +16,14 @@ pub trait Clock: Send + Sync {
         self.now_ms().div_euclid(1_000)
     }
 
-    /// The same by the machine's clock, which never runs faster: for what watches engines, whose pace is their own.
+    /// The same by the machine's clock, which never runs faster: for what watches engines, whose
+    /// pace is their own.
     fn machine_ms(&self) -> i64 {
         self.now_ms()
     }
 
-    /// Milliseconds of the machine since some moment, which never go back, and go on while it is suspended: for how long
-    /// something lasts.
+    /// Milliseconds of the machine since some moment, which never go back, and go on while it is
+    /// suspended: for how long something lasts.
     fn elapsed_ms(&self) -> i64 {
         self.machine_ms()
     }
@@ -64,8 +65,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Milliseconds since the machine was started. Unlike [`std::time::Instant`] it counts the time in which the machine was
-/// suspended: a lease that ran out meanwhile has run out.
+/// Milliseconds since the machine was started. Unlike [`std::time::Instant`] it counts the time in
+/// which the machine was suspended: a lease that ran out meanwhile has run out.
 #[cfg(target_os = "linux")]
 fn since_boot_ms() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -80,8 +81,9 @@ fn since_boot_ms() -> i64 {
     BEGAN.elapsed().as_millis() as i64
 }
 
-/// A clock that runs faster than the machine's, so that days of an experiment take minutes. Everything that is counted,
-/// kept and expired goes by it, at the same pace in every process that has the same three numbers.
+/// A clock that runs faster than the machine's, so that days of an experiment take minutes.
+/// Everything that is counted, kept and expired goes by it, at the same pace in every process that
+/// has the same three numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastClock {
     /// What it shows, in milliseconds since 1970, ...
@@ -139,8 +141,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// Does some work at once and then every so often, for as long as it is polled. A round that takes longer than the
-/// period puts off those behind it.
+/// Does some work at once and then every so often, for as long as it is polled. A round that takes
+/// longer than the period puts off those behind it.
 pub async fn every<F: Future<Output = ()>>(period: Duration, mut work: impl FnMut() -> F) {
     let mut interval = tokio::time::interval(period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,4 +1,5 @@
-//! What the services need to be several processes: who counts which partition, and how far each has come.
+//! What the services need to be several processes: who counts which partition, and how far each has
+//! come.
 
 mod checkpoints;
 mod membership;

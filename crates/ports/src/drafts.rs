@@ -73,8 +73,8 @@ pub struct Draft {
     pub state: State,
     /// The kind of its document, such as `counter`.
     pub kind: String,
-    /// The proposed configuration. Its member `id` is the id of the document; missing or 0 where a new
-    /// document is given one.
+    /// The proposed configuration. Its member `id` is the id of the document; missing or 0 where a
+    /// new document is given one.
     pub configuration: Json,
     /// The version of the document that it starts from; 0 for a new document.
     pub base_version: u32,
@@ -132,7 +132,8 @@ impl Draft {
         Self { changed_by: person.to_owned(), contributors, ..self }
     }
 
-    /// Everybody who wrote a part of it. Drafts of earlier releases know their author and their last editor alone.
+    /// Everybody who wrote a part of it. Drafts of earlier releases know their author and their
+    /// last editor alone.
     pub fn writers(&self) -> Vec<&str> {
         let all = [&self.author].into_iter().chain(&self.contributors).chain([&self.changed_by]);
         let mut writers: Vec<&str> = Vec::new();
@@ -161,7 +162,8 @@ impl Draft {
 }
 
 pub trait Drafts: Send + Sync {
-    /// Drafts that something may still come of, or those that have ended, the last changed first, so many at most.
+    /// Drafts that something may still come of, or those that have ended, the last changed first,
+    /// so many at most.
     fn list(&self, is_open: bool, limit: u32) -> BoxFuture<'_, Result<Vec<Draft>, Error>>;
 
     fn get(&self, id: u64) -> BoxFuture<'_, Result<Draft, Error>>;

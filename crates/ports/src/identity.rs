@@ -14,7 +14,8 @@ pub enum Error {
     Unproven(String),
 }
 
-/// What binds one sign-in to the browser that began it. Each is 64 hexadecimal digits that nobody else can guess.
+/// What binds one sign-in to the browser that began it. Each is 64 hexadecimal digits that nobody
+/// else can guess.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
     /// Goes through the browser and back.

@@ -1,8 +1,9 @@
 //! About how many keys each counter has, as the writers of this process see it.
 //!
-//! A sketch remembers no key: of all hashes that begin alike it keeps how rare the rarest was, from which the number of
-//! different ones follows (HyperLogLog; Flajolet, Fusy, Gandouet, Meunier 2007). It takes 2 KiB, whatever the number, and is
-//! 2.3 % off in the mean. Several threads note keys at once, and one that was noted before costs a look.
+//! A sketch remembers no key: of all hashes that begin alike it keeps how rare the rarest was, from
+//! which the number of different ones follows (HyperLogLog; Flajolet, Fusy, Gandouet, Meunier
+//! 2007). It takes 2 KiB, whatever the number, and is 2.3 % off in the mean. Several threads note
+//! keys at once, and one that was noted before costs a look.
 
 use crate::buckets::Generation;
 use parking_lot::Mutex;
@@ -38,17 +39,20 @@ impl Sketch {
     }
 
     pub fn estimate(&self) -> u64 {
-        let (mut sum, mut empty) = (0.0, 0);
+        let mut sum = 0.0;
+        let mut empty = 0;
         for register in &self.registers {
             let rank = register.load(Ordering::Relaxed);
             // Two to the power of minus the rank.
             sum += f64::from_bits((1_023 - u64::from(rank)) << 52);
             empty += u32::from(rank == 0);
         }
+
         let registers = REGISTERS as f64;
         let raw = ALPHA * registers * registers / sum;
         let is_small = raw <= 2.5 * registers && empty > 0;
         let estimate = if is_small { registers * (registers / f64::from(empty)).ln() } else { raw };
+
         estimate.round() as u64
     }
 }
@@ -78,14 +82,17 @@ mod tests {
     fn different_keys_are_estimated_and_the_same_ones_change_nothing() {
         let sketch = Sketch::default();
         let mut noted = 0;
+
         for number in [10_u64, 1_000, 50_000, 1_000_000] {
             for key in noted..number {
                 sketch.note(key_hash(&format!("key:{key}")));
             }
             noted = number;
+
             let estimate = sketch.estimate();
             (0..noted.min(1_000)).for_each(|key| sketch.note(key_hash(&format!("key:{key}"))));
             assert_eq!(sketch.estimate(), estimate);
+
             let error = estimate as f64 / number as f64 - 1.0;
             assert!(error.abs() < 0.08, "{number} keys are taken for {estimate}");
         }

@@ -1,5 +1,6 @@
-//! The right of readers to answer from tiles in memory, which whoever acknowledges events takes into account: what was
-//! acknowledged as counted is in every answer that is asked for afterwards, at any process.
+//! The right of readers to answer from tiles in memory, which whoever acknowledges events takes
+//! into account: what was acknowledged as counted is in every answer that is asked for afterwards,
+//! at any process.
 //!
 //! ```text
 //!   reader        ──▶ Held: what I have heard ──┐                 ┌──▶ everybody who acknowledges
@@ -7,19 +8,22 @@
 //!   acknowledging ──▶ Barrier ──────────────────┘   in one order  └──▶ ... and knows that it read all before its barrier
 //! ```
 //!
-//! A reader holds a lease for [`LEASE_MS`] from the moment at which it sent a word that is in the topic by now; without a
-//! lease it reads the store. An acknowledgement waits until every holder has heard of the events, or has no lease any more.
-//! Leases are those of C. Gray and D. Cheriton (SOSP 1989); no clocks of two machines are compared.
+//! A reader holds a lease for [`LEASE_MS`] from the moment at which it sent a word that is in the
+//! topic by now; without a lease it reads the store. An acknowledgement waits until every holder
+//! has heard of the events, or has no lease any more. Leases are those of C. Gray and D. Cheriton
+//! (SOSP 1989); no clocks of two machines are compared.
 //!
-//! Why nothing is missed: a lease that lasts at some moment was granted by a word that was in the topic before the one before
-//! it ran out. So whoever reads back a barrier that was sent after a lease ran out, and found no further word, knows that
-//! the reader lets go of its tiles before it answers from memory again.
+//! Why nothing is missed: a lease that lasts at some moment was granted by a word that was in the
+//! topic before the one before it ran out. So whoever reads back a barrier that was sent after a
+//! lease ran out, and found no further word, knows that the reader lets go of its tiles before it
+//! answers from memory again.
 
 use crate::log::{Offset, Partition};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// How long a reader answers from memory without another word. So long does an acknowledgement wait for one that died.
+/// How long a reader answers from memory without another word. So long does an acknowledgement wait
+/// for one that died.
 pub const LEASE_MS: i64 = 2_000;
 /// What those who acknowledge add, for clocks that run at other speeds.
 const GRACE_MS: i64 = 100;
@@ -27,11 +31,13 @@ const GRACE_MS: i64 = 100;
 /// One message of the topic, in which all have one order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseMessage {
-    /// The reader has heard of everything before these offsets of the partitions, and holds a lease.
+    /// The reader has heard of everything before these offsets of the partitions, and holds a
+    /// lease.
     Held { reader: u64, heard: Vec<Offset> },
     /// The reader answers nothing from memory any more.
     Ended { reader: u64 },
-    /// Sent at this time by the own clock of a process, which is to read it back, and numbers its barriers.
+    /// Sent at this time by the own clock of a process, which is to read it back, and numbers its
+    /// barriers.
     Barrier { process: u64, number: u64, sent_ms: i64 },
     /// Some messages are missing.
     Gap,
@@ -67,7 +73,8 @@ impl Lease {
         now_ms < self.0.load(Ordering::Acquire)
     }
 
-    /// The word that was sent then is in the topic. When the lease did not hold, everything in memory has to go before.
+    /// The word that was sent then is in the topic. When the lease did not hold, everything in
+    /// memory has to go before.
     pub fn extend(&self, sent_ms: i64) {
         let longer =
             |until_ms: i64| (until_ms != ENDED).then_some(until_ms.max(sent_ms + LEASE_MS));
@@ -85,7 +92,8 @@ impl Lease {
 pub struct Holders {
     process: u64,
     readers: HashMap<u64, Holder>,
-    /// When the first barrier was read back. Leases that were granted before have run out [`LEASE_MS`] later.
+    /// When the first barrier was read back. Leases that were granted before have run out
+    /// [`LEASE_MS`] later.
     opened_ms: Option<i64>,
     /// Everything that was in the topic at this time has been read, ...
     read_ms: i64,
@@ -129,8 +137,8 @@ impl Holders {
         }
     }
 
-    /// Whether no reader answers from memory without everything before these ends, which were in the store before the barrier
-    /// with this number was sent.
+    /// Whether no reader answers from memory without everything before these ends, which were in
+    /// the store before the barrier with this number was sent.
     pub fn have_heard(&self, ends: &[(Partition, Offset)], number: u64) -> bool {
         let knows_all =
             self.opened_ms.is_some_and(|opened_ms| self.read_ms >= opened_ms + LEASE_MS + GRACE_MS);

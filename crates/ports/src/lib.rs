@@ -1,5 +1,5 @@
-//! The ports: what the services need of the world, as traits of at most eight methods, each in a file
-//! of its own beside the values that it takes.
+//! The ports: what the services need of the world, as traits of at most eight methods, each in a
+//! file of its own beside the values that it takes.
 //!
 //! ```text
 //!            ┌───────── the event log ──────────┐
@@ -8,14 +8,14 @@
 //!   portal ──┤ Catalog │                             reader ──┤ BucketReader │
 //! ```
 //!
-//! The feature `contract` brings the suites that every adapter of a port passes in its tests; a port
-//! without one says why.
+//! The feature `contract` brings the suites that every adapter of a port passes in its tests; a
+//! port without one says why.
 //!
 //! Three kinds of modules are no ports. They are here because services and adapters share them, and
 //! nothing lies below both:
 //!
-//! - state of one process: [`published`] with [`activity`] and [`key_counts`], which the writer keeps
-//!   and readers and doors look at, and [`scans`], the turns of dear requests;
+//! - state of one process: [`published`] with [`activity`] and [`key_counts`], which the writer
+//!   keeps and readers and doors look at, and [`scans`], the turns of dear requests;
 //! - formats: [`record`], the entries of a log as bytes, and the chunks of [`dedupe`];
 //! - rules that several processes keep together: the window of [`dedupe`], and [`leases`].
 

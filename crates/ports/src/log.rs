@@ -1,7 +1,9 @@
-//! The event log: events in the order in which they were accepted, durable before they are acknowledged.
+//! The event log: events in the order in which they were accepted, durable before they are
+//! acknowledged.
 //!
-//! A log has one or more partitions. Each is a sequence of its own: an event and its repetitions lie in the same one,
-//! and the counts that come of a partition are a function of what it holds, and of nothing else.
+//! A log has one or more partitions. Each is a sequence of its own: an event and its repetitions
+//! lie in the same one, and the counts that come of a partition are a function of what it holds,
+//! and of nothing else.
 
 mod event_log;
 mod event_sink;
@@ -26,7 +28,8 @@ pub enum Error {
     /// Too much waits to be written: nothing was taken, and the caller may try again.
     #[error("the event log is busy: try again after {} s", retry_after.as_secs())]
     Busy { retry_after: Duration },
-    /// The disk has little room left: nothing was taken, and the caller may try again when there is more.
+    /// The disk has little room left: nothing was taken, and the caller may try again when there is
+    /// more.
     #[error(
         "the disk of the event log has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve: \
          make room, and send the events again"
@@ -90,8 +93,9 @@ pub struct Appended {
     pub accepted: usize,
     /// Events whose `source` and `id` the log already knew.
     pub duplicates: usize,
-    /// Of each partition that took part, the offset behind the last entry that the batch, or an original of its
-    /// duplicates, may have: whoever has applied the partitions up to here has applied the batch.
+    /// Of each partition that took part, the offset behind the last entry that the batch, or an
+    /// original of its duplicates, may have: whoever has applied the partitions up to here has
+    /// applied the batch.
     pub ends: Vec<(Partition, Offset)>,
 }
 
@@ -100,8 +104,9 @@ pub struct Appended {
 pub struct Block {
     /// Offset of the first entry.
     pub base: Offset,
-    /// When they were accepted, in milliseconds since 1970. It may be a little earlier than that of the block before where
-    /// several machines stamp them; whoever needs a time that grows takes the latest so far.
+    /// When they were accepted, in milliseconds since 1970. It may be a little earlier than that of
+    /// the block before where several machines stamp them; whoever needs a time that grows takes
+    /// the latest so far.
     pub appended_ms: i64,
     /// Number of entries.
     pub len: u64,
@@ -127,6 +132,7 @@ impl Block {
                     "the entry at offset {offset} is cut short"
                 ))));
             };
+
             if offset < from {
                 return None;
             }

@@ -14,8 +14,8 @@ pub struct Error(pub String);
 /// A node of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Node {
-    /// Nodes of one rack hold no two copies of the same data where there are enough racks: while one rack is busy, the
-    /// others answer.
+    /// Nodes of one rack hold no two copies of the same data where there are enough racks: while
+    /// one rack is busy, the others answer.
     pub rack: String,
     pub name: String,
 }

@@ -1,8 +1,8 @@
-//! The people of the portal: who may sign in, where they are signed in, who is invited, which API tokens there are, and
-//! the audit log of what everybody changed.
+//! The people of the portal: who may sign in, where they are signed in, who is invited, which API
+//! tokens there are, and the audit log of what everybody changed.
 //!
-//! Secrets (the id of a session, a one-time link, a token) come here as their SHA-256 alone, and passwords as what
-//! Argon2id made of them: whoever reads the database can use none of it.
+//! Secrets (the id of a session, a one-time link, a token) come here as their SHA-256 alone, and
+//! passwords as what Argon2id made of them: whoever reads the database can use none of it.
 
 mod audit_trail;
 mod decide;

@@ -1,5 +1,5 @@
-//! What the writer publishes to everybody else in the process: which counters there are, which generation of counts
-//! answers for which time, and how far the log has been applied.
+//! What the writer publishes to everybody else in the process: which counters there are, which
+//! generation of counts answers for which time, and how far the log has been applied.
 
 use crate::BoxFuture;
 use crate::activity::Activity;
@@ -35,7 +35,8 @@ impl Timeline {
         Self { parts, kept_from: Horizons::default() }
     }
 
-    /// Buckets before these horizons have expired already, even if the counter is to be kept longer by now.
+    /// Buckets before these horizons have expired already, even if the counter is to be kept longer
+    /// by now.
     pub fn kept_from(self, kept_from: Horizons) -> Self {
         Self { kept_from, ..self }
     }
@@ -48,7 +49,8 @@ impl Timeline {
         }
     }
 
-    /// The generations that hold the buckets of `[from_s, to_s)`, and the part of the range that each holds.
+    /// The generations that hold the buckets of `[from_s, to_s)`, and the part of the range that
+    /// each holds.
     pub fn split(
         &self,
         from_s: i64,
@@ -61,7 +63,8 @@ impl Timeline {
         })
     }
 
-    /// The plans that answer a range, by generation. A part begins with a day, so that the parts need no more cells than the whole.
+    /// The plans that answer a range, by generation. A part begins with a day, so that the parts
+    /// need no more cells than the whole.
     pub fn plans(&self, whole: &Plan) -> Result<Vec<(Generation, Plan)>, plan::Error> {
         self.split(whole.from_s, whole.to_s)
             .map(|(generation, from, to)| Ok((generation, Plan::new(from, to)?)))
@@ -76,7 +79,8 @@ impl Timeline {
         }
     }
 
-    /// The generation that answers for the newest times: another one after each backfill and each erasure.
+    /// The generation that answers for the newest times: another one after each backfill and each
+    /// erasure.
     pub fn newest(&self) -> Generation {
         self.parts[self.parts.len() - 1].1
     }
@@ -92,15 +96,16 @@ pub struct View {
     pub ruleset: Ruleset,
     /// Of each rule of the ruleset.
     pub timelines: Vec<Timeline>,
-    /// Of each rule, timelines that do not answer here and are counted all the same: those that were replaced, since
-    /// they answer until every partition and every reader has switched, and the one that a backfill is about to bring.
+    /// Of each rule, timelines that do not answer here and are counted all the same: those that
+    /// were replaced, since they answer until every partition and every reader has switched, and
+    /// the one that a backfill is about to bring.
     pub beside: Vec<Vec<Timeline>>,
     /// Of every counter, archived ones too.
     pub versions: HashMap<u32, Standing>,
 }
 
-/// A lower version that is later than the known one by this much is no old news of another process: the catalog has lost
-/// versions. Clocks of the processes that change counters differ by less.
+/// A lower version that is later than the known one by this much is no old news of another process:
+/// the catalog has lost versions. Clocks of the processes that change counters differ by less.
 const CLOCKS_MARGIN_S: i64 = 60;
 
 /// Where a configuration of a counter stands among those that the catalog ever had.
@@ -114,8 +119,8 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Whether `news` are newer. Every process finds the same order, whatever it heard first. What was put back by the
-    /// only one who writes changes is newer in any case.
+    /// Whether `news` are newer. Every process finds the same order, whatever it heard first. What
+    /// was put back by the only one who writes changes is newer in any case.
     pub fn gives_way_to(&self, news: &Self, put_back: bool) -> bool {
         let differs = self.fingerprint != news.fingerprint;
         match news.version.cmp(&self.version) {
@@ -130,8 +135,8 @@ impl Standing {
 }
 
 impl View {
-    /// The generations that an event of this time is counted in, each once: the one that answers, and those of the
-    /// timelines beside it.
+    /// The generations that an event of this time is counted in, each once: the one that answers,
+    /// and those of the timelines beside it.
     pub fn generations_at(
         &self,
         index: usize,
@@ -141,7 +146,8 @@ impl View {
         std::iter::once(self.timelines[index].generation_at(time_s)).chain(beside)
     }
 
-    /// The generations beside the one that answers for this time, each once, with the place of its timeline.
+    /// The generations beside the one that answers for this time, each once, with the place of its
+    /// timeline.
     pub fn beside_at(
         &self,
         index: usize,
@@ -172,7 +178,8 @@ impl View {
 /// How far counting has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Progress {
-    /// Of each partition, the offset before which entries are counted, and every read of the store sees them.
+    /// Of each partition, the offset before which entries are counted, and every read of the store
+    /// sees them.
     applied: Vec<Offset>,
     /// Why the writer stopped; nothing is counted or answered any more.
     failure: Option<Arc<str>>,
@@ -203,8 +210,8 @@ pub struct Published {
     /// Told when counting has stopped.
     failed: Notify,
     began: Instant,
-    /// Until when the timelines of the view are known to answer, in milliseconds since the beginning; forever where this
-    /// process decides what they are.
+    /// Until when the timelines of the view are known to answer, in milliseconds since the
+    /// beginning; forever where this process decides what they are.
     known_until_ms: AtomicU64,
     audience: OnceLock<Arc<dyn Audience>>,
 }
@@ -246,7 +253,8 @@ impl Published {
         self.known_until_ms.store(until_ms, atomic::Ordering::Release);
     }
 
-    /// Whether the timelines were looked at too long ago: what they name may have been replaced and removed since.
+    /// Whether the timelines were looked at too long ago: what they name may have been replaced and
+    /// removed since.
     pub fn is_outdated(&self) -> bool {
         let until_ms = self.known_until_ms.load(atomic::Ordering::Acquire);
         until_ms < u64::MAX && self.began.elapsed().as_millis() as u64 >= until_ms
@@ -282,7 +290,8 @@ impl Published {
         self.failed.notify_waiters();
     }
 
-    /// Waits until counting has stopped. Nobody counts this as waiting for partitions to be applied.
+    /// Waits until counting has stopped. Nobody counts this as waiting for partitions to be
+    /// applied.
     pub async fn failed(&self) {
         let mut failed = std::pin::pin!(self.failed.notified());
         failed.as_mut().enable();
@@ -296,8 +305,8 @@ impl Published {
         let _ = self.audience.set(audience);
     }
 
-    /// Waits until partitions are applied up to these offsets, and every read sees it; answers the failure when counting
-    /// stopped instead.
+    /// Waits until partitions are applied up to these offsets, and every read sees it; answers the
+    /// failure when counting stopped instead.
     pub async fn wait_applied(&self, ends: &[(Partition, Offset)]) -> Result<(), Arc<str>> {
         self.wait_stored(ends).await?;
         if let Some(audience) = self.audience.get() {
@@ -312,6 +321,7 @@ impl Published {
         };
         let mut receiver = self.progress.subscribe();
         self.waiting.notify_waiters();
+
         let waited =
             receiver.wait_for(|progress| reached(progress) || progress.failure.is_some()).await;
         match waited {
@@ -360,6 +370,7 @@ mod tests {
                 () = std::future::ready(()) => {}
             }
         }
+
         assert!(!published.is_waited_for());
         published.fail("the disk is full");
         waiting.await;

@@ -13,8 +13,8 @@
 //!          └─────┴──────┘
 //! ```
 //!
-//! An event that does not count under some of its keys has the kind 3, and the hashes of these keys, u64 each, behind
-//! its data.
+//! An event that does not count under some of its keys has the kind 3, and the hashes of these
+//! keys, u64 each, behind its data.
 
 use raingauge_core::event::Event;
 use std::borrow::Cow;
@@ -26,12 +26,14 @@ const KIND_VOID: u8 = 2;
 const KIND_REFUSING_EVENT: u8 = 3;
 /// Bytes of an event entry before its texts, without `len`.
 const EVENT_HEADER_LEN: usize = 1 + 8 + 16 + 8 + 4;
-/// Longest text that is joined on the stack to be hashed at once, which takes a third of the time of hashing it in parts.
+/// Longest text that is joined on the stack to be hashed at once, which takes a third of the time
+/// of hashing it in parts.
 const JOINED_LEN_MAX: usize = 256;
 /// The length that stands for "no subject".
 const NO_SUBJECT: u16 = u16::MAX;
 
-/// What `source` and `id` come to: 128 bits, in which two different pairs meet by chance once in about 2^64 events.
+/// What `source` and `id` come to: 128 bits, in which two different pairs meet by chance once in
+/// about 2^64 events.
 pub type Identity = u128;
 
 /// One entry, read.
@@ -48,7 +50,8 @@ pub enum Entry<'a> {
 pub fn identity(source: &str, id: &str) -> Identity {
     let source_len = (source.len() as u64).to_le_bytes();
     let parts = [&source_len[..], source.as_bytes(), id.as_bytes()];
-    let (mut joined, mut len) = ([0; JOINED_LEN_MAX], 0);
+    let mut joined = [0; JOINED_LEN_MAX];
+    let mut len = 0;
     for part in parts {
         let Some(place) = joined.get_mut(len..len + part.len()) else {
             return identity_in_parts(parts);
@@ -73,22 +76,26 @@ pub fn push_event(event: &Event<'_>, bytes: &mut Vec<u8>) -> Identity {
     let texts = [&*event.id, &*event.source, &*event.kind, subject.unwrap_or_default()];
     let texts_len = texts.iter().map(|text| text.len()).sum::<usize>();
     let len = EVENT_HEADER_LEN + texts_len + event.data.len() + event.refused_keys.len();
+
     bytes.reserve(4 + len);
     bytes.extend_from_slice(&(len as u32).to_le_bytes());
     bytes.push(if event.refused_keys.is_empty() { KIND_EVENT } else { KIND_REFUSING_EVENT });
     bytes.extend_from_slice(&event.time_ms.to_le_bytes());
     bytes.extend_from_slice(&identity.to_le_bytes());
+
     for text in &texts[..3] {
         bytes.extend_from_slice(&(text.len() as u16).to_le_bytes());
     }
     let subject_len = subject.map_or(NO_SUBJECT, |subject| subject.len() as u16);
     bytes.extend_from_slice(&subject_len.to_le_bytes());
     bytes.extend_from_slice(&(event.data.len() as u32).to_le_bytes());
+
     for text in texts {
         bytes.extend_from_slice(text.as_bytes());
     }
     bytes.extend_from_slice(event.data.as_bytes());
     bytes.extend_from_slice(&event.refused_keys);
+
     identity
 }
 
@@ -105,7 +112,8 @@ pub fn push_void(bytes: &mut Vec<u8>) {
     bytes.push(KIND_VOID);
 }
 
-/// Splits the first entry off `bytes`, without its length; `None` when the bytes end before it does.
+/// Splits the first entry off `bytes`, without its length; `None` when the bytes end before it
+/// does.
 pub fn split_entry<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (len, rest) = bytes.split_at_checked(4)?;
     let len = u32::from_le_bytes(len.try_into().ok()?) as usize;
@@ -141,11 +149,13 @@ fn parse_event(entry: &[u8]) -> Option<Event<'_>> {
     let mut rest = std::str::from_utf8(texts).ok()?;
     let time_ms = i64::from_le_bytes(header[1..9].try_into().ok()?);
     let len_at = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+
     let mut text = |len: usize| {
         let (text, tail) = rest.split_at_checked(len)?;
         rest = tail;
         Some(text)
     };
+
     let id = text(len_at(25).into())?;
     let source = text(len_at(27).into())?;
     let kind = text(len_at(29).into())?;
@@ -155,6 +165,7 @@ fn parse_event(entry: &[u8]) -> Option<Event<'_>> {
     };
     let data_len = u32::from_le_bytes(header[33..37].try_into().ok()?);
     let data = text(data_len as usize)?;
+
     rest.is_empty().then_some(Event {
         id: id.into(),
         source: source.into(),
@@ -231,8 +242,10 @@ mod tests {
             data: "{}",
             refused_keys: Default::default(),
         };
+
         let mut bytes = Vec::new();
         push_event(&event, &mut bytes);
+
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, FIXTURE);
         assert_ne!(identity("ab", "c"), identity("a", "bc"));

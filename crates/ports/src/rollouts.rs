@@ -29,8 +29,9 @@ pub struct Run {
     pub reason: String,
     /// Nothing while it runs.
     pub ended_at: Option<i64>,
-    /// The process that conducts it, by the name that no other process has. With each beat it changes the run, and so
-    /// keeps it: a run that nobody changes has lost its conductor, and anybody may take it over.
+    /// The process that conducts it, by the name that no other process has. With each beat it
+    /// changes the run, and so keeps it: a run that nobody changes has lost its conductor, and
+    /// anybody may take it over.
     pub conductor: String,
     pub rollout: Rollout,
 }

@@ -1,8 +1,9 @@
-//! Turns for work that is seldom and large: recounts, previews, the search for the largest keys. Each reads the whole
-//! log, or every tile, so that few may run at a time and not many may wait.
+//! Turns for work that is seldom and large: recounts, previews, the search for the largest keys.
+//! Each reads the whole log, or every tile, so that few may run at a time and not many may wait.
 //!
-//! One caller runs one scan at a time, so that a caller who asks for many does not keep others from theirs. A turn ends
-//! with the future that holds it: a caller who hangs up, or whose time is over, stops its scan.
+//! One caller runs one scan at a time, so that a caller who asks for many does not keep others from
+//! theirs. A turn ends with the future that holds it: a caller who hangs up, or whose time is over,
+//! stops its scan.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -83,12 +84,14 @@ impl Scans {
                 state.running.push(Arc::clone(&caller));
                 return Ok(self.granted(caller));
             }
+
             state.waiting.retain(|waiting| !waiting.wake.is_closed());
             let of_caller =
                 state.waiting.iter().filter(|waiting| *waiting.caller == *caller).count();
             if state.waiting.len() >= WAITING_MAX || of_caller >= WAITING_OF_CALLER_MAX {
                 return Err(Full);
             }
+
             let (wake, woken) = oneshot::channel();
             state.waiting.push_back(Waiting { caller: caller.into(), wake });
             woken
@@ -150,13 +153,16 @@ mod tests {
         let first = poll(pin!(scans.turn("ann"))).unwrap().unwrap();
         let mut second = pin!(scans.turn("ann"));
         assert!(poll(second.as_mut()).is_none());
+
         let other = poll(pin!(scans.turn("bob"))).unwrap().unwrap();
         let mut third = pin!(scans.turn("cid"));
         assert!(poll(third.as_mut()).is_none(), "no more than two run");
         assert!(!first.stop().is_set());
+
         let stop = first.stop().clone();
         drop(first);
         assert!(stop.is_set());
+
         let second = poll(second).unwrap().unwrap();
         drop(other);
         assert!(poll(third).unwrap().is_ok());

@@ -1,8 +1,9 @@
-//! Tiles as a store keeps them, and the stream of their changes: what a reader needs to hold tiles in memory and to know
-//! that they are current.
+//! Tiles as a store keeps them, and the stream of their changes: what a reader needs to hold tiles
+//! in memory and to know that they are current.
 //!
-//! Whoever writes a tile publishes it *after* every read of the source finds it. So a reader that first listens, then
-//! reads, and keeps of each tile the one that includes more of the log, misses nothing.
+//! Whoever writes a tile publishes it *after* every read of the source finds it. So a reader that
+//! first listens, then reads, and keeps of each tile the one that includes more of the log, misses
+//! nothing.
 
 mod feed;
 mod hearing;
@@ -17,8 +18,8 @@ use crate::log::{Offset, Partition};
 use raingauge_core::tile::Tile;
 use raingauge_core::tile::id::TileId;
 
-/// The number under which a partition of the log stores the counts of a generation: the generation and, in the low 16 bits,
-/// the partition. What another system has written has a negative one.
+/// The number under which a partition of the log stores the counts of a generation: the generation
+/// and, in the low 16 bits, the partition. What another system has written has a negative one.
 pub type WriterId = i64;
 
 /// The writer of a partition for a generation.
@@ -36,12 +37,14 @@ pub const fn is_of(writer: WriterId, generation: Generation) -> bool {
 pub struct Part {
     pub id: TileId,
     pub writer: WriterId,
-    /// The offset of its partition up to which it includes the log. Of two, the one that includes more is the newer one.
+    /// The offset of its partition up to which it includes the log. Of two, the one that includes
+    /// more is the newer one.
     pub included: Offset,
     pub tile: Tile,
 }
 
-/// One message of the stream. Those of one partition come in the order in which they were published.
+/// One message of the stream. Those of one partition come in the order in which they were
+/// published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TileChanges {
     /// A tile as it is by now.
@@ -50,11 +53,12 @@ pub enum TileChanges {
     Heartbeat {
         partition: Partition,
         position: Offset,
-        /// When it was published, in milliseconds since 1970, by the publisher's clock: for people, not for decisions.
+        /// When it was published, in milliseconds since 1970, by the publisher's clock: for people,
+        /// not for decisions.
         at_ms: i64,
     },
-    /// A writer took the partition over and found it stored up to `position`: a reader that has heard of exactly this much
-    /// has missed nothing, any other one may have.
+    /// A writer took the partition over and found it stored up to `position`: a reader that has
+    /// heard of exactly this much has missed nothing, any other one may have.
     Resumed { partition: Partition, position: Offset },
     /// Some messages are missing.
     Gap,

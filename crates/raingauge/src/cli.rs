@@ -1,4 +1,5 @@
-//! The command line: which commands there are. What each of them takes stands beside what it does, in `commands`.
+//! The command line: which commands there are. What each of them takes stands beside what it does,
+//! in `commands`.
 
 use crate::client::Trust;
 use crate::commands::{
@@ -38,7 +39,8 @@ pub enum Command {
     CheckConfig(check_config::CheckConfig),
     Token(token::Token),
     Demo(demo::Demo),
-    /// Measures raingauge, and what would happen if the cache, the plan or the compaction were another
+    /// Measures raingauge, and what would happen if the cache, the plan or the compaction were
+    /// another
     Lab(Box<raingauge_lab::cli::Lab>),
 }
 

@@ -1,4 +1,5 @@
-//! The HTTP client of the command line: one address, one token, JSON in and out, problems as sentences.
+//! The HTTP client of the command line: one address, one token, JSON in and out, problems as
+//! sentences.
 
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -14,7 +15,8 @@ use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConf
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest time that a whole request may take; the server has a shorter one, and says so when it is over.
+/// Longest time that a whole request may take; the server has a shorter one, and says so when it is
+/// over.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// Connections that are kept open between requests.
 const IDLE_CONNECTIONS_MAX: usize = 8;
@@ -40,7 +42,8 @@ pub enum Error {
 /// Whom the client trusts, and how it shows who it is, when the address begins with https.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Trust {
-    /// Authority that signed the certificate of the server, PEM; without one, those that the system trusts
+    /// Authority that signed the certificate of the server, PEM; without one, those that the system
+    /// trusts
     #[arg(long, env = "RAINGAUGE_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
     /// Certificate of this client, PEM, for a server that asks for one
@@ -63,6 +66,7 @@ impl Trust {
             }
             _ => None,
         };
+
         let config =
             TlsConfig::builder().root_certs(RootCerts::new_with_certs(&roots)).client_cert(own);
         Ok(config
@@ -92,6 +96,7 @@ fn certificates(path: &Path) -> anyhow::Result<Vec<Certificate<'static>>> {
             if let PemItem::Certificate(certificate) = item { Some(certificate) } else { None }
         })
         .collect();
+
     if found.is_empty() {
         return Err(anyhow!("there is no certificate in {}", path.display()));
     }
@@ -121,6 +126,7 @@ impl Client {
                 "the server must be given as http://HOST:PORT or https://HOST:PORT, not as {url:?}"
             ));
         }
+
         let tls = if has_tls { trust.config()? } else { TlsConfig::default() };
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -131,6 +137,7 @@ impl Client {
             .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_global(Some(REQUEST_TIMEOUT));
+
         let authorization = token.map(|token| format!("Bearer {token}"));
         Ok(Self { agent: config.build().into(), url: url.to_owned(), authorization })
     }
@@ -157,6 +164,7 @@ impl Client {
         if let Some(authorization) = &self.authorization {
             request = request.header(header::AUTHORIZATION, authorization);
         }
+
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -166,6 +174,7 @@ impl Client {
         } else {
             self.agent.run(request.body(body).map_err(|error| unreachable(error.into()))?)
         };
+
         self.read(response.map_err(unreachable)?)
     }
 
@@ -178,6 +187,7 @@ impl Client {
         let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         let body = body.map_err(|error| self.unreachable(&error))?;
         let json = serde_json::from_slice(&body).unwrap_or(Value::Null);
+
         if status.is_success() {
             return Ok(json);
         }

@@ -1,15 +1,17 @@
-//! File descriptors: as many as the system allows, and connections only as far as they leave room for files.
+//! File descriptors: as many as the system allows, and connections only as far as they leave room
+//! for files.
 //!
-//! A client costs a descriptor, and so does a segment of the log. A process that has run out of them cannot begin the
-//! next segment or write a table, so connections are kept below what files need.
+//! A client costs a descriptor, and so does a segment of the log. A process that has run out of
+//! them cannot begin the next segment or write a table, so connections are kept below what files
+//! need.
 
 use crate::settings::Settings;
 use anyhow::bail;
 use raingauge_http::connections::RESERVE_MAX;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors for everything but connections, segments and tables: the standard streams, listeners, the runtime,
-/// catalogs, journals, runs of identities, files that are written just now.
+/// Descriptors for everything but connections, segments and tables: the standard streams,
+/// listeners, the runtime, catalogs, journals, runs of identities, files that are written just now.
 const BASE: usize = 64;
 /// Most tables that the embedded store keeps open, when there are descriptors for them.
 const TABLES_MAX: usize = 900;
@@ -35,14 +37,17 @@ struct Shares {
     tables: usize,
 }
 
-/// Raises the limit of open files as far as the system lets it, and lowers the settings to what fits.
+/// Raises the limit of open files as far as the system lets it, and lowers the settings to what
+/// fits.
 pub fn fit(settings: &mut Settings) -> anyhow::Result<()> {
-    let (limit, wanted) = (raise(), wanted(settings));
+    let limit = raise();
+    let wanted = wanted(settings);
     let Some(shares) = shares(limit, wanted) else {
         bail!(
             "the limit of open files is {limit}, too low for any work: raise it, with `ulimit -n 65536` or LimitNOFILE"
         );
     };
+
     if shares.connections < wanted.connections {
         tracing::warn!(
             limit,
@@ -52,6 +57,7 @@ pub fn fit(settings: &mut Settings) -> anyhow::Result<()> {
              raise it, with `ulimit -n` or LimitNOFILE"
         );
     }
+
     if shares.segments < wanted.segments {
         tracing::warn!(
             limit,
@@ -61,6 +67,7 @@ pub fn fit(settings: &mut Settings) -> anyhow::Result<()> {
              `ulimit -n` or LimitNOFILE, or raise log.segment_bytes"
         );
     }
+
     settings.server.connections_max = shares.connections;
     settings.storage.open_files_max = shares.tables;
     Ok(())
@@ -72,6 +79,7 @@ fn wanted(settings: &Settings) -> Wanted {
     if settings.cluster.is_cluster {
         return Wanted { doors, connections, segments: 0, tables: 0 };
     }
+
     // One more is written to, and one is about to be removed.
     let log_bytes = settings.log.retention_bytes.max(settings.log.consumer_lag_bytes_max);
     let segments = log_bytes / settings.log.segment_bytes + 2;
@@ -83,7 +91,8 @@ fn wanted(settings: &Settings) -> Wanted {
     }
 }
 
-/// The limit after it was raised to the highest that is allowed. One that cannot be asked for is taken to be high.
+/// The limit after it was raised to the highest that is allowed. One that cannot be asked for is
+/// taken to be high.
 fn raise() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: maximum, maximum };
@@ -91,8 +100,8 @@ fn raise() -> usize {
     current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Of what is left beside the base, up to a quarter is for tables and up to a quarter for segments; the rest is for
-/// connections, of each door as many, and its reserve.
+/// Of what is left beside the base, up to a quarter is for tables and up to a quarter for segments;
+/// the rest is for connections, of each door as many, and its reserve.
 fn shares(limit: usize, wanted: Wanted) -> Option<Shares> {
     let left = limit.checked_sub(BASE)?;
     let tables = (left / 4).min(wanted.tables);

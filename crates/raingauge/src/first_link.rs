@@ -1,5 +1,5 @@
-//! Where the link of the first administrator is shown: on a terminal, or in a file of the data folder. Never in a log,
-//! whose readers would become administrators.
+//! Where the link of the first administrator is shown: on a terminal, or in a file of the data
+//! folder. Never in a log, whose readers would become administrators.
 
 use crate::settings::Settings;
 use std::fs::OpenOptions;
@@ -18,6 +18,7 @@ pub fn show(link: Option<&str>, settings: &Settings) {
     {
         tracing::warn!(%error, path = %path.display(), "an earlier link of the first administrator could not be removed");
     }
+
     let Some(link) = link else { return };
 
     if std::io::stderr().is_terminal() {

@@ -30,7 +30,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what went wrong, in one sentence. Whoever has closed standard output wants to read no more, and no error either.
+/// Says what went wrong, in one sentence. Whoever has closed standard output wants to read no more,
+/// and no error either.
 fn fail(error: &anyhow::Error) -> ExitCode {
     let is_closed_pipe = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
     if error.downcast_ref().is_some_and(is_closed_pipe) {

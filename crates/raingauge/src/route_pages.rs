@@ -84,17 +84,21 @@ fn with_tables(page: &str, tables: &[String]) -> String {
     let mut tables = tables.iter();
     let mut written = String::new();
     let mut is_in_table = false;
+
     for line in page.lines() {
         if line.starts_with("| route |") {
             written.push_str(tables.next().expect("a table for each of the page"));
             is_in_table = true;
         }
+
         is_in_table &= line.starts_with('|');
+
         if !is_in_table {
             written.push_str(line);
             written.push('\n');
         }
     }
+
     assert!(tables.next().is_none(), "docs/rights.md has fewer tables than there are");
     written
 }

@@ -54,6 +54,7 @@ impl Server {
             metrics: Arc::new(move || render.render()),
             draining: stopping.clone(),
         };
+
         let process = Arc::new(Process::assemble(engines, settings, surroundings).await?);
         let app = &process.app;
         let portal =
@@ -63,8 +64,10 @@ impl Server {
         let serving = doors.open(app, portal.clone(), &stopping).await?;
         let mut tasks = background(&process, portal.clone());
         tasks.push(tokio::spawn(observe::keep_up(metrics)));
+
         let has_tls = certificates.is_some();
         tasks.extend(certificates.map(|certificates| tokio::spawn(certificates.follow())));
+
         let drain_timeout = settings.server.drain_timeout;
         Ok(Self { address, has_tls, process, portal, stop, serving, tasks, drain_timeout })
     }
@@ -103,22 +106,27 @@ impl Server {
                 let _ = door.await;
             }
         };
+
         let compaction = async {
             if let Some(maintenance) = &self.process.app.operations.maintenance {
                 maintenance.close().await;
             }
         };
+
         let time = self.drain_timeout;
         let (ended, compaction) =
             tokio::join!(tokio::time::timeout(time, ended), tokio::time::timeout(time, compaction));
         if compaction.is_err() {
             tracing::warn!("a compaction did not end in time and is left alone");
         }
+
         if ended.is_err() {
             tracing::warn!("some requests did not end in time and were cut off");
             self.serving.iter().for_each(|door| door.abort());
         }
+
         self.tasks.iter().for_each(|task| task.abort());
+
         // A catalog that is away keeps nobody from ending.
         let _ = tokio::time::timeout(LEAVE_MAX, self.process.app.operations.watch.leave()).await;
         let process = Arc::clone(&self.process);
@@ -150,6 +158,7 @@ impl Doors {
             idle: server.idle_timeout,
             write: server.write_timeout,
         };
+
         let certificates = server.tls.as_ref().map(Certificates::load).transpose()?;
         Ok(Self { http, http_places: places("http"), grpc, limits, certificates })
     }
@@ -187,11 +196,14 @@ impl Doors {
         if let Some((listener, places)) = self.grpc {
             tracing::info!(grpc_address = %listener.local_addr()?, "the gRPC door is open");
             let raingauge_grpc::Routers { router, reserve } = raingauge_grpc::routers(app).await?;
-            let (limits, certificates) = (self.limits, self.certificates);
+            let limits = self.limits;
+            let certificates = self.certificates;
             let grpc =
                 Door { name: "grpc", listener, places, limits, certificates, router, reserve };
+
             serving.push(grpc.open(stopping));
         }
+
         Ok(serving)
     }
 
@@ -236,14 +248,17 @@ fn background(process: &Arc<Process>, portal: Option<Portal>) -> Vec<JoinHandle<
     ];
 
     let operations = &process.app.operations;
-    let (watch, is_portal) = (Arc::clone(&operations.watch), portal.is_some());
+    let watch = Arc::clone(&operations.watch);
+    let is_portal = portal.is_some();
     tasks.push(tokio::spawn(async move { watch.run(is_portal).await }));
+
     if let Some(portal) = portal {
         let rollouts = Arc::clone(&operations.rollouts);
         tasks.push(tokio::spawn(Arc::clone(&operations.self_audit).run()));
         tasks.push(tokio::spawn(async move { rollouts.run().await }));
         tasks.push(tokio::spawn(async move { portal.accounts.keep_tidy().await }));
     }
+
     tasks
 }
 
@@ -255,6 +270,7 @@ async fn bind(listen: SocketAddr) -> anyhow::Result<TcpListener> {
 pub fn run(mut settings: Settings) -> anyhow::Result<()> {
     let metrics = observe::install(&settings.observe)?;
     descriptors::fit(&mut settings)?;
+
     let settings = &settings;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ran = runtime.block_on(async {
@@ -262,6 +278,7 @@ pub fn run(mut settings: Settings) -> anyhow::Result<()> {
         for warning in settings.warnings() {
             tracing::warn!("{warning}");
         }
+
         let server = tokio::select! {
             server = Server::start(settings, metrics) => server?,
             () = signals.received() => {
@@ -269,6 +286,7 @@ pub fn run(mut settings: Settings) -> anyhow::Result<()> {
                 return Ok(());
             }
         };
+
         server.invite_first(settings).await;
         announce(server.has_tls, server.address)?;
         tokio::select! {
@@ -279,6 +297,7 @@ pub fn run(mut settings: Settings) -> anyhow::Result<()> {
             reason = server.failed() => end_failed(settings, server, &reason, &mut signals).await,
         }
     });
+
     // A try to reach an engine that is away may still be under way on a thread of its own: nobody
     // waits for it.
     runtime.shutdown_background();

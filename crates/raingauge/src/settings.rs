@@ -1,5 +1,6 @@
-//! The configuration: one TOML file, overridden by the environment and by options of the command line, checked as a
-//! whole. Every problem is reported at once, with the key, where it was set and what to do.
+//! The configuration: one TOML file, overridden by the environment and by options of the command
+//! line, checked as a whole. Every problem is reported at once, with the key, where it was set and
+//! what to do.
 //!
 //! ```text
 //!   file ─┐
@@ -146,19 +147,18 @@ impl Settings {
         if let Some(path) = file {
             given.read_file(path);
         }
+
         for (name, value) in env {
             given.read_variable(name, value);
         }
+
         for (path, option, value) in options {
             given.read_option(path, option, value);
         }
         let mut checker = Checker::new(given);
         let settings = Self::read(&mut checker);
         settings.contradictions(&mut checker);
-        match checker.problems.is_empty() {
-            true => Ok(settings),
-            false => Err(sorted(checker.problems)),
-        }
+        if checker.problems.is_empty() { Ok(settings) } else { Err(sorted(checker.problems)) }
     }
 
     fn read(from: &mut Checker) -> Self {
@@ -243,6 +243,7 @@ impl Settings {
                 );
             }
         }
+
         let is_open = !self.portal.sign_in
             && self.cluster.has(Role::Portal)
             && !is_loopback(&self.server.listen);
@@ -254,11 +255,13 @@ impl Settings {
             let advice = "Leave portal.sign_in on, or listen on 127.0.0.1";
             checker.problem("portal.sign_in", checker.origin("portal.sign_in"), message, advice);
         }
+
         tls::refuse_plaintext(self, checker);
         self.anonymous_contradictions(checker);
 
         let segment = ("log.segment_bytes", self.log.segment_bytes.saturating_mul(2));
         let body = ("server.body_bytes_max", self.server.body_bytes_max as u64);
+
         for (key, value, (floor_key, floor), why) in [
             (
                 "log.retention_bytes",
@@ -313,8 +316,8 @@ fn is_loopback(address: &SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-/// The variables of this process, for [`Settings::load`]. What is not UTF-8 in a value becomes U+FFFD, which no key
-/// takes: such a variable is refused, not passed over.
+/// The variables of this process, for [`Settings::load`]. What is not UTF-8 in a value becomes
+/// U+FFFD, which no key takes: such a variable is refused, not passed over.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     std::env::vars_os().map(move |(name, value)| (text(name), text(value)))

@@ -1,4 +1,5 @@
-//! What the store costs on a real cluster: `scripts/bench-cluster` runs it and says how to read the output.
+//! What the store costs on a real cluster: `scripts/bench-cluster` runs it and says how to read the
+//! output.
 //!
 //! ```text
 //!   writing   tiles and tables, as a worker writes │ one upsert for each event │ counter columns

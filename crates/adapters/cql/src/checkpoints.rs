@@ -25,6 +25,7 @@ impl CqlCheckpoints {
             .execute_unpaged(statement, (&self.log,))
             .await
             .map_err(error::request)?;
+
         let rows = found.into_rows_result().map_err(error::request)?;
         let rows = rows.rows::<(i32, i64, Option<i64>)>().map_err(error::request)?;
         let included = |(partition, position, state_version): (i32, i64, Option<i64>)| Included {
@@ -32,6 +33,7 @@ impl CqlCheckpoints {
             position: position as Offset,
             state_version: state_version.unwrap_or(0),
         };
+
         rows.map(|row| row.map(included)).collect::<Result<_, _>>().map_err(error::request)
     }
 

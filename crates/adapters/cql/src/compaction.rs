@@ -84,9 +84,10 @@ impl NodeCompactor {
             CompactionWay::Rest => true,
         };
         let keyspace = self.keyspace();
-        Ok(match is_scylla {
-            true => Engine::Rest(Rest::new(&self.options.url, keyspace)?),
-            false => Engine::Nodetool(Nodetool::new(&self.options.command, keyspace)?),
+        Ok(if is_scylla {
+            Engine::Rest(Rest::new(&self.options.url, keyspace)?)
+        } else {
+            Engine::Nodetool(Nodetool::new(&self.options.command, keyspace)?)
         })
     }
 
@@ -120,6 +121,7 @@ impl NodeCompactor {
             .query_unpaged(statement, (self.keyspace(),))
             .await
             .map_err(error::request)?;
+
         let rows = found.into_rows_result().map_err(error::request)?;
         let mut tables = Vec::new();
         for row in rows.rows::<(String, HashMap<String, String>)>().map_err(error::request)? {
@@ -130,6 +132,7 @@ impl NodeCompactor {
                 tables.push(table);
             }
         }
+
         Ok(tables)
     }
 
@@ -185,10 +188,11 @@ impl Compactor for NodeCompactor {
 /// The total progress of compactions that run at once. Only those in the unit of the first are
 /// added.
 fn together(running: impl IntoIterator<Item = Progress>) -> Option<Progress> {
-    running.into_iter().reduce(|sum, one| match one.unit == sum.unit {
-        true => {
+    running.into_iter().reduce(|sum, one| {
+        if one.unit == sum.unit {
             Progress { done: sum.done + one.done, total: sum.total + one.total, unit: sum.unit }
+        } else {
+            sum
         }
-        false => sum,
     })
 }

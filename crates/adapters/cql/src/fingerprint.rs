@@ -34,10 +34,13 @@ impl Cql {
     /// is the first. Returns whether they are equal.
     pub async fn is_same_topic(&self, log: &str, epoch: u16, id: u128) -> Result<bool, Error> {
         // A row beside the settings' row, which no migration replaces. No topic has such a name.
-        let (row, epoch, id) = (format!("{log}#ids"), epoch.to_string(), format!("{id:032x}"));
+        let row = format!("{log}#ids");
+        let epoch = epoch.to_string();
+        let id = format!("{id:032x}");
         let mut insert = Statement::new(
             "UPDATE settings_table SET settings[?] = ? WHERE log = ? IF settings[?] = NULL",
         );
+
         insert.set_is_idempotent(true);
         let values = (&epoch, &id, &row, &epoch);
         self.session.query_unpaged(insert, values).await.map_err(error::execution)?;
@@ -47,6 +50,7 @@ impl Cql {
         let rows = found.into_rows_result().map_err(error::request)?;
         let kept = rows.maybe_first_row::<(Fingerprint,)>().map_err(error::request)?;
         let kept = kept.and_then(|(kept,)| kept.get(&epoch).cloned());
+
         kept.map(|kept| kept == id)
             .ok_or_else(|| error::request("the stored id of the topic is not visible yet"))
     }

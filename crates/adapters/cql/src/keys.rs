@@ -72,6 +72,7 @@ impl<'a> Pages<'a> {
                 (self.shard, self.paging) = (self.shard + 1, PagingState::start())
             }
         }
+
         Ok(Some(keys))
     }
 }

@@ -68,6 +68,7 @@ pub async fn find(
         Err(_) => false,
     };
     search.keep_largest();
+
     Ok(Largest { keys: search.found.into_inner(), is_complete })
 }
 
@@ -97,6 +98,7 @@ impl Search<'_> {
             self.add(unlisted.map(|key| (key, 0)));
             return Ok(!is_cut);
         }
+
         // Keys with rows from other systems may have no tile in the lists.
         let lookups =
             stream::iter(unlisted).map(|key| self.look_up(key)).buffer_unordered(LOOKUPS_IN_FLIGHT);
@@ -163,16 +165,19 @@ impl Search<'_> {
         let page = cql.session.execute_single_page(&cql.statements.spans, values, paging).await;
         let (found, next) = page.map_err(error::execution)?;
         let rows = found.into_rows_result().map_err(error::request)?;
+
         self.report(rows.rows_num());
 
         for row in rows.rows::<(i32, &str, HashMap<i64, &[u8]>)>().map_err(error::request)? {
             let (period, key, tiles) = row.map_err(error::request)?;
             let sum = self.sum_of(key, cell::id_of(period), tiles)?;
+
             match sums.get_mut(key) {
                 Some(known) => *known += sum,
                 None => drop(sums.insert(key.to_owned(), sum)),
             }
         }
+
         Ok(match next.into_paging_control_flow() {
             ControlFlow::Continue(state) => Some(state),
             ControlFlow::Break(()) => None,
@@ -202,10 +207,12 @@ impl Search<'_> {
                 .map(|keys| self.together(keys))
                 .buffer_unordered(REQUESTS_IN_FLIGHT);
             reads.try_collect::<()>().await?;
+
             if is_cut {
                 return Ok(false);
             }
         }
+
         Ok(true)
     }
 
@@ -220,12 +227,14 @@ impl Search<'_> {
                 Some(sum) => sum,
                 // It has no tiles in the range, or is read from the count tables.
                 None => {
-                    let (generation, plan) = (self.generation, self.plan);
+                    let generation = self.generation;
+                    let plan = self.plan;
                     self.reader.sum(&Query { generation, key: key.clone(), plan }).await?
                 }
             };
             self.add([(key, sum)]);
         }
+
         Ok(())
     }
 
@@ -236,6 +245,7 @@ impl Search<'_> {
         let periods: Vec<i32> = self.ids.iter().copied().map(cell::period_of).collect();
         let found = cql.session.execute_unpaged(&cql.statements.tiles_of, (keys, periods)).await;
         let rows = found.map_err(error::execution)?.into_rows_result().map_err(error::request)?;
+
         self.report(rows.rows_num());
 
         let mut sums = HashMap::<String, i128>::new();
@@ -244,6 +254,7 @@ impl Search<'_> {
             *sums.entry(key.to_owned()).or_default() +=
                 self.sum_of(key, cell::id_of(period), tiles)?;
         }
+
         Ok(sums)
     }
 

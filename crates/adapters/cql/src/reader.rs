@@ -56,6 +56,7 @@ impl CqlReader {
             .execute_unpaged(statement, (key, periods))
             .await
             .map_err(error::request)?;
+
         let rows = found.into_rows_result().map_err(error::request)?;
         cost.add(1, rows.rows_num() as u64);
         rows.rows::<(i32, HashMap<i64, &[u8]>)>()
@@ -86,6 +87,7 @@ impl CqlReader {
         if ids.is_empty() {
             return Ok(0);
         }
+
         let rows = match self.cql.options.read_plan {
             ReadPlan::Tiles => self.read(key, &ids, cost).await?,
             ReadPlan::Tables => Vec::new(),
@@ -93,6 +95,7 @@ impl CqlReader {
         if rows.is_empty() {
             return tables::sum(&self.cql, *generation, key, plan, cost).await;
         }
+
         let mut sum = 0;
         for (id, tiles) in &rows {
             for (_, _, tile) in
@@ -101,6 +104,7 @@ impl CqlReader {
                 sum += id::sum_of(plan, *id, tile)?;
             }
         }
+
         Ok(sum)
     }
 
@@ -121,6 +125,7 @@ impl CqlReader {
             self.report(&cost);
             return cells;
         }
+
         self.report(&cost);
         let mut counts = BTreeMap::<i64, i128>::new();
         for (id, tiles) in &rows {
@@ -136,6 +141,7 @@ impl CqlReader {
                 }
             }
         }
+
         let granularity = slice.granularity;
         let cell = |(time_s, count)| {
             Ok(Cell { granularity, time_s, count: i64::try_from(count).map_err(|_| Overflow)? })
@@ -144,8 +150,8 @@ impl CqlReader {
     }
 
     pub(crate) fn report(&self, cost: &Cost) {
-        let (requests, rows) =
-            (cost.requests.load(Ordering::Relaxed), cost.rows.load(Ordering::Relaxed));
+        let requests = cost.requests.load(Ordering::Relaxed);
+        let rows = cost.rows.load(Ordering::Relaxed);
         self.total.add(requests, rows);
         self.requests.increment(requests);
         self.rows.increment(rows);
@@ -175,10 +181,12 @@ impl KeySource for CqlReader {
         generation: Generation,
     ) -> BoxFuture<'_, Result<Vec<u64>, buckets::Error>> {
         Box::pin(async move {
-            let (mut pages, mut hashes) = (keys::Pages::new(&self.cql, generation), Vec::new());
+            let mut pages = keys::Pages::new(&self.cql, generation);
+            let mut hashes = Vec::new();
             while let Some(keys) = pages.next().await? {
                 hashes.extend(keys.iter().map(|key| key_hash(key)));
             }
+
             let sorted = tokio::task::spawn_blocking(move || {
                 hashes.sort_unstable();
                 hashes.dedup();

@@ -73,6 +73,7 @@ fn first(layout: &Layout, server: Server) -> Vec<String> {
                                   'compaction_window_size': {days}}} AND {READS_AGAIN}{gc}"
         ));
     }
+
     statements.push(format!(
         "CREATE TABLE IF NOT EXISTS tile_table (key text, period int, tiles map<bigint, blob>, PRIMARY KEY ((key), period))
          WITH compaction = {{'class': 'LeveledCompactionStrategy'}} AND {READS_AGAIN}"
@@ -90,6 +91,7 @@ fn first(layout: &Layout, server: Server) -> Vec<String> {
     statements.push(
         "CREATE TABLE IF NOT EXISTS lease_table (name text PRIMARY KEY, holder text)".to_owned(),
     );
+
     statements
 }
 
@@ -142,6 +144,7 @@ pub async fn migrate(options: &Options, layout: &Layout) -> Result<Migrated, Err
     let session = connect(options).await?;
     let server = server(&session).await?;
     let keyspace = &options.keyspace;
+
     run(
         &session,
         &format!(
@@ -154,23 +157,28 @@ pub async fn migrate(options: &Options, layout: &Layout) -> Result<Migrated, Err
     run(&session, "CREATE TABLE IF NOT EXISTS schema_version (id int PRIMARY KEY, version int)")
         .await?;
     session.await_schema_agreement().await.map_err(error::request)?;
+
     let from = version(&session, options).await?;
     if from > VERSION {
         return Err(Error::SchemaTooNew { place: options.place(), found: from, known: VERSION });
     }
+
     for (migration, number) in MIGRATIONS.iter().zip(1..).skip(from as usize) {
         for statement in migration(layout, server) {
             run(&session, &statement).await?;
         }
         session.await_schema_agreement().await.map_err(error::request)?;
+
         if number == LISTS_SPANS && from > 0 {
             let first = first_listed_after((crate::wall_s() / DAY_S) as u32);
             run(&session, &format!("INSERT INTO schema_version (id, version) VALUES (1, {first})"))
                 .await?;
         }
+
         run(&session, &format!("INSERT INTO schema_version (id, version) VALUES (0, {number})"))
             .await?;
     }
+
     Ok(Migrated { server, from, to: VERSION })
 }
 

@@ -86,13 +86,17 @@ impl Cql {
         let session = connect(&options).await?;
         schema::check(&session, &options).await?;
         datacenters::check(&session, &options).await?;
+
         let altered = |error| Error::Altered { place: options.place(), reason: error };
         session.use_keyspace(&options.keyspace, false).await.map_err(error::request)?;
+
         let statements = Statements::prepare(&session, &options).await.map_err(altered)?;
         let spans_listed_from = schema::spans_listed_from(&session, &options).await?;
         let writes = Arc::new(Semaphore::new(options.in_flight_max));
-        let (session, statements, options) =
-            (Arc::new(session), Arc::new(statements), Arc::new(options));
+        let session = Arc::new(session);
+        let statements = Arc::new(statements);
+
+        let options = Arc::new(options);
         Ok(Self { session, statements, options, writes, spans_listed_from })
     }
 
@@ -110,17 +114,21 @@ pub(crate) async fn connect(options: &Options) -> Result<Session, Error> {
         .known_nodes(&options.contact_points)
         .connection_timeout(CONNECT_TIMEOUT)
         .default_execution_profile_handle(profile.into_handle());
+
     if let (Some(user), Some(password)) = (&options.user, &options.password) {
         builder = builder.user(user, password);
     }
+
     if let Some(datacenter) = &options.datacenter {
         builder = builder.prefer_datacenter(datacenter.clone());
     }
+
     if let Some(tls) = &options.tls {
         builder = builder.tls_context(Some(tls_config(tls)?));
     }
     builder.build().await.map_err(|failure| {
-        let (place, reason) = (options.contact_points.join(", "), failure.to_string());
+        let place = options.contact_points.join(", ");
+        let reason = failure.to_string();
         let is_refused = ["Authentication", "authentication", "credentials"]
             .iter()
             .any(|word| reason.contains(word));
@@ -142,6 +150,7 @@ fn tls_config(tls: &Tls) -> Result<Arc<rustls::ClientConfig>, Error> {
         read.map_err(|error| unusable(path, error.to_string()))
     };
     let mut roots = rustls::RootCertStore::empty();
+
     for certificate in certificates(&tls.ca)? {
         roots.add(certificate).map_err(|error| unusable(&tls.ca, error.to_string()))?;
     }
@@ -155,6 +164,7 @@ fn tls_config(tls: &Tls) -> Result<Arc<rustls::ClientConfig>, Error> {
             config.map_err(|error| unusable(certificate, error.to_string()))?
         }
     };
+
     Ok(Arc::new(config))
 }
 
@@ -168,10 +178,10 @@ impl Statements {
             };
             reads = reads.speculative_execution_policy(Some(Arc::new(policy)));
         }
-        let (reads, own) = (
-            reads.build().into_handle(),
-            profile(options, options.write_consistency).build().into_handle(),
-        );
+
+        let reads = reads.build().into_handle();
+        let own = profile(options, options.write_consistency).build().into_handle();
+
         // Every statement is idempotent, so the driver may retry it.
         let prepare = async |text: String, is_read: bool| {
             let mut prepared = session.prepare(text).await.map_err(|error| error.to_string())?;
@@ -182,8 +192,10 @@ impl Statements {
             } else {
                 own.clone()
             }));
+
             Ok::<_, String>(prepared)
         };
+
         let of_each = async |text: &dyn Fn(&str, &str) -> String, is_read| {
             let [quarter, hour, day] =
                 Granularity::ALL.map(table_of).map(|(table, column)| text(table, column));
@@ -193,14 +205,17 @@ impl Statements {
                 prepare(day, is_read).await?,
             ])
         };
+
         let text = |text: &str| text.to_owned();
         const TILES: &str = "SELECT period, tiles FROM tile_table WHERE key = ? AND period IN ?";
+
         // A row holds a tile for each log partition and each generation.
         let mut all_tiles =
             prepare(text("SELECT period, tiles FROM tile_table WHERE key = ?"), false).await?;
         all_tiles.set_page_size(PAGE_TILES);
         const SPANS: &str = "SELECT period, key, tiles FROM span_table
                              WHERE counter = ? AND list = ? AND period >= ? AND period <= ?";
+
         let mut spans = prepare(text(SPANS), true).await?;
         spans.set_page_size(PAGE_SPANS);
         Ok(Self {

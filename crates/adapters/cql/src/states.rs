@@ -98,6 +98,7 @@ pub async fn get(
             .execute_unpaged(&cql.statements.get_state, values)
             .await
             .map_err(error::execution)?;
+
         let rows = found.into_rows_result().map_err(error::request)?;
         let row = rows.maybe_first_row::<(Vec<u8>,)>().map_err(error::request)?;
         state.extend(row.map(|(bytes,)| bytes).unwrap_or_default());

@@ -94,6 +94,7 @@ impl CqlWriter {
             chunks: None,
             taken_over: Instant::now(),
         };
+
         Self {
             cql,
             log: log.into(),
@@ -136,7 +137,8 @@ impl CqlWriter {
 
 impl BucketWriter for CqlWriter {
     fn checkpoint(&self) -> Result<Checkpoint, Error> {
-        let (session, statement) = (&self.cql.session, &self.cql.statements.checkpoint);
+        let session = &self.cql.session;
+        let statement = &self.cql.statements.checkpoint;
         let row = self
             .runtime
             .block_on(self.flush().until_done("the checkpoint is read", async || {
@@ -151,10 +153,12 @@ impl BucketWriter for CqlWriter {
                 };
                 let stored = row.2.take().unwrap_or_default();
                 let chunks = Chunks::decode(&stored)?;
+
                 row.2 = Some(states::get(&self.cql, &self.log, self.partition, stored).await?);
                 Ok(Some((row, chunks)))
             }))
             .map_err(Error::from)?;
+
         // The predecessor may have written tiles up to here without publishing them.
         if let Some(Feed { feed, .. }) = &self.feed {
             let position = row.as_ref().map_or(0, |((position, ..), _)| *position as Offset);
@@ -163,6 +167,7 @@ impl BucketWriter for CqlWriter {
                 TileChanges::Resumed { partition: self.partition, position },
             );
         }
+
         let Some((row, chunks)) = row else {
             return Ok(Checkpoint::default());
         };
@@ -173,17 +178,21 @@ impl BucketWriter for CqlWriter {
                 let found = session.execute_unpaged(&self.cql.statements.progress, values).await;
                 let rows =
                     found.map_err(error::request)?.into_rows_result().map_err(error::request)?;
+
                 rows.maybe_first_row::<(i64, Vec<u8>)>().map_err(error::request)
             }))
             .map_err(Error::from)?;
+
         let progress = progress.map(|(rank, bytes)| buckets::Progress { rank, bytes });
         let (position, stamp_us, state, position_us, state_us) = row;
+
         // An older timestamp would lose against what is stored.
         let mut inner = self.inner.lock();
         let newest_us = position_us.max(state_us).unwrap_or(0);
         inner.checkpoint_us = inner.checkpoint_us.max(newest_us);
         inner.committed_us = inner.committed_us.max(stamp_us);
         inner.chunks = chunks.zip(state_us);
+
         Ok(Checkpoint {
             position: position as Offset,
             state: state.unwrap_or_default(),
@@ -205,6 +214,7 @@ impl BucketWriter for CqlWriter {
     ) -> Result<(), Error> {
         let Added { offset, time_s, value } = added;
         let keeps = |granularity| horizons.keeps(granularity, time_s);
+
         // Coarser buckets are kept at least as long as finer ones.
         if !keeps(Granularity::Day) {
             return Ok(());
@@ -213,12 +223,14 @@ impl BucketWriter for CqlWriter {
         let stamp_us = inner.stamp_base_us + offset as i64;
         let place = inner.tiles.place(generation, key);
         let cell = |granularity| keeps(granularity).then(|| id::cell_of(granularity, time_s));
+
         let mut change = |granularity, cells| {
             let op = Op { offset, stamp_us, change: Change::Add { cells, value } };
             inner.tiles.change(place, id::of_bucket(granularity, time_s), op, Some(horizons));
         };
 
         change(Granularity::Day, [cell(Granularity::Day), None]);
+
         if keeps(Granularity::Hour) {
             change(Granularity::Hour, [cell(Granularity::Quarter), cell(Granularity::Hour)]);
         }
@@ -252,6 +264,7 @@ impl BucketWriter for CqlWriter {
             housekeeping::remove_key(&flush, generation, key, &spans, stamp_us).await?;
             flush.forget_key(generation, key, stamp_us).await
         })?;
+
         // Readers hold tiles of the key that nothing will replace.
         if let Some(Feed { feed, .. }) = &self.feed {
             feed.publish(self.partition, TileChanges::Gap);
@@ -274,12 +287,14 @@ impl BucketWriter for CqlWriter {
             written?;
 
             let changed = inner.state.as_ref() != Some(&checkpoint.state);
+
             // The state is a function of the log up to the stamp, so a process that has read less
             // never wins. A state that changes although the log has not moved needs a later
             // timestamp.
             let restated = changed && checkpoint.stamp_us <= inner.checkpoint_us;
             inner.checkpoint_us =
                 checkpoint.stamp_us.max(inner.checkpoint_us + i64::from(restated));
+
             let with_state = changed || inner.taken_over.elapsed() < ZOMBIE_MAX;
             if changed {
                 flush.put_state(&self.log, &checkpoint.state, inner.checkpoint_us).await?;
@@ -298,12 +313,14 @@ impl BucketWriter for CqlWriter {
                 }
                 inner.state = Some(checkpoint.state.clone());
             }
+
             if let Some(progress) = &checkpoint.progress {
                 flush.put_progress(&self.log, progress).await?;
             }
             Ok::<_, Error>(())
         })?;
         inner.tiles.shrink();
+
         if let Some(Feed { feed, clock }) = &self.feed {
             feed.beat(self.partition, checkpoint.position, clock.machine_ms());
         }

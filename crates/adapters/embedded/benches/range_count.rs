@@ -1,8 +1,10 @@
-//! What one range count costs inside the process: from tiles in memory, through the reader, and from fjall.
+//! What one range count costs inside the process: from tiles in memory, through the reader, and
+//! from fjall.
 //!
-//! `cargo bench -p raingauge-embedded`; `RAINGAUGE_BENCH_CELLS=1000000,100000000` sets how many cells are stored.
-//! The keys that are asked for are the same number in every size, as the hot keys of a service are: 100, whose tiles
-//! fit the caches of a processor, and 10,000, whose tiles do not.
+//! `cargo bench -p raingauge-embedded`; `RAINGAUGE_BENCH_CELLS=1000000,100000000` sets how many
+//! cells are stored. The keys that are asked for are the same number in every size, as the hot keys
+//! of a service are: 100, whose tiles fit the caches of a processor, and 10,000, whose tiles do
+//! not.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use raingauge_core::bucket::{DAY_S, QUARTER_S};
@@ -29,7 +31,8 @@ const START_S: i64 = 19_700 * DAY_S;
 const DAYS: i64 = 100;
 const HOT_KEYS: [u64; 2] = [100, 10_000];
 const KEYS_MIN: u64 = HOT_KEYS[1];
-/// Cells that a key has: a quarter hour and an hour for each of 48 events, and a day for each of 48 days.
+/// Cells that a key has: a quarter hour and an hour for each of 48 events, and a day for each of 48
+/// days.
 const CELLS_PER_KEY: u64 = 144;
 const BIG_CACHE: usize = 16 << 30;
 
@@ -52,6 +55,7 @@ fn filled(folder: &std::path::Path, cells: u64, cache_bytes: usize) -> TileStore
         &TileOptions { cache_bytes, block_cache_bytes: 1 << 30, ..TileOptions::default() },
     )
     .expect("a store");
+
     let mut state = 7;
     for number in 0..(cells / CELLS_PER_KEY).max(KEYS_MIN) {
         let key = key(number);
@@ -62,10 +66,12 @@ fn filled(folder: &std::path::Path, cells: u64, cache_bytes: usize) -> TileStore
                 Added { offset: 0, time_s: START_S + day * DAY_S + quarter * QUARTER_S, value: 1 };
             store.add(1, &key, added, &FOREVER).expect("added");
         }
+
         if store.wants_commit() {
             store.commit(&Checkpoint::default()).expect("committed");
         }
     }
+
     store.commit(&Checkpoint::default()).expect("committed");
     store.compact().expect("compacted");
     store
@@ -119,11 +125,13 @@ fn from_memory(criterion: &mut Criterion, store: &Arc<TileStore>, cells: u64, ho
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let query =
         |(key, plan): &(String, Plan)| Query { generation: 1, key: key.clone(), plan: *plan };
+
     runtime.block_on(store.sums(plans.iter().map(query).collect()));
     let through = reader(Arc::clone(store));
     let mut next = (0..plans.len()).cycle();
     let name = format!("{cells} cells, {hot_keys} hot keys");
     let mut group = criterion.benchmark_group("range_count");
+
     group.bench_function(BenchmarkId::new("tiles in memory", &name), |bencher| {
         bencher.iter(|| {
             let (key, plan) = &plans[next.next().unwrap_or(0)];
@@ -167,6 +175,7 @@ fn from_the_engine(criterion: &mut Criterion, folder: &std::path::Path, cells: u
     for (key, plan) in &plans {
         store.sum_stored(1, key, plan).expect("a sum");
     }
+
     let mut next = (0..plans.len()).cycle();
     criterion.benchmark_group("range_count").bench_function(
         BenchmarkId::new("from the engine", cells),

@@ -136,6 +136,7 @@ impl LogClock {
                 ),
             ),
         };
+
         metrics::gauge!("raingauge_clock_ahead_seconds").set(ahead_ms as f64 / 1e3);
         Some(refusal)
     }
@@ -157,6 +158,7 @@ impl LogClock {
 
         let lead_ms = self.clock.machine_ms() - self.clock.elapsed_ms();
         let believed_ms = self.lead_ms.load(Ordering::Acquire);
+
         // Nothing but a jump makes the two clocks differ more than before.
         if lead_ms <= believed_ms && believed_ms != UNKNOWN {
             if lead_ms < believed_ms {
@@ -164,6 +166,7 @@ impl LogClock {
             }
             return (shown_ms.max(newest_ms), Verdict::Sound);
         }
+
         match self.far_ahead(shown_ms, lead_ms, believed_ms) {
             None => {
                 if believed_ms == UNKNOWN && self.start.lock().is_some() {
@@ -181,6 +184,7 @@ impl LogClock {
         let since = |elapsed_ms: i64| (self.clock.elapsed_ms() - elapsed_ms) * pace;
         let newest_ms = self.newest_ms.load(Ordering::Acquire);
         let by_newest_ms = newest_ms + since(self.newest_elapsed_ms.load(Ordering::Acquire));
+
         if believed_ms != UNKNOWN {
             // The entries appended since may know better: a clock that was behind at the start is
             // right now.
@@ -188,6 +192,7 @@ impl LogClock {
             if shown_ms - expected_ms <= JUMP_MS_MAX * pace {
                 return None;
             }
+
             let expected_ms = expected_ms + self.note_suspended() * pace;
             let ahead_ms = shown_ms - expected_ms;
             return (ahead_ms > JUMP_MS_MAX * pace)
@@ -199,6 +204,7 @@ impl LogClock {
         let expected_ms = seen_ms + since(elapsed_ms);
         let ahead_ms = shown_ms - expected_ms;
         let is_ahead = ahead_ms > self.ahead_ms_max.saturating_mul(pace);
+
         is_ahead.then_some((expected_ms, Verdict::AheadAtStart(ahead_ms)))
     }
 
@@ -364,6 +370,7 @@ mod tests {
             clock.begin(NOW_MS - days * DAY_MS, 0);
             assert_eq!(clock.is_sound(), is_believed, "{days} days");
         }
+
         let (two, clock) = clocks();
         clock.begin(NOW_MS - 500 * DAY_MS, 0);
         assert!(

@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 /// How much it gives way to those who answer and count.
 const NICENESS: i32 = 10;
 
-/// Compacts a store on a thread of its own, of low priority. A process that ends does not wait for it: fjall keeps the
-/// files from before until those that take their place are complete.
+/// Compacts a store on a thread of its own, of low priority. A process that ends does not wait for
+/// it: fjall keeps the files from before until those that take their place are complete.
 pub struct StoreCompactor(Arc<TileStore>);
 
 impl StoreCompactor {
@@ -27,11 +27,13 @@ impl StoreCompactor {
             // Nobody may be left to hear of it.
             let _ = sender.send(store.compact());
         };
+
         let failed = |error: &dyn std::fmt::Display| Error(error.to_string());
         std::thread::Builder::new()
             .name("compaction".to_owned())
             .spawn(work)
             .map_err(|error| failed(&error))?;
+
         let compacted =
             done.await.map_err(|_| failed(&"the compaction broke off: look at the log"))?;
         compacted.map_err(|error| failed(&error))

@@ -173,7 +173,8 @@ impl Inspection {
         let options = self.options.clone();
         clock.begin(self.segments.appended_ms(), self.noted.number() as i64);
         let Ready { committer, noted, room } = self.ready(applied_to, Arc::clone(&clock))?;
-        let (segments, runs) = (Arc::clone(&committer.segments), committer.known.runs());
+        let segments = Arc::clone(&committer.segments);
+        let runs = committer.known.runs();
         let appender = Appender::start(committer, options.queue_bytes_max)?;
         Ok(SegmentLog { segments, appender, runs, clock, noted: Mutex::new(noted), room, options })
     }
@@ -186,15 +187,20 @@ impl Inspection {
                 "it ends at offset {end}, but the bucket store includes it up to offset {applied_to}"
             ))));
         }
+
         known.learn(&segments, applied_to, clock.now_ms()).map_err(repairable)?;
 
         // From here on nothing refuses the start but the disk.
         segments.mend(&mending)?;
         known.tidy();
+
         // All of it may be acknowledged from now on, as duplicates of what is sent again.
         acknowledged.note(end);
-        let (segments, block, fresh) = (Arc::new(segments), Vec::new(), Vec::new());
+        let segments = Arc::new(segments);
+        let block = Vec::new();
+        let fresh = Vec::new();
         let committer = Committer { segments, known, acknowledged, clock, block, fresh };
+
         Ok(Ready { committer, noted, room })
     }
 }
@@ -256,11 +262,14 @@ impl EventSink for SegmentLog {
                 self.send(Request::Events(batch, Lookup { to: runs.to(), duplicates: Vec::new() }));
             return Box::pin(async move { answer?.await.map_err(|_| closed())? });
         }
+
         Box::pin(async move {
-            // Replays of old events read the disk: at their own pace, and not on the appender's thread.
+            // Replays of old events read the disk: at their own pace, and not on the appender's
+            // thread.
             let look = move || (Lookup::of(&batch, &runs), batch);
             let (lookup, batch) = tokio::task::spawn_blocking(look).await.map_err(|_| closed())?;
             let lookup = lookup.map_err(|error| Error::NotTaken(error.to_string()))?;
+
             self.send(Request::Events(batch, lookup))?.await.map_err(|_| closed())?
         })
     }

@@ -1,7 +1,7 @@
 //! The room that is left on the disk, and the part of it that is kept in reserve.
 //!
-//! Below the reserve no events are taken, so that what is under way (a group of the log, a commit, a flush, a compaction)
-//! still finds room: a disk that fills up refuses events and fails no write.
+//! Below the reserve no events are taken, so that what is under way (a group of the log, a commit,
+//! a flush, a compaction) still finds room: a disk that fills up refuses events and fails no write.
 
 use parking_lot::Mutex;
 use raingauge_ports::log::Error;
@@ -31,7 +31,8 @@ impl Room {
         Self { folder: folder.to_owned(), reserve_bytes, last: Mutex::default() }
     }
 
-    /// Whether more than the reserve is free. A disk that cannot be asked is taken to have room: the write will tell.
+    /// Whether more than the reserve is free. A disk that cannot be asked is taken to have room:
+    /// the write will tell.
     pub fn check(&self) -> Result<(), Error> {
         self.space().map_or(Ok(()), |space| verdict(space, self.reserve_bytes))
     }
@@ -54,9 +55,10 @@ impl Room {
 
 fn verdict(space: Space, reserve_bytes: u64) -> Result<(), Error> {
     let reserve_bytes = reserve_bytes.min(space.bytes / RESERVE_DIVISOR_MIN);
-    match space.free_bytes < reserve_bytes {
-        true => Err(Error::Full { free_bytes: space.free_bytes, reserve_bytes }),
-        false => Ok(()),
+    if space.free_bytes < reserve_bytes {
+        Err(Error::Full { free_bytes: space.free_bytes, reserve_bytes })
+    } else {
+        Ok(())
     }
 }
 

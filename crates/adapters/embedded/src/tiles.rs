@@ -6,8 +6,8 @@
 //!   sum ───────┘    └── a miss loads the tile; a tile that changed stays until it is committed
 //! ```
 //!
-//! The cache is the memory of the writer and of the readers at once: what the writer adds is what the next sum sees,
-//! and nothing has to be invalidated.
+//! The cache is the memory of the writer and of the readers at once: what the writer adds is what
+//! the next sum sees, and nothing has to be invalidated.
 
 mod blank;
 mod cache;
@@ -82,8 +82,8 @@ struct Inner {
     /// Bytes that changed since the last commit, roughly.
     dirty_bytes: AtomicUsize,
     commit_bytes: usize,
-    /// Held by whoever removes and by whoever commits: what is removed while a commit gathers its changes would be
-    /// taken for committed.
+    /// Held by whoever removes and by whoever commits: what is removed while a commit gathers its
+    /// changes would be taken for committed.
     removing: Mutex<()>,
     hits: metrics::Counter,
     misses: metrics::Counter,
@@ -142,14 +142,15 @@ impl Inner {
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
-    /// The shard of a hash, unless it stays locked for longer than a sum or a change takes: its holder may be waiting for
-    /// the disk then, and the caller is not to.
+    /// The shard of a hash, unless it stays locked for longer than a sum or a change takes: its
+    /// holder may be waiting for the disk then, and the caller is not to.
     #[inline]
     fn lock_briefly(&self, hash: u64) -> Option<MutexGuard<'_, Shard>> {
         let mutex = self.shard(hash);
         if let Some(shard) = mutex.try_lock() {
             return Some(shard);
         }
+
         for _ in 0..LOCK_TRIES {
             std::hint::spin_loop();
             if !mutex.is_locked()
@@ -158,6 +159,7 @@ impl Inner {
                 return Some(shard);
             }
         }
+
         None
     }
 
@@ -178,6 +180,7 @@ impl Inner {
                 return Ok((shard, record));
             }
             self.misses.increment(missing.len() as u64);
+
             if attempt == LOAD_TRIES {
                 for id in missing {
                     let tile = self.disk.tile(generation, key, id)?;
@@ -185,18 +188,23 @@ impl Inner {
                 }
                 return Ok((shard, record));
             }
+
             let evictions = shard.evictions();
             drop(shard);
+
             let tiles = missing.iter().map(|id| Ok((*id, self.disk.tile(generation, key, *id)?)));
             let tiles = tiles.collect::<Result<Vec<_>, Error>>()?;
             let mut shard = mutex.lock();
-            // A tile that was changed, committed and evicted in the meantime is newer than what was read.
+
+            // A tile that was changed, committed and evicted in the meantime is newer than what was
+            // read.
             if shard.evictions() == evictions {
                 for (id, tile) in tiles {
                     shard.fill(record, id, tile);
                 }
             }
         }
+
         unreachable!("the last attempt returns")
     }
 
@@ -237,6 +245,7 @@ impl Inner {
             let tile = shard.tile(record, id).cloned().unwrap_or_default();
             shard.shrink();
             drop(shard);
+
             for (cell, count) in tile.cells() {
                 let (granularity, time_s) = id.bucket_of(cell);
                 if granularity == slice.granularity && (slice.from_s..slice.to_s).contains(&time_s)
@@ -245,6 +254,7 @@ impl Inner {
                 }
             }
         }
+
         Ok(cells)
     }
 
@@ -261,6 +271,7 @@ impl Inner {
         for shard in &self.shards {
             shard.lock().changed_spans(generation, &mut changed);
         }
+
         let mut sums = HashMap::<String, i128>::new();
         let mut add = |key: &str, id: TileId, tile: &Tile| -> Result<(), Error> {
             if spans.contains(&id) {
@@ -269,17 +280,20 @@ impl Inner {
             }
             Ok(())
         };
+
         let mut is_complete = true;
         for (number, found) in self.disk.spans(generation).enumerate() {
             if number == scan_max {
                 is_complete = false;
                 break;
             }
+
             let (key, id, tile) = found?;
             if !changed.contains_key(&(key.clone(), id)) {
                 add(&key, id, &tile)?;
             }
         }
+
         for ((key, id), tile) in &changed {
             add(key, *id, tile)?;
         }
@@ -290,6 +304,7 @@ impl Inner {
             right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0))
         });
         sums.truncate(len_max);
+
         Ok(Largest { keys: sums, is_complete })
     }
 }
@@ -318,6 +333,7 @@ impl BucketReader for TileStore {
         for plans in plans.chunks(SUMS_PER_LOCK) {
             let mut shard = self.inner.lock_briefly(hash)?;
             let record = shard.find(hash, generation, key)?;
+
             for plan in plans {
                 match shard.sum(record, plan)? {
                     Ok(sum) => sums.push(sum),
@@ -325,6 +341,7 @@ impl BucketReader for TileStore {
                 }
             }
         }
+
         Some(Ok(sums))
     }
 
@@ -401,9 +418,11 @@ impl BucketWriter for TileStore {
             // Coarser buckets are kept at least as long as finer ones.
             _ => return Ok(()),
         };
+
         let (mut shard, record) = self.inner.load(generation, key, wanted)?;
         let mut grown = shard
             .change(record, ids[1], |tile| tile.add(id::cell_of(Granularity::Day, time_s), value));
+
         if wanted.len() == 2 {
             grown += shard.change(record, ids[0], |tile| {
                 for granularity in [Granularity::Quarter, Granularity::Hour] {
@@ -413,6 +432,7 @@ impl BucketWriter for TileStore {
                 }
             });
         }
+
         self.inner.dirty_bytes.fetch_add(grown, Ordering::Relaxed);
         shard.shrink();
         Ok(())
@@ -450,6 +470,7 @@ impl BucketWriter for TileStore {
                 .lock()
                 .each_changed(|generation, key, id, tile| batch.put(generation, key, id, tile));
         }
+
         batch.commit(checkpoint)?;
         let mut bytes = 0;
         for shard in &self.inner.shards {
@@ -457,6 +478,7 @@ impl BucketWriter for TileStore {
             shard.settle();
             bytes += shard.bytes();
         }
+
         self.inner.dirty_bytes.store(0, Ordering::Relaxed);
         metrics::gauge!("raingauge_tile_cache_bytes").set(bytes as f64);
         Ok(())

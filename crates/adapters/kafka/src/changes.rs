@@ -56,8 +56,10 @@ impl KafkaFeed {
                 losses.fetch_add(1, Ordering::AcqRel);
             }
         });
+
         let payload = encode(change);
-        let (partition, headers) = (Some(partition), OwnedHeaders::new());
+        let partition = Some(partition);
+        let headers = OwnedHeaders::new();
         let outgoing =
             Outgoing { topic: &self.topic, partition, key: None, payload: Some(&payload), headers };
         if self.producer.send(outgoing, &ticket).is_err() {
@@ -115,6 +117,7 @@ fn encode(change: &TileChanges) -> Vec<u8> {
             bytes.extend_from_slice(&position.to_le_bytes());
         }
     }
+
     bytes
 }
 
@@ -131,6 +134,7 @@ impl Told for TileChanges {
                 let key_len = u16::from_le_bytes(take(&mut rest)?);
                 let (key, tile) = rest.split_at_checked(key_len.into())?;
                 let key = std::str::from_utf8(key).ok()?.to_owned();
+
                 let id = TileId::of_period(period & SPAN_FLAG != 0, period & !SPAN_FLAG);
                 let part = Part { id, writer, included, tile: Tile::from_bytes(tile).ok()? };
                 Some(Self::Tile { key, part })
@@ -162,6 +166,7 @@ mod tests {
     fn messages_lead_back() {
         let mut tile = Tile::default();
         tile.add(3, 70_000);
+
         let part = |id| Part { id, writer: 34 << 28 | 5, included: 77, tile: tile.clone() };
         let messages = [
             TileChanges::Tile { key: "a:é".to_owned(), part: part(TileId::day(20_000)) },
@@ -170,11 +175,13 @@ mod tests {
             TileChanges::Gap,
             TileChanges::Resumed { partition: 3, position: 1 << 50 },
         ];
+
         for message in messages {
             let bytes = encode(&message);
             assert_eq!(TileChanges::decode(&bytes), Some(message));
             (0..bytes.len()).for_each(|len| drop(TileChanges::decode(&bytes[..len])));
         }
+
         assert_eq!(TileChanges::decode(&[9]), None);
     }
 }

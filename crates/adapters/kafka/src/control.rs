@@ -113,6 +113,7 @@ pub fn judge(
             ));
         }
     };
+
     match rules.check.map_or(Ok(()), |check| check(payload)) {
         Ok(()) => Ok(identity),
         Err(ControlFault::UnknownKind(_)) if identity.is_some() => Ok(identity),
@@ -140,6 +141,7 @@ fn verify(
     if !options.controls.keys.iter().any(verifies) {
         return Err(invalid());
     }
+
     // Within this time a copy finds the original's identity in the dedupe window.
     let signed_for_ms = SIGNED_FOR_MS.min(options.dedupe_window_ms / 2);
     if (appended_ms - sent_ms).abs() > signed_for_ms {
@@ -148,6 +150,7 @@ fn verify(
         );
         return Err(Refusal::new(Code::ControlExpired, detail));
     }
+
     let half: [u8; 16] = mac[..16].try_into().expect("half of 32 bytes");
     Ok(Identity::from_le_bytes(half))
 }
@@ -161,8 +164,11 @@ struct Signature {
 impl Signature {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let mut words = std::str::from_utf8(bytes).ok()?.split(' ');
-        let (version, sent_ms, nonce, mac) =
-            (words.next()?, words.next()?, words.next()?, words.next()?);
+        let version = words.next()?;
+        let sent_ms = words.next()?;
+        let nonce = words.next()?;
+        let mac = words.next()?;
+
         if version != VERSION || words.next().is_some() {
             return None;
         }
@@ -170,6 +176,7 @@ impl Signature {
             Self { sent_ms: sent_ms.parse().ok()?, nonce: [0; NONCE_LEN], mac: [0; 32] };
         hex::decode_to_slice(nonce, &mut signature.nonce).ok()?;
         hex::decode_to_slice(mac, &mut signature.mac).ok()?;
+
         // Bounded far away from any real time, so that ages cannot overflow.
         (0..1 << 50).contains(&signature.sent_ms).then_some(signature)
     }
@@ -243,11 +250,13 @@ mod tests {
             "taken",
             "it was appended before the key was needed"
         );
+
         for key in ["new", "old"] {
             assert_eq!(code(&keyed, NOW_MS, Some(&signed(key, HERE, b"note")), b"note"), "signed");
         }
         let good = signed("new", HERE, b"note");
         assert_eq!(code(&keyed, NOW_MS, Some(&good), b"other"), "control_signature_invalid");
+
         let elsewhere = [Place { partition: 4, ..HERE }, Place { epoch: 1, ..HERE }];
         for place in elsewhere {
             assert_eq!(
@@ -255,6 +264,7 @@ mod tests {
                 "control_signature_invalid"
             );
         }
+
         assert_eq!(
             code(&keyed, NOW_MS, Some(&signed("stolen", HERE, b"note")), b"note"),
             "control_signature_invalid"
@@ -284,6 +294,7 @@ mod tests {
             code(&keyed, NOW_MS - SIGNED_FOR_MS - 1, Some(&good), b"note"),
             "control_expired"
         );
+
         let brief = Options { dedupe_window_ms: 2_000, ..keyed };
         assert_eq!(code(&brief, NOW_MS + 1_001, Some(&good), b"note"), "control_expired");
     }

@@ -120,6 +120,7 @@ impl Cursor {
                 shared.ends().first_since(partition, begin_ms)?.unwrap_or(from).clamp(start, from)
             }
         };
+
         if begin == start && start > 0 && begin < from {
             tracing::warn!(
                 partition,
@@ -128,6 +129,7 @@ impl Cursor {
                 "the dedupe window reaches the start of the log: repetitions of trimmed events cannot be recognized"
             );
         }
+
         metrics::counter!("raingauge_log_cursors_total").increment(1);
         let now = Instant::now();
         Ok(Self {
@@ -180,11 +182,13 @@ impl Cursor {
         self.used = Instant::now();
         let deadline = self.used + wait;
         let mut nothing_since: Option<Instant> = None;
+
         while self.reader.bytes() < bytes_max.max(1) {
             if !self.restore(shared, deadline) {
                 return Ok(());
             }
             self.connect(shared)?;
+
             let Some(consumer) = &self.consumer else {
                 return Ok(());
             };
@@ -194,6 +198,7 @@ impl Cursor {
                 (true, false) => Duration::ZERO,
                 (false, _) => deadline.saturating_duration_since(Instant::now()).min(STALE),
             };
+
             match consumer.poll(patience) {
                 Some(Ok(message)) => {
                     nothing_since = None;
@@ -206,16 +211,19 @@ impl Cursor {
                 None if ready => break,
                 None => {}
             }
+
             if nothing_since.is_some_and(|since| since.elapsed() >= STALE)
                 && self.reader.next() < end
             {
                 nothing_since = None;
                 self.pass_over(shared)?;
             }
+
             if !ready && Instant::now() >= deadline {
                 break;
             }
         }
+
         Ok(())
     }
 
@@ -235,11 +243,13 @@ impl Cursor {
                 }
                 continue;
             }
+
             if restoring.restored() > 0 {
                 // A new client continues after the chunks, since the old one may have prefetched
                 // messages.
                 self.consumer = None;
             }
+
             self.rebuilding =
                 self.rebuilding.map(|(began, chunks)| (began, chunks + restoring.restored()));
             self.restoring = None;
@@ -248,9 +258,11 @@ impl Cursor {
         if self.reader.next() >= self.reader.answers_from()
             && let Some((began, chunks)) = self.rebuilding.take()
         {
-            let (partition, ids, took) =
-                (self.partition, self.reader.window().len(), began.elapsed());
+            let partition = self.partition;
+            let ids = self.reader.window().len();
+            let took = began.elapsed();
             metrics::histogram!("raingauge_dedupe_rebuild_seconds").record(took.as_secs_f64());
+
             tracing::debug!(
                 partition,
                 chunks,
@@ -259,6 +271,7 @@ impl Cursor {
                 "the dedupe window is complete"
             );
         }
+
         true
     }
 
@@ -326,6 +339,7 @@ fn first_message(consumer: &BaseConsumer<Context>, timeout: Duration) -> Result<
             None => {}
         }
     }
+
     Err(Trouble::Broken("no broker answered in time".to_owned()))
 }
 
@@ -338,6 +352,7 @@ fn empty_until(shared: &Shared, partition: i32, from: i64) -> Result<Option<i64>
     let timeout = shared.options.request_timeout;
     let consumer = consumer_at(shared, partition, from, ASK)?;
     let leader = leader_of(&consumer, shared, partition)?;
+
     if first_message(&consumer, timeout)? != Found::End {
         return Ok(None);
     }
@@ -346,6 +361,7 @@ fn empty_until(shared: &Shared, partition: i32, from: i64) -> Result<Option<i64>
         return Ok(None);
     };
     assign(&consumer, shared, partition, from)?;
+
     let is_empty = first_message(&consumer, timeout)? == Found::End;
     let is_same = leader_of(&consumer, shared, partition)? == leader;
     Ok(Some(end).filter(|_| is_empty && is_same))
@@ -378,6 +394,7 @@ pub fn last_before(
     while at > start {
         at = from.saturating_sub(reach).max(start);
         reach *= 8;
+
         match probe(shared, partition, at)? {
             Found::Message { offset, appended_ms } if offset < from => {
                 return Ok(Some(appended_ms));
@@ -385,6 +402,7 @@ pub fn last_before(
             Found::Message { .. } | Found::End => {}
         }
     }
+
     Ok(None)
 }
 

@@ -24,10 +24,11 @@ pub struct Poison {
 impl Poison {
     pub fn of<M: Message>(message: &M, refusal: Refusal) -> Self {
         let headers = catch_unwind(AssertUnwindSafe(|| copied(message))).ok().flatten();
-        let (key, payload) =
-            (message.key().map(<[u8]>::to_vec), message.payload().map(<[u8]>::to_vec));
-        let (topic, partition, offset) =
-            (message.topic().to_owned(), message.partition(), message.offset());
+        let key = message.key().map(<[u8]>::to_vec);
+        let payload = message.payload().map(<[u8]>::to_vec);
+        let topic = message.topic().to_owned();
+        let partition = message.partition();
+        let offset = message.offset();
         let message =
             OwnedMessage::new(payload, key, topic, message.timestamp(), partition, offset, headers);
         Self { message, refusal }
@@ -81,10 +82,12 @@ pub fn send(shared: &Shared, poisons: &mut Vec<Poison>, stops: &AtomicBool) -> b
             return false;
         }
     };
+
     let done = deliver_all(shared, &producer, poisons, stops);
     let any = done.iter().any(|done| *done);
     let mut done = done.into_iter();
     poisons.retain(|_| !done.next().unwrap_or(false));
+
     if !any && !stops.load(Ordering::Acquire) {
         std::thread::sleep(PAUSE);
     }
@@ -102,7 +105,9 @@ fn deliver_all(
     for (place, poison) in poisons.iter().enumerate() {
         deliver(shared, producer, place, poison, true, &sender);
     }
-    let (mut done, mut waiting) = (vec![false; poisons.len()], poisons.len());
+
+    let mut done = vec![false; poisons.len()];
+    let mut waiting = poisons.len();
     while waiting > 0 && !stops.load(Ordering::Acquire) {
         let Ok((place, with_value, outcome)) = receiver.recv_timeout(POLL) else {
             continue;
@@ -111,6 +116,7 @@ fn deliver_all(
         let is_too_large = |error: &KafkaError| {
             error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageSizeTooLarge)
         };
+
         match outcome {
             // With its reason the message exceeds the size limit, so only its location is sent.
             Err(error) if with_value && is_too_large(&error) => {
@@ -129,8 +135,10 @@ fn deliver_all(
             Err(error) if error.rdkafka_error_code() == Some(RDKafkaErrorCode::QueueFull) => {}
             Err(error) => shared.connection.lost(&error.to_string()),
         }
+
         waiting -= 1;
     }
+
     done
 }
 
@@ -154,6 +162,7 @@ fn deliver(
         payload: message.payload().filter(|_| with_value),
         headers: headers(poison, with_value),
     };
+
     if let Err(error) = producer.send(outgoing, &ticket) {
         ticket.fail(error);
     }
@@ -170,6 +179,7 @@ fn headers(poison: &Poison, with_value: bool) -> OwnedHeaders {
     add("raingauge-source-topic", message.topic());
     add("raingauge-source-partition", &message.partition().to_string());
     add("raingauge-source-offset", &message.offset().to_string());
+
     if !with_value {
         add("raingauge-value-left-out", "true");
     }

@@ -123,6 +123,7 @@ impl Ends {
             state: Mutex::default(),
             changed: Condvar::new(),
         });
+
         let asking = Arc::clone(&ends);
         let thread = std::thread::Builder::new()
             .name("kafka-ends".to_owned())
@@ -198,7 +199,8 @@ impl Ends {
 
     fn run(&self) {
         let mut round = 0_u32;
-        let (mut counted, mut identified) = (Instant::now(), Instant::now());
+        let mut counted = Instant::now();
+        let mut identified = Instant::now();
         let mut pause = INTERVAL;
         while let Some(spans) = self.pause(pause) {
             // Serves the client's callbacks, such as the one for unreachable brokers.
@@ -211,10 +213,12 @@ impl Ends {
                 }
             };
             round = round.wrapping_add(1);
+
             if identified.elapsed() > TOPIC_INTERVAL {
                 identified = Instant::now();
                 self.check_topic();
             }
+
             if counted.elapsed() > PARTITIONS_INTERVAL {
                 counted = Instant::now();
                 self.check_partitions();
@@ -235,10 +239,12 @@ impl Ends {
         if spans.is_empty() {
             return Ok(());
         }
+
         // A broker returns nothing for a partition that is requested twice.
         let mut partitions: Vec<i32> = spans.iter().map(|span| span.partition).collect();
         partitions.sort_unstable();
         partitions.dedup();
+
         let of = |partition: i32| spans.iter().filter(move |span| span.partition == partition);
         let mut uncommitted = HashMap::new();
         if seldom {
@@ -257,6 +263,7 @@ impl Ends {
                 self.timeout,
             )?);
         }
+
         for (partition, end) in
             ask(&self.client, &self.topic, &partitions, Offset::End, self.timeout)?
         {
@@ -266,11 +273,14 @@ impl Ends {
                 metrics::gauge!("raingauge_log_unstable_messages", "partition" => name.clone())
                     .set((high - end).max(0) as f64);
             }
+
             metrics::gauge!("raingauge_log_end_offset", "partition" => name).set(end as f64);
         }
+
         self.connection.restored();
         drop(self.state.lock());
         self.changed.notify_all();
+
         Ok(())
     }
 
@@ -324,8 +334,11 @@ pub fn ask(
     for partition in partitions {
         asked.add_partition_offset(topic, *partition, time)?;
     }
+
     let answered = client.offsets_for_times(asked, timeout)?;
-    let (mut offsets, mut failure) = (Vec::with_capacity(partitions.len()), None);
+    let mut offsets = Vec::with_capacity(partitions.len());
+    let mut failure = None;
+
     for element in answered.elements() {
         match (element.error(), element.offset()) {
             (Err(error), _) => failure = Some(error),
@@ -333,6 +346,7 @@ pub fn ask(
             (Ok(()), _) => {}
         }
     }
+
     match failure {
         Some(error) if offsets.is_empty() => Err(error),
         _ => Ok(offsets),
@@ -370,6 +384,7 @@ fn partitions_of(
             _ => unreachable(error.to_string()),
         }
     })?;
+
     let found = metadata.topics().first().map_or(0, |topic| topic.partitions().len() as i32);
     let code = metadata.topics().first().and_then(|topic| topic.error());
     if found == 0 {
@@ -378,6 +393,7 @@ fn partitions_of(
             Some(code) => Err(Error::Refused { topic, reason: code.to_string() }),
         };
     }
+
     if let Some(wanted) = options.partitions.filter(|wanted| i32::from(*wanted) != found) {
         return Err(Error::PartitionsChanged { topic, found, wanted: wanted.into() });
     }

@@ -82,6 +82,7 @@ impl Membership {
             .iter()
             .filter_map(|element| Partition::try_from(element.partition()).ok())
             .collect();
+
         self.assigned.send_if_modified(|assigned| {
             let mut any = false;
             for partition in &changed {
@@ -119,7 +120,9 @@ impl Join {
     /// coordinator may take a member whose session expired for a second one with the same instance
     /// id. The thread then joins as a new member.
     fn keep(&self, member: &Mutex<Arc<BaseConsumer<Membership>>>, stop: &AtomicBool) {
-        let (mut pause, mut joined) = (REJOIN_MIN, Instant::now());
+        let mut pause = REJOIN_MIN;
+        let mut joined = Instant::now();
+
         while !stop.load(Ordering::Acquire) {
             let polled = Arc::clone(&member.lock());
             let Some(Err(KafkaError::MessageConsumptionFatal(code))) = polled.poll(POLL) else {
@@ -131,11 +134,13 @@ impl Join {
                 (pause * 2).min(REJOIN_MAX)
             };
             self.out(&code.to_string(), pause);
+
             let until = Instant::now() + pause;
             while Instant::now() < until && !stop.load(Ordering::Acquire) {
                 std::thread::sleep(POLL);
             }
             joined = Instant::now();
+
             match self.member() {
                 Ok(new) => *member.lock() = new,
                 // The old member returns the same error at the next poll.
@@ -180,12 +185,15 @@ impl Group {
             connection: topic.connection(),
             assigned: assigned.clone(),
         };
-        let (member, stop) =
-            (Arc::new(Mutex::new(join.member()?)), Arc::new(AtomicBool::new(false)));
-        let (kept, stopped) = (Arc::clone(&member), Arc::clone(&stop));
+
+        let member = Arc::new(Mutex::new(join.member()?));
+        let stop = Arc::new(AtomicBool::new(false));
+        let kept = Arc::clone(&member);
+        let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("kafka-group".to_owned())
             .spawn(move || join.keep(&kept, &stopped))?;
+
         Ok(Self {
             member,
             assigned,

@@ -65,7 +65,8 @@ fn store_all(
     is_left: &AtomicBool,
 ) {
     for chunk in chunks {
-        let (deadline, mut pause) = (Instant::now() + TRY_MAX, PAUSE_MIN);
+        let deadline = Instant::now() + TRY_MAX;
+        let mut pause = PAUSE_MIN;
         while let Err(error) = store.put(partition, &chunk) {
             if is_left.load(Ordering::Acquire) || Instant::now() >= deadline {
                 dropped(partition, chunk.number, &error.to_string());

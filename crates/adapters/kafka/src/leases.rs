@@ -30,7 +30,8 @@ pub struct KafkaLeases {
 impl KafkaLeases {
     /// Returns once the topic exists.
     pub async fn open(topic: &KafkaTopic) -> Result<Self, Error> {
-        let (name, producer) = (topic.options().leases_topic(), topic.producer()?);
+        let name = topic.options().leases_topic();
+        let producer = topic.producer()?;
         topic.look_for(&name).await?;
         Ok(Self { topic: topic.clone(), name, producer })
     }
@@ -47,7 +48,8 @@ impl KafkaLeases {
 impl LeaseTopic for KafkaLeases {
     fn send(&self, message: &LeaseMessage, sent: Sent) {
         let ticket = Ticket::new(move |outcome| sent(outcome.is_ok_and(|ends| !ends.is_empty())));
-        let (payload, headers) = (encode(message), OwnedHeaders::new());
+        let payload = encode(message);
+        let headers = OwnedHeaders::new();
         let outgoing = Outgoing {
             topic: &self.name,
             partition: Some(0),
@@ -55,6 +57,7 @@ impl LeaseTopic for KafkaLeases {
             payload: Some(&payload),
             headers,
         };
+
         if let Err(error) = self.producer.send(outgoing, &ticket) {
             tracing::debug!(%error, "a lease could not be sent");
         }
@@ -82,6 +85,7 @@ fn encode(message: &LeaseMessage) -> Vec<u8> {
         }
         LeaseMessage::Gap => bytes.push(3),
     }
+
     bytes
 }
 
@@ -97,6 +101,7 @@ impl Told for LeaseMessage {
                 let heard = (0..len)
                     .map(|_| take(&mut rest).map(u64::from_le_bytes))
                     .collect::<Option<_>>()?;
+
                 Some(Self::Held { reader, heard })
             }
             1 => Some(Self::Ended { reader: u64::from_le_bytes(take(&mut rest)?) }),
@@ -128,6 +133,7 @@ mod tests {
             LeaseMessage::Barrier { process: 3, number: 9, sent_ms: -1 },
             LeaseMessage::Gap,
         ];
+
         for message in messages {
             let bytes = encode(&message);
             (0..bytes.len()).for_each(|len| {
@@ -135,6 +141,7 @@ mod tests {
             });
             assert_eq!(LeaseMessage::decode(&bytes), Some(message));
         }
+
         assert_eq!(LeaseMessage::decode(&[9]), None);
     }
 }

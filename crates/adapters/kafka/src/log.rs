@@ -94,9 +94,11 @@ impl KafkaLog {
         if let Some(reason) = self.shared.ends().replaced() {
             return Err(Error::Replaced(reason.to_owned()));
         }
+
         if place < self.span.start() {
             return Err(Error::Trimmed { asked: from, start: self.start() });
         }
+
         if place > self.span.end() {
             // Another process may know a later end, so ask the brokers.
             let asked = self.shared.ends().refresh(&self.span);
@@ -108,6 +110,7 @@ impl KafkaLog {
                 )));
             }
         }
+
         Ok(place < self.span.end())
     }
 
@@ -182,26 +185,32 @@ impl KafkaLog {
         wait: Duration,
     ) -> Result<Vec<Block>, Trouble> {
         self.fill(cursor, self.span.end(), bytes_max, wait)?;
+
         if cursor.reader().bytes() == 0 {
             return Ok(Vec::new());
         }
         self.shared.connection.restored();
+
         let sends = self.dead_lettered.is_some();
         if sends && !dead_letters::send(&self.shared, cursor.reader().poison(), &self.stops) {
             // The next read sends the rest before it returns anything.
             return Ok(Vec::new());
         }
+
         let made = cursor.answer();
         if cursor.reader().last_ms() > 0 {
             *self.answered.lock() = Some((cursor.reader().next(), cursor.reader().last_ms()));
         }
+
         if let Some(sent_to) = &self.dead_lettered {
-            let (before, next) = (sent_to.load(Ordering::Acquire), cursor.reader().next());
+            let before = sent_to.load(Ordering::Acquire);
+            let next = cursor.reader().next();
             if sent_to.fetch_max(next, Ordering::AcqRel) == before && before < next {
                 metrics::counter!("raingauge_events_duplicate_total").increment(made.repetitions);
             }
             self.report(cursor);
         }
+
         Ok(made.blocks)
     }
 
@@ -231,6 +240,7 @@ impl KafkaLog {
         let forgotten = cursor.reader().window().take_forgotten();
         metrics::gauge!("raingauge_dedupe_ids", "partition" => partition.clone())
             .set(cursor.reader().window().len() as f64);
+
         if forgotten > 0 {
             metrics::counter!("raingauge_dedupe_forgotten_total", "partition" => partition)
                 .increment(forgotten);
@@ -282,16 +292,19 @@ impl EventLog for KafkaLog {
         if !self.look(from, place)? {
             return Ok(Vec::new());
         }
+
         if let Some(blocks) =
             self.cursors.lock().iter().find_map(|cursor| cursor.answered_from(from))
         {
             return Ok(blocks);
         }
+
         let read = self.cursor_at(place).and_then(|mut cursor| {
             let blocks = self.advance(&mut cursor, bytes_max, READ_WAIT)?;
             self.keep(cursor);
             Ok(blocks)
         });
+
         match read {
             Ok(blocks) => {
                 self.damaged.store(0, Ordering::Relaxed);
@@ -311,6 +324,7 @@ impl EventLog for KafkaLog {
         if let Some(blocks) = behind.as_ref().and_then(|cursor| cursor.answered_from(from)) {
             return Ok(blocks);
         }
+
         let standing = behind.take().filter(|cursor| cursor.stands_at(place));
         let read =
             standing.map_or_else(|| self.open_at(place, None, false), Ok).and_then(|mut cursor| {
@@ -318,6 +332,7 @@ impl EventLog for KafkaLog {
                 *behind = Some(cursor);
                 Ok(blocks)
             });
+
         drop(behind);
         read.or_else(|trouble| self.explain(from, place, trouble))
     }
@@ -343,6 +358,7 @@ impl EventLog for KafkaLog {
         if self.span.end() > place {
             return self.end();
         }
+
         // A message ends the wait of a reader at the end sooner than a question about the end
         // would.
         match self.standing_at(place).or_else(|| self.ready_cursor(place)) {
@@ -353,6 +369,7 @@ impl EventLog for KafkaLog {
                 }
             }
         }
+
         self.end()
     }
 
@@ -365,9 +382,11 @@ impl LogTimes for KafkaLog {
     fn verify(&self, position: Offset, appended_ms: i64) -> Result<(), Error> {
         let place = self.place_of(position)?;
         self.look(position, place.max(self.span.start()))?;
+
         if place <= self.span.start() {
             return Ok(());
         }
+
         match last_before(&self.shared, self.partition.into(), place, self.span.start()) {
             Ok(Some(last_ms)) if last_ms > appended_ms => Err(replaced(place, last_ms)),
             Ok(_) => Ok(()),
@@ -385,10 +404,12 @@ impl LogTimes for KafkaLog {
         if start == 0 {
             return 0;
         }
+
         let mut first = self.first.lock();
         if let Some((_, appended_ms)) = first.filter(|(known, _)| *known == start) {
             return appended_ms;
         }
+
         match probe(&self.shared, self.partition.into(), start) {
             Ok(Found::Message { appended_ms, .. }) => {
                 *first = Some((start, appended_ms));

@@ -42,12 +42,15 @@ pub fn headers_of(event: &Event<'_>) -> OwnedHeaders {
         .insert(header("ce_source", &event.source))
         .insert(header("ce_type", &event.kind))
         .insert(header("ce_time", &time));
+
     if let Some(subject) = &event.subject {
         headers = headers.insert(header("ce_subject", subject));
     }
+
     if !event.data.is_empty() {
         headers = headers.insert(header(CONTENT_TYPE, "application/json"));
     }
+
     if event.refused_keys.is_empty() {
         return headers;
     }
@@ -97,6 +100,7 @@ pub fn read<'a, M: Message>(message: &'a M, appended_ms: i64, options: &Options)
             "the name of a header is not UTF-8",
         ));
     };
+
     let body = message.payload().unwrap_or_default();
     if headers.control {
         let judged = control::judge(
@@ -108,6 +112,7 @@ pub fn read<'a, M: Message>(message: &'a M, appended_ms: i64, options: &Options)
         );
         return judged.map_or_else(Reading::Refused, |identity| Reading::Control(body, identity));
     }
+
     let refused_keys = refused_keys(headers.refused_keys);
     let event =
         headers.into_event(body).map(|event| Event { refused_keys, ..event }).and_then(|event| {
@@ -178,6 +183,7 @@ impl<'a> Known<'a> {
             };
             *place = place.or(value);
         }
+
         known
     }
 

@@ -50,8 +50,10 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
             plan.retention_ms, options.dedupe_window_ms
         )));
     }
+
     let admin = admin(options)?;
-    let (length, retention) = (MESSAGE_LEN_MAX.to_string(), plan.retention_ms.to_string());
+    let length = MESSAGE_LEN_MAX.to_string();
+    let retention = plan.retention_ms.to_string();
     let in_sync = plan.in_sync_min().to_string();
     let events = NewTopic::new(
         &options.topic,
@@ -64,9 +66,11 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
     .set("min.insync.replicas", &in_sync)
     .set("unclean.leader.election.enable", "false")
     .set("max.message.bytes", &length);
+
     let created = create(&admin, options, &events).await?;
     let warnings = if created { Vec::new() } else { verify(&admin, options, plan).await? };
     let mut done = vec![Migrated { topic: options.topic.clone(), created, warnings }];
+
     if options.dead_letter_topic != options.topic {
         // The headers with the reason come on top of the original message.
         let length = (MESSAGE_LEN_MAX + (64 << 10)).to_string();
@@ -79,6 +83,7 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
         .set("min.insync.replicas", &in_sync)
         .set("unclean.leader.election.enable", "false")
         .set("max.message.bytes", &length);
+
         let created = create(&admin, options, &letters).await?;
         done.push(Migrated {
             topic: options.dead_letter_topic.clone(),
@@ -86,6 +91,7 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
             warnings: Vec::new(),
         });
     }
+
     // Listeners read only new messages; an hour is kept for people who inspect the topics.
     for (name, partitions) in
         [(options.changes_topic(), plan.partitions), (options.leases_topic(), 1)]
@@ -98,9 +104,11 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
         .set("cleanup.policy", "delete")
         .set("retention.ms", "3600000")
         .set("max.message.bytes", &length);
+
         let created = create(&admin, options, &stream).await?;
         done.push(Migrated { topic: name.clone(), created, warnings: Vec::new() });
     }
+
     Ok(done)
 }
 
@@ -152,11 +160,13 @@ async fn verify(admin: &Admin, options: &Options, plan: &Plan) -> Result<Vec<Str
             wanted: plan.partitions.into(),
         });
     }
+
     let Some(config) = describe(admin, options).await? else {
         return Ok(vec![
             "its settings cannot be read with these credentials: make sure that message.timestamp.type=LogAppendTime".to_owned(),
         ]);
     };
+
     check_config(&config, options)?;
     Ok(warnings(&config, options, plan))
 }
@@ -210,11 +220,13 @@ fn warnings(config: &ConfigResource, options: &Options, plan: &Plan) -> Vec<Stri
             ));
         }
     }
+
     if let Some(bytes) = number("retention.bytes").filter(|bytes| *bytes >= 0) {
         warnings.push(format!(
             "it keeps at most {bytes} bytes of a partition: messages may be deleted before they are counted"
         ));
     }
+
     let wanted = plan.in_sync_min();
     if let Some(in_sync) = number("min.insync.replicas").filter(|in_sync| *in_sync < wanted.into())
     {
@@ -222,18 +234,21 @@ fn warnings(config: &ConfigResource, options: &Options, plan: &Plan) -> Vec<Stri
             "it acknowledges events that only {in_sync} copies hold: set min.insync.replicas={wanted}, so that losing one copy loses nothing"
         ));
     }
+
     if setting(config, "unclean.leader.election.enable") == "true" {
         warnings.push(
             "a copy that lacks acknowledged events may become leader: set unclean.leader.election.enable=false"
                 .to_owned(),
         );
     }
+
     if let Some(bytes) = number("max.message.bytes").filter(|bytes| *bytes < MESSAGE_LEN_MAX as i64)
     {
         warnings.push(format!(
             "it accepts messages of at most {bytes} bytes: requests that set many buckets may fail"
         ));
     }
+
     warnings
 }
 

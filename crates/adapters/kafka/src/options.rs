@@ -168,14 +168,18 @@ impl Options {
             (None, Some(_)) => "sasl_plaintext",
             (Some(_), Some(_)) => "sasl_ssl",
         };
+
         config.set("security.protocol", protocol);
+
         if let Some(ca) = tls.as_ref().and_then(|tls| tls.ca.as_ref()) {
             config.set("ssl.ca.location", ca.to_string_lossy());
         }
+
         if let Some((certificate, key)) = tls.as_ref().and_then(|tls| tls.certificate.as_ref()) {
             config.set("ssl.certificate.location", certificate.to_string_lossy());
             config.set("ssl.key.location", key.to_string_lossy());
         }
+
         if let Some(Sasl { mechanism, user, password }) = sasl {
             let mechanism = match mechanism {
                 SaslMechanism::Plain => "PLAIN",
@@ -254,6 +258,7 @@ impl Options {
             .set("fetch.error.backoff.ms", "100")
             .set("topic.metadata.refresh.interval.ms", "30000")
             .set("check.crcs", "true");
+
         let fixed = [
             ("isolation.level", "read_committed"),
             ("enable.partition.eof", "true"),
@@ -272,6 +277,7 @@ impl Options {
             .set("group.id", &self.group)
             .set("session.timeout.ms", session_ms.to_string())
             .set("heartbeat.interval.ms", (session_ms / 10).clamp(100, 3_000).to_string());
+
         if let Some(instance_id) = &self.instance_id {
             config.set("group.instance.id", instance_id);
         }

@@ -200,7 +200,9 @@ impl Producer {
             let old =
                 std::mem::replace(&mut *native, Arc::new(start(&self.options, &self.connection)?));
             self.renewals.fetch_add(1, Ordering::AcqRel);
+
             let patience = self.options.delivery_timeout;
+
             // Its messages may still be confirmed, or time out.
             std::thread::Builder::new()
                 .name("kafka-producer-end".to_owned())
@@ -209,6 +211,7 @@ impl Producer {
                     Error::Settings(format!("a thread could not be started: {error}"))
                 })?;
         }
+
         Ok(())
     }
 
@@ -269,9 +272,11 @@ mod tests {
 
     #[test]
     fn a_partition_has_stalled_when_it_was_tried_for_long_and_nothing_was_confirmed() {
-        let (stalls, began) = (Stalls::default(), Instant::now());
+        let stalls = Stalls::default();
+        let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
         let limit = Duration::from_secs(5);
+
         stalls.timed_out("events", 2, at(0));
         stalls.timed_out("events", 3, at(0));
         stalls.timed_out("events", 2, at(4));

@@ -171,15 +171,19 @@ impl Reader {
         if self.expected.take_if(is_due).is_some_and(|expected| expected != (offset, appended_ms)) {
             return Err(Unfit::Replaced { offset, appended_ms });
         }
+
         if offset < self.next {
             return Ok(());
         }
         self.skip_to(offset);
         self.next = offset + 1;
         self.last_ms = appended_ms;
-        let (answered, place) = (offset >= self.answers_from, self.base + offset as Offset);
+
+        let answered = offset >= self.answers_from;
+        let place = self.base + offset as Offset;
         let mut entry = std::mem::take(&mut self.entry);
         entry.clear();
+
         let options = Arc::clone(&self.options);
         match message::read(message, appended_ms, &options) {
             Reading::Event(event) if answered => {
@@ -207,6 +211,7 @@ impl Reader {
             Reading::Refused(refusal) => {
                 self.recorder.pass(place, appended_ms);
                 record::push_void(&mut entry);
+
                 if answered && offset >= self.poison_from {
                     let poison = Poison::of(message, refusal);
                     self.poison_bytes += poison.bytes();
@@ -214,6 +219,7 @@ impl Reader {
                 }
             }
         }
+
         if answered {
             self.push(offset, appended_ms, &entry);
         }

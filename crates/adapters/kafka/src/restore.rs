@@ -35,7 +35,8 @@ impl Restoring {
     ) -> Option<Self> {
         let store = Arc::clone(shared.chunks()?);
         let until = chunk_of(shared.options.base() + reader.answers_from() as Offset);
-        let (rules, partition) = (reader.recorder().rules(), partition as Partition);
+        let rules = reader.recorder().rules();
+        let partition = partition as Partition;
         let mut restoring =
             Self { store, partition, rules, rest: number..until, coming: None, restored: 0 };
         // Usually all of the chunks exist, or none, so one is requested first.
@@ -54,7 +55,9 @@ impl Restoring {
         if numbers.is_empty() {
             return;
         }
-        let (store, partition, rules) = (Arc::clone(&self.store), self.partition, self.rules);
+        let store = Arc::clone(&self.store);
+        let partition = self.partition;
+        let rules = self.rules;
         let read = move || store.get(partition, rules, numbers);
         self.coming = std::thread::Builder::new().name("window-chunks".to_owned()).spawn(read).ok();
     }
@@ -76,12 +79,14 @@ impl Restoring {
             }
             Err(_) => return false,
         };
+
         for chunk in chunks {
             if !chunk.is_some_and(|bytes| reader.restore(&bytes)) {
                 return false;
             }
             self.restored += 1;
         }
+
         if self.coming.is_none() {
             self.ask(AT_ONCE);
         }

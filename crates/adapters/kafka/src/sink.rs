@@ -57,6 +57,7 @@ impl KafkaSink {
         self.producer.renew_when_broken()?;
         let (ticket, answer) = self.ticket_for(batch.bytes.len())?;
         let mut rest = &batch.bytes[..];
+
         for (_, identity) in &batch.entries {
             let entry = record::split_entry(&mut rest).and_then(record::parse);
             let Some(Entry::Event(event)) = entry else {
@@ -70,8 +71,10 @@ impl KafkaSink {
                 payload: Some(event.data.as_bytes()),
                 headers: message::headers_of(&event),
             };
+
             self.producer.send(outgoing, &ticket).map_err(|error| self.refused(&error))?;
         }
+
         Ok(answer)
     }
 
@@ -173,8 +176,10 @@ impl EventSink for KafkaSink {
                     control::signature(&self.options, partition, &payload).as_deref(),
                 ),
             };
+
             self.producer.send(outgoing, &ticket).map_err(|error| self.refused(&error))?;
             drop(ticket);
+
             let ends = self.confirmed(answer).await?;
             ends.first()
                 .map(|(_, end)| *end)

@@ -53,15 +53,18 @@ pub fn listen<M: Told>(
         .cursor_config(POLL)
         .create_with_context(context)
         .map_err(error::settings)?;
+
     let mut places = TopicPartitionList::new();
     for partition in 0..partitions {
         places
             .add_partition_offset(name, partition.into(), Offset::End)
             .map_err(error::settings)?;
     }
+
     consumer.assign(&places).map_err(error::settings)?;
     let stop = Arc::new(AtomicBool::new(false));
-    let (stopped, topic) = (Arc::clone(&stop), name.to_owned());
+    let stopped = Arc::clone(&stop);
+    let topic = name.to_owned();
     let thread = std::thread::Builder::new().name("kafka-stream".to_owned()).spawn(move || {
         let mut next = HashMap::<i32, i64>::new();
         while !stopped.load(Ordering::Acquire) {
@@ -71,6 +74,7 @@ pub fn listen<M: Told>(
                 Some(Err(error)) => {
                     tracing::debug!(%error, topic, "a stream is interrupted");
                     apply(M::GAP);
+
                     if is_place_lost(&error) {
                         next.clear();
                         if let Err(error) = consumer.assign(&places) {
@@ -89,6 +93,7 @@ pub fn listen<M: Told>(
             }
         }
     })?;
+
     Ok(Listening { stop, thread: Some(thread) })
 }
 

@@ -54,12 +54,14 @@ impl KafkaTopic {
     /// Finds the topic and checks whether it is suitable for counting.
     pub async fn open(options: Options) -> Result<Self, Error> {
         let connection = Connection::new(options.place());
-        let (asked, opening) = (options.clone(), Arc::clone(&connection));
+        let asked = options.clone();
+        let opening = Arc::clone(&connection);
         let watching = tokio::task::spawn_blocking(move || Ends::watch(&asked, opening))
             .await
             .map_err(|_| {
             Error::Settings("the topic could not be opened: raingauge is stopping".to_owned())
         })??;
+
         migrate::check(&options).await?;
         Ok(Self(Arc::new(Shared {
             options: Arc::new(options),

@@ -31,6 +31,7 @@ pub fn ask(
 ) -> Result<Option<u128>, KafkaError> {
     let name = CString::new(topic)?;
     let timeout_ms = timeout.as_millis().min(c_int::MAX as u128) as c_int;
+
     // SAFETY: the client outlives this call and everything created in it. Pointers are checked
     // before use, and point into the event, which is dropped last, before the queue that it came
     // from.
@@ -46,6 +47,7 @@ pub fn ask(
             native::rd_kafka_AdminOptions_new(client, describes),
             native::rd_kafka_AdminOptions_destroy,
         );
+
         let mut reason = [0; 256];
         native::rd_kafka_AdminOptions_set_request_timeout(
             options.0,
@@ -56,6 +58,7 @@ pub fn ask(
 
         let queue = Owned(native::rd_kafka_queue_new(client), native::rd_kafka_queue_destroy);
         native::rd_kafka_DescribeTopics(client, topics.0, options.0, queue.0);
+
         let event =
             Owned(native::rd_kafka_queue_poll(queue.0, timeout_ms), native::rd_kafka_event_destroy);
         if event.0.is_null() {
@@ -65,19 +68,23 @@ pub fn ask(
 
         let described = native::rd_kafka_event_DescribeTopics_result(event.0);
         let mut len = 0;
-        let topics = match described.is_null() {
-            true => return Ok(None),
-            false => native::rd_kafka_DescribeTopics_result_topics(described, &raw mut len),
+        let topics = if described.is_null() {
+            return Ok(None);
+        } else {
+            native::rd_kafka_DescribeTopics_result_topics(described, &raw mut len)
         };
+
         if len == 0 || topics.is_null() {
             return Ok(None);
         }
         let topic = *topics;
         told(native::rd_kafka_error_code(native::rd_kafka_TopicDescription_error(topic)))?;
+
         let id = native::rd_kafka_TopicDescription_topic_id(topic);
         if id.is_null() {
             return Ok(None);
         }
+
         let high = native::rd_kafka_Uuid_most_significant_bits(id) as u64;
         let low = native::rd_kafka_Uuid_least_significant_bits(id) as u64;
         Ok(Some(u128::from(high) << 64 | u128::from(low)).filter(|id| *id != 0))

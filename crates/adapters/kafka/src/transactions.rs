@@ -103,6 +103,7 @@ impl Sender {
         while let Ok(first) = self.waiting.recv() {
             let mut group = Vec::new();
             let done = self.transact(first, &mut group).map_err(|failure| self.explain(&failure));
+
             for Sent { answer, outcome } in group {
                 let ends = match &done {
                     Ok(()) => outcome
@@ -126,14 +127,17 @@ impl Sender {
         let written = begun.and_then(|()| {
             let mut bytes = self.write(&native, &first, &ticket)?;
             drop(ticket);
+
             while bytes < GROUP_BYTES
                 && let Ok(next) = self.waiting.try_recv()
             {
                 let (next, ticket) = taken(next, group);
                 bytes += self.write(&native, &next, &ticket)?;
             }
+
             commit(&native)
         });
+
         let Err(error) = written else { return Ok(()) };
 
         // An aborted transaction was not committed.
@@ -151,7 +155,8 @@ impl Sender {
         payload_of: &PayloadOf,
         ticket: &Arc<Ticket>,
     ) -> Result<usize, KafkaError> {
-        let (mut bytes, mut unconfirmed) = (0, 0);
+        let mut bytes = 0;
+        let mut unconfirmed = 0;
         for partition in 0..self.partitions {
             let payload = payload_of(partition);
             let signature = control::signature(&self.options, partition, &payload);
@@ -164,13 +169,16 @@ impl Sender {
                 headers: Some(message::control_headers(signature.as_deref())),
                 delivery_opaque: Arc::clone(ticket),
             };
+
             native.send(record).map_err(|(error, _)| error)?;
             (bytes, unconfirmed) = (bytes + payload.len(), unconfirmed + payload.len());
+
             if unconfirmed >= GROUP_BYTES {
                 native.flush(DELIVERY_MAX)?;
                 unconfirmed = 0;
             }
         }
+
         Ok(bytes)
     }
 
@@ -192,14 +200,13 @@ impl Sender {
 
     fn explain(&self, Failure { error, is_taken_back }: &Failure) -> log::Error {
         let brokers = self.options.place();
-        match is_taken_back {
-            true => log::Error::NotTaken(format!(
-                "the brokers at {brokers} took no transaction: {error}"
-            )),
-            false => log::Error::Io(std::io::Error::other(format!(
+        if *is_taken_back {
+            log::Error::NotTaken(format!("the brokers at {brokers} took no transaction: {error}"))
+        } else {
+            log::Error::Io(std::io::Error::other(format!(
                 "the brokers at {brokers} did not say whether they committed a transaction: {error}; send the request again, with \
                  the Idempotency-Key that it had"
-            ))),
+            )))
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The result cache in memory, for one process: so many entries at most, the least recently used go first.
+//! The result cache in memory, for one process: so many entries at most, the least recently used go
+//! first.
 
 use lru::LruCache;
 use parking_lot::Mutex;

@@ -51,6 +51,7 @@ impl Checks for MemoryChecks {
             .take(len_max)
             .cloned()
             .collect();
+
         Box::pin(async move { Ok(found) })
     }
 }

@@ -1,4 +1,5 @@
-//! The instances in memory. This one is no stand-in: a process that has its data folder for itself is the only instance.
+//! The instances in memory. This one is no stand-in: a process that has its data folder for itself
+//! is the only instance.
 
 use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;

@@ -52,7 +52,10 @@ impl EventSink for MemoryLog {
     }
 
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>> {
-        let (mut bytes, mut accepted, mut begin) = (Vec::new(), 0, 0);
+        let mut bytes = Vec::new();
+        let mut accepted = 0;
+        let mut begin = 0;
+
         for (end, identity) in &batch.entries {
             if self.inner.lock().known.insert(*identity) {
                 bytes.extend_from_slice(&batch.bytes[begin..*end]);
@@ -60,6 +63,7 @@ impl EventSink for MemoryLog {
             }
             begin = *end;
         }
+
         let end = self.push(bytes, accepted as u64);
         Box::pin(async move {
             Ok(Appended { accepted, duplicates: batch.len() - accepted, ends: vec![(0, end)] })

@@ -47,6 +47,7 @@ impl State {
         self.users.retain(|known| known.id != id);
         self.sessions.retain(|session| session.user_id != id);
         self.invitations.retain(|invitation| handle(&invitation.name) != handle(&user.name));
+
         for token in self.tokens.iter_mut().filter(|token| token.created_by == user.name) {
             token.created_by.clone_from(pseudonym);
         }
@@ -61,6 +62,7 @@ impl State {
                 "{}".clone_into(&mut entry.details);
             }
         }
+
         self.revision += 1;
         Ok(removed)
     }

@@ -96,7 +96,8 @@ impl Standard<'_> {
 }
 
 impl Others {
-    /// The texts of a claim: one, or a list. A claim within another is named with dots, such as `realm_access.roles`.
+    /// The texts of a claim: one, or a list. A claim within another is named with dots, such as
+    /// `realm_access.roles`.
     fn texts(&self, path: &str) -> Vec<String> {
         let found = self.0.get(path).or_else(|| {
             let (first, rest) = path.split_once('.')?;

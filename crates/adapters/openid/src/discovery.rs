@@ -1,5 +1,5 @@
-//! What a provider says of itself: its endpoints and its keys. Read when somebody first signs in, so that a provider
-//! that is away keeps nobody from starting, and kept for an hour.
+//! What a provider says of itself: its endpoints and its keys. Read when somebody first signs in,
+//! so that a provider that is away keeps nobody from starting, and kept for an hour.
 
 use crate::http::{self, Http};
 use openidconnect::core::CoreProviderMetadata;
@@ -12,7 +12,8 @@ use tokio::sync::Mutex;
 
 /// How long what was read is kept without another look.
 const KEEP_MS: i64 = 3_600_000;
-/// Shortest time between two looks, however they went: nobody drives requests to the provider by asking here.
+/// Shortest time between two looks, however they went: nobody drives requests to the provider by
+/// asking here.
 const PAUSE_MS: i64 = 5_000;
 
 /// The provider as it was read last.
@@ -52,12 +53,14 @@ impl Discovery {
         let pause_ms = if known.trouble.is_some() { PAUSE_MS } else { keep_ms };
         let is_due = known.looked_at_ms.is_none_or(|at_ms| now_ms - at_ms >= pause_ms);
         if is_due {
-            // Whoever asked may go away meanwhile: what is known changes only when there is an answer.
+            // Whoever asked may go away meanwhile: what is known changes only when there is an
+            // answer.
             let found = CoreProviderMetadata::discover_async(self.issuer.clone(), http).await;
             known.looked_at_ms = Some(self.clock.now_ms());
             known.trouble = found.as_ref().err().map(|error| self.troubled(error));
             known.provider = found.ok().map(Arc::new).or(known.provider.take());
         }
+
         let trouble = known.trouble.clone().unwrap_or_default();
         known.provider.clone().ok_or(Error::Unavailable(trouble))
     }

@@ -1,5 +1,5 @@
-//! Requests to a provider: one connection each, with a limit on time and on bytes, and no redirects, so that what was
-//! discovered is what is asked. Over TLS, or to this machine.
+//! Requests to a provider: one connection each, with a limit on time and on bytes, and no
+//! redirects, so that what was discovered is what is asked. Over TLS, or to this machine.
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
@@ -66,13 +66,16 @@ impl Http {
             let (host, port, is_tls) = target(request.uri())?;
             let unreachable = |error| Error::Connect { place: place.clone(), error };
             let stream = TcpStream::connect((host.as_str(), port)).await.map_err(unreachable)?;
+
             if !is_tls {
                 return exchange(stream, &place, request).await;
             }
             let name = ServerName::try_from(host).map_err(|_| Error::Address(place.clone()))?;
             let stream = self.tls.connect(name, stream).await.map_err(unreachable)?;
+
             exchange(stream, &place, request).await
         };
+
         tokio::time::timeout(REQUEST_TIMEOUT, answer)
             .await
             .unwrap_or_else(|_| Err(Error::Late(place.clone())))
@@ -96,12 +99,14 @@ fn target(uri: &Uri) -> Result<(String, u16, bool), Error> {
         Some("http") => false,
         _ => return Err(wrong()),
     };
+
     let host = uri.host().ok_or_else(wrong)?.trim_matches(['[', ']']).to_owned();
     let is_here =
         host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    match is_tls || is_here {
-        true => Ok((host, uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 }), is_tls)),
-        false => Err(Error::Plain(uri.to_string())),
+    if is_tls || is_here {
+        Ok((host, uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 }), is_tls))
+    } else {
+        Err(Error::Plain(uri.to_string()))
     }
 }
 
@@ -117,12 +122,17 @@ where
         let response = sender.send_request(towards(place, request)?).await.map_err(broken)?;
         let (head, body) = response.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| match error.is::<LengthLimitError>() {
-            true => Error::Large(place.to_owned()),
-            false => Error::Http { place: place.to_owned(), error: error.to_string() },
+        let body = body.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                Error::Large(place.to_owned())
+            } else {
+                Error::Http { place: place.to_owned(), error: error.to_string() }
+            }
         })?;
+
         Ok(HttpResponse::from_parts(head, body.to_bytes().to_vec()))
     };
+
     // The connection ends with the answer.
     tokio::pin!(asking);
     tokio::select! {

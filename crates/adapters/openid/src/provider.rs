@@ -66,12 +66,14 @@ impl Provider {
         let id = ClientId::new(self.options.client_id.clone());
         let methods = provider.token_endpoint_auth_methods_supported();
         let has = |method| methods.is_none_or(|methods| methods.contains(&method));
-        let auth = match has(CoreClientAuthMethod::ClientSecretBasic)
+        let auth = if has(CoreClientAuthMethod::ClientSecretBasic)
             || !has(CoreClientAuthMethod::ClientSecretPost)
         {
-            true => AuthType::BasicAuth,
-            false => AuthType::RequestBody,
+            AuthType::BasicAuth
+        } else {
+            AuthType::RequestBody
         };
+
         let client = Client::from_provider_metadata(provider.clone(), id, secret);
         client.set_redirect_uri(self.redirect_url.clone()).set_auth_type(auth)
     }
@@ -103,6 +105,7 @@ impl Provider {
             }
             claims => claims,
         };
+
         let claims = claims.map_err(|flaw| match flaw {
             Flaw::UnknownKey => {
                 Error::Unproven("it is signed by a key that the provider does not have".to_owned())
@@ -122,6 +125,7 @@ impl Provider {
         let request =
             request.map_err(|_| Error::Unproven("it names no token endpoint".to_owned()))?;
         let request = request.set_pkce_verifier(PkceCodeVerifier::new(ticket.verifier.clone()));
+
         request.request_async(&self.http).await.map_err(|error| match error {
             RequestTokenError::ServerResponse(refusal) => Error::Refused(refusal.to_string()),
             RequestTokenError::Request(error) => unavailable(&error),
@@ -141,6 +145,7 @@ impl Provider {
         let expired_s = self.clock.now_s() - CLOCK_SKEW_S;
         let time = UNIX_EPOCH + Duration::from_secs(expired_s.max(0) as u64);
         let verifier = client.id_token_verifier().set_time_fn(move || time.into());
+
         token.claims(&verifier, nonce).cloned().map_err(|error| match error {
             ClaimsVerificationError::SignatureVerification(
                 SignatureVerificationError::NoMatchingKey,
@@ -164,6 +169,7 @@ impl Provider {
         if is_whole {
             return Ok(identity);
         }
+
         let subject = Some(claims.subject().clone());
         let Ok(request) = client.user_info(tokens.access_token().clone(), subject) else {
             return Ok(identity);
@@ -173,6 +179,7 @@ impl Provider {
                 openidconnect::UserInfoError::Request(error) => unavailable(&error),
                 error => Error::Unproven(format!("its page of claims: {error}")),
             })?;
+
         Ok(with_user_info(identity, &info, groups_claim))
     }
 }

@@ -1,8 +1,9 @@
-//! A Redis Cluster: what is asked for is split by slot, and each node gets one pipeline with what its slots hold.
+//! A Redis Cluster: what is asked for is split by slot, and each node gets one pipeline with what
+//! its slots hold.
 //!
-//! A cache needs less of a cluster than a store does. A key whose slot has moved counts as not cached, and so do the keys
-//! of a node that does not answer; nothing is asked twice, and no node waits for another one. Whatever goes wrong, the
-//! slots are looked up again in the background.
+//! A cache needs less of a cluster than a store does. A key whose slot has moved counts as not
+//! cached, and so do the keys of a node that does not answer; nothing is asked twice, and no node
+//! waits for another one. Whatever goes wrong, the slots are looked up again in the background.
 
 mod slots;
 
@@ -67,6 +68,7 @@ impl Cluster {
             is_looking_up: AtomicBool::new(false),
             turn: AtomicUsize::new(0),
         });
+
         shared.look_up();
         Ok(Self { shared, unanswered: metrics::counter!("raingauge_redis_unanswered_keys_total") })
     }
@@ -83,7 +85,8 @@ impl Cluster {
         self.ask(entries.iter().map(|(key, _)| key.as_str()), ask).await.map(drop)
     }
 
-    /// Asks the nodes side by side for what each of them holds: one command for each key. No answer to any is an error.
+    /// Asks the nodes side by side for what each of them holds: one command for each key. No answer
+    /// to any is an error.
     async fn ask<'k>(
         &self,
         keys: impl Iterator<Item = &'k str>,
@@ -92,6 +95,7 @@ impl Cluster {
         let map = self.shared.map.load_full();
         let mut parts = vec![(redis::pipe(), Vec::new()); map.nodes.len()];
         let mut asked = 0;
+
         for (place, key) in keys.enumerate() {
             asked += 1;
             if let Some(node) = map.owners.of(slot_of(key)) {
@@ -99,11 +103,13 @@ impl Cluster {
                 parts[node].1.push(place);
             }
         }
+
         let parts: Vec<_> =
             map.nodes.iter().zip(parts).filter(|(_, (_, places))| !places.is_empty()).collect();
         let calls = parts.iter().map(|(node, (pipeline, _))| self.call(node, pipeline));
         let mut found = vec![None; asked];
         let mut error = None;
+
         for ((_, (_, places)), answers) in parts.iter().zip(join_all(calls).await) {
             let answers = answers.unwrap_or_else(|failed| {
                 error = Some(failed);
@@ -116,11 +122,13 @@ impl Cluster {
                 }
             }
         }
+
         let unanswered = found.iter().filter(|answer| answer.is_none()).count();
         if unanswered > 0 {
             self.unanswered.increment(unanswered as u64);
             self.shared.look_up();
         }
+
         if unanswered < asked {
             return Ok(found);
         }
@@ -155,12 +163,14 @@ impl Shared {
                     "no node of the Redis Cluster tells who holds which slot; counts are answered without it"
                 );
             }
+
             tokio::time::sleep(LOOK_UP_INTERVAL).await;
             shared.is_looking_up.store(false, Ordering::Release);
         });
     }
 
-    /// Asks one node after the other, each time beginning with another one. Answers whether any has told.
+    /// Asks one node after the other, each time beginning with another one. Answers whether any has
+    /// told.
     async fn ask_for_slots(&self) -> bool {
         let before = self.map.load_full();
         let known =
@@ -169,6 +179,7 @@ impl Shared {
         let everybody: Vec<_> =
             known.chain(self.seeds.iter().map(|seed| (host.clone(), seed.clone()))).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+
         for step in 0..everybody.len() {
             let (host, connection) = &everybody[(turn + step) % everybody.len()];
             let mut connection = connection.clone();
@@ -187,6 +198,7 @@ impl Shared {
                 return true;
             }
         }
+
         false
     }
 

@@ -7,9 +7,10 @@
 //!           cluster: one for each node                ┘
 //! ```
 //!
-//! Nothing waits for a connection: opening returns at once, connections come and come back by themselves, and a call that
-//! has no answer in its time has failed. The keys have no hash tag, so that they spread over all slots of a cluster.
-//! Values are decimal text, which other tools can read.
+//! Nothing waits for a connection: opening returns at once, connections come and come back by
+//! themselves, and a call that has no answer in its time has failed. The keys have no hash tag, so
+//! that they spread over all slots of a cluster. Values are decimal text, which other tools can
+//! read.
 
 mod cluster;
 mod options;
@@ -41,9 +42,10 @@ enum Link {
 impl RedisCache {
     /// Begins to connect, and returns. Needs to be called inside a runtime of tokio.
     pub fn open(options: &Options) -> Result<Self, Error> {
-        let link = match options.cluster {
-            true => Link::Cluster(Cluster::open(options)?),
-            false => Link::Single(Single::open(options)?),
+        let link = if options.cluster {
+            Link::Cluster(Cluster::open(options)?)
+        } else {
+            Link::Single(Single::open(options)?)
         };
         let malformed = metrics::counter!("raingauge_redis_malformed_values_total");
         Ok(Self { link, clock_factor: options.clock_factor.max(1), malformed })

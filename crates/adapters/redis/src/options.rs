@@ -25,13 +25,15 @@ pub enum Error {
 
 #[derive(Clone)]
 pub struct Options {
-    /// `redis://[[user]:password@]host:port[/database]`, with `rediss` for TLS. Of a cluster, any of its nodes.
+    /// `redis://[[user]:password@]host:port[/database]`, with `rediss` for TLS. Of a cluster, any
+    /// of its nodes.
     pub urls: Vec<String>,
     pub cluster: bool,
     pub tls: Option<Tls>,
     /// The longest that one call may take, connecting and everything.
     pub timeout: Duration,
-    /// How many times as fast as the machine's clock that of the service runs, by which sums expire.
+    /// How many times as fast as the machine's clock that of the service runs, by which sums
+    /// expire.
     pub clock_factor: u32,
 }
 
@@ -61,7 +63,8 @@ impl fmt::Debug for Options {
 /// What TLS needs beside what the machine trusts anyway.
 #[derive(Clone, Default)]
 pub struct Tls {
-    /// The authority that signed the certificate of Redis, as PEM; without one, those that the machine trusts.
+    /// The authority that signed the certificate of Redis, as PEM; without one, those that the
+    /// machine trusts.
     pub authority: Option<Vec<u8>>,
     /// Who we are, where Redis asks for it.
     pub identity: Option<Identity>,
@@ -84,9 +87,11 @@ impl Options {
         let Some(Tls { authority, identity }) = self.tls.clone() else {
             return Ok(None);
         };
+
         if with_tls < self.urls.len() {
             return Err(Error::TlsWithoutTls);
         }
+
         if authority
             .as_ref()
             .is_some_and(|pem| !pem.windows(CERTIFICATE.len()).any(|bytes| bytes == CERTIFICATE))
@@ -95,6 +100,7 @@ impl Options {
                 "the authority is not a certificate in PEM".to_owned(),
             ));
         }
+
         let identity = identity.map(|Identity { certificate, key }| ClientTlsConfig {
             client_cert: certificate,
             client_key: key,
@@ -103,7 +109,8 @@ impl Options {
     }
 }
 
-/// What begins a certificate in PEM. Without any, the client would trust nobody, and say so only when it connects.
+/// What begins a certificate in PEM. Without any, the client would trust nobody, and say so only
+/// when it connects.
 const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 /// How long a connection may take to come about. Calls do not wait for it beyond their own time.

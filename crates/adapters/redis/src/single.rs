@@ -26,6 +26,7 @@ impl Single {
         };
         let connection = connect(url, certificates.as_ref(), options.timeout)
             .map_err(|error| refused(&error))?;
+
         // The first count is not to pay for the connection.
         let mut first = connection.clone();
         tokio::spawn(async move {

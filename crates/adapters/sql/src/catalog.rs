@@ -57,12 +57,14 @@ impl Newest {
         let changed = Statement::new(changed_since).with(self.revision);
         let changed: Vec<Row> = change.rows(changed).await?;
         let revision: Vec<(i64,)> = change.rows(Statement::new(dialect.revision)).await?;
+
         for found in rows::from_rows(changed)? {
             match self.counters.binary_search_by_key(&found.counter.id, |known| known.counter.id) {
                 Ok(place) => self.counters[place] = found,
                 Err(place) => self.counters.insert(place, found),
             }
         }
+
         self.revision = revision.first().map_or(0, |(revision,)| *revision);
         Ok(())
     }
@@ -132,6 +134,7 @@ impl<D: Database> SqlCatalog<D> {
         let mut newest = self.newest.lock().await;
         let updated = newest.update(&mut change, D::CATALOG).await;
         let decision = updated.and_then(|()| decide(&newest.counters));
+
         drop(newest);
 
         let (mut change, decision) = change.decided(decision).await?;
@@ -143,6 +146,7 @@ impl<D: Database> SqlCatalog<D> {
                 return self.get(current.counter.id).await;
             }
         };
+
         change.run(rows::written(D::CATALOG.add, &added)).await?;
         change.commit().await?;
         Ok(added)
@@ -172,6 +176,7 @@ impl<D: Database> SqlCatalog<D> {
         };
         change.run(rows::written_policy(&next)).await?;
         change.commit().await?;
+
         Ok(next)
     }
 }

@@ -1,4 +1,5 @@
-//! What statements need of a database. A port whose statements all databases understand is written once, over this:
+//! What statements need of a database. A port whose statements all databases understand is written
+//! once, over this:
 //!
 //! ```text
 //!   people ──▶ Statement ──▶ Database: rows, run │ begin ──▶ Change: rows, run, commit │ give_up
@@ -6,7 +7,8 @@
 //!                        sqlite, mysql: connections, transactions, what their errors mean
 //! ```
 //!
-//! A statement is a text of this program with `?` in the places of its values, which never become part of the text.
+//! A statement is a text of this program with `?` in the places of its values, which never become
+//! part of the text.
 
 use crate::catalog::Dialect;
 use sqlx::FromRow;
@@ -158,7 +160,8 @@ pub trait Database: Clone + Send + Sync + 'static {
     /// Runs one statement that writes, by itself.
     fn run(&self, statement: Statement) -> impl Future<Output = Result<(), Unavailable>> + Send;
 
-    /// Begins a change that no other one with the same lock runs beside. It holds the row of the lock until its end.
+    /// Begins a change that no other one with the same lock runs beside. It holds the row of the
+    /// lock until its end.
     fn begin(
         &self,
         lock: Option<&'static Lock>,

@@ -34,10 +34,12 @@ const UPDATE: &str = "UPDATE drafts SET revision = ?, state = ?, is_open = ?, co
 const SET_CONTRIBUTORS: &str =
     "REPLACE INTO draft_contributors (draft_id, contributors) VALUES (?, ?)";
 
-/// A draft without a row in `draft_kinds` was written by an earlier release, which knew counters alone.
+/// A draft without a row in `draft_kinds` was written by an earlier release, which knew counters
+/// alone.
 const INSERT_KIND: &str = "INSERT INTO draft_kinds (draft_id, kind) VALUES (?, ?)";
 
-/// One draft, in the order of [`GET`]: numbers are as wide as the widest that a database may answer.
+/// One draft, in the order of [`GET`]: numbers are as wide as the widest that a database may
+/// answer.
 type Row = (
     i64,
     i64,
@@ -122,28 +124,37 @@ fn key(id: u64) -> i64 {
 
 fn next_revision(kept: Option<Row>, draft: &Draft) -> Result<u32, Error> {
     let kept = kept.map_or(Err(Error::NotFound(draft.id)), draft_of)?;
-    match kept.revision == draft.revision {
-        true => Ok(draft.revision + 1),
-        false => Err(Error::RevisionMismatch { id: draft.id, current: kept.revision }),
+    if kept.revision == draft.revision {
+        Ok(draft.revision + 1)
+    } else {
+        Err(Error::RevisionMismatch { id: draft.id, current: kept.revision })
     }
 }
 
 /// A row that somebody altered by hand is an error that names it, never a draft that is left out.
 fn draft_of(row: Row) -> Result<Draft, Error> {
     let (id, revision, state, configuration, base_version, applied_version, ..) = row;
-    let (author, reason, reviewer, comment) = (row.6, row.7, row.8, row.9);
-    let (created_at, changed_at, changed_by) = (row.10, row.11, row.12);
+    let author = row.6;
+    let reason = row.7;
+    let reviewer = row.8;
+    let comment = row.9;
+
+    let created_at = row.10;
+    let changed_at = row.11;
+    let changed_by = row.12;
     let unreadable = |why: &str| {
         Error::Unavailable(format!(
             "draft {id} cannot be read ({why}): restore the catalog from a backup"
         ))
     };
+
     let small =
         |number: i64| u32::try_from(number).map_err(|_| unreadable("a version is no small number"));
     let contributors =
         serde_json::from_str(&row.13).map_err(|error| unreadable(&error.to_string()))?;
     let configuration =
         serde_json::from_str(&configuration).map_err(|error| unreadable(&error.to_string()))?;
+
     Ok(Draft {
         id: u64::try_from(id).map_err(|_| unreadable("its id is negative"))?,
         revision: small(revision)?,

@@ -1,4 +1,5 @@
-//! The catalog on SQL databases: counter configurations and all their versions, in an SQLite file or in MySQL.
+//! The catalog on SQL databases: counter configurations and all their versions, in an SQLite file
+//! or in MySQL.
 //!
 //! ```text
 //!   catalog, people, drafts … ──▶ database ◀── sqlite │ mysql
@@ -6,10 +7,11 @@
 //!      └──▶ rules of the port: what a change may do, given the newest versions (pure)
 //! ```
 //!
-//! Every port is written once, over what `database` asks of each. A change reads the newest versions, decides and writes
-//! in one transaction that no other change runs beside, so that neither two tasks nor two processes can save counters
-//! that conflict. What differs between databases is how such a transaction begins, a few statements of the catalog, how
-//! the schema is brought up to date and what their errors mean.
+//! Every port is written once, over what `database` asks of each. A change reads the newest
+//! versions, decides and writes in one transaction that no other change runs beside, so that
+//! neither two tasks nor two processes can save counters that conflict. What differs between
+//! databases is how such a transaction begins, a few statements of the catalog, how the schema is
+//! brought up to date and what their errors mean.
 
 mod catalog;
 mod database;

@@ -18,10 +18,11 @@ use std::time::Duration;
 /// Longest time of a migration, with waiting for another one.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Every change locks one row until it ends, so that what a change decides by is still true when it writes, and so
-/// that numbers become visible in their order: a reader that has seen 7 will never find a 6 that was not there
-/// before. To write the row, and not only to lock it, also makes one of two changes fail that meet on different
-/// nodes of a cluster with several primaries, where locks hold on one node only.
+/// Every change locks one row until it ends, so that what a change decides by is still true when it
+/// writes, and so that numbers become visible in their order: a reader that has seen 7 will never
+/// find a 6 that was not there before. To write the row, and not only to lock it, also makes one of
+/// two changes fail that meet on different nodes of a cluster with several primaries, where locks
+/// hold on one node only.
 const CATALOG: Dialect = Dialect {
     lock: Some(lock!("catalog_revision")),
     revision: "SELECT revision FROM catalog_revision",
@@ -31,7 +32,8 @@ const CATALOG: Dialect = Dialect {
     changed_since: None,
 };
 
-/// The catalog in a database of MySQL or MariaDB, which any number of processes and machines may share.
+/// The catalog in a database of MySQL or MariaDB, which any number of processes and machines may
+/// share.
 pub type MySqlCatalog = SqlCatalog<MySql>;
 
 impl MySqlCatalog {
@@ -42,13 +44,15 @@ impl MySqlCatalog {
         Ok(Self::over(database))
     }
 
-    /// Checks the options only; the first call connects. For roles that may start before their database.
-    /// Whether the schema fits is found out with every connection, so a call says what `open` would have said.
+    /// Checks the options only; the first call connects. For roles that may start before their
+    /// database. Whether the schema fits is found out with every connection, so a call says what
+    /// `open` would have said.
     pub fn lazy(options: &MySqlOptions) -> Result<Self, Error> {
         Ok(Self::over(MySql::lazy(options)?))
     }
 
-    /// Makes the tables or brings them up to date. Several may try at once: they wait for each other.
+    /// Makes the tables or brings them up to date. Several may try at once: they wait for each
+    /// other.
     pub async fn migrate(options: &MySqlOptions) -> Result<Migrated, Error> {
         Ok(Connections::new(options)?.migrate(MIGRATION_TIMEOUT).await?)
     }

@@ -63,13 +63,16 @@ impl<D: Database> SqlPeople<D> {
             Ok((User::invited(&users, &invitation, new)?, invitation))
         };
         let (mut change, (user, invitation)) = change.decided(decision()).await?;
-        match users.iter().any(|known| known.id == user.id) {
-            true => change.run(rows::update_user(&user)).await?,
-            false => change.run(rows::insert_user(&user)).await?,
+        if users.iter().any(|known| known.id == user.id) {
+            change.run(rows::update_user(&user)).await?
+        } else {
+            change.run(rows::insert_user(&user)).await?
         }
+
         change.run(Statement::new(rows::SPEND_INVITATIONS).with(handle(&invitation.name))).await?;
         change.run(Statement::new(rows::CLOSE_SESSIONS).with(user.id).with("")).await?;
         change.commit().await?;
+
         Ok(user)
     }
 
@@ -78,16 +81,19 @@ impl<D: Database> SqlPeople<D> {
         let users = users(&mut change).await?;
         let (mut change, removed) = change.decided(User::removed(&users, id)).await?;
         let Removed { user, pseudonym } = &removed;
+
         for text in rows::RENAME {
             change
                 .run(Statement::new(text).with(pseudonym.as_str()).with(user.name.as_str()))
                 .await?;
         }
+
         let quoted = |name: &str| serde_json::Value::from(name).to_string();
         let contributor = Statement::new(rows::RENAME_CONTRIBUTOR)
             .with(quoted(&user.name))
             .with(quoted(pseudonym));
         change.run(contributor).await?;
+
         let object = format!("person {}", user.name);
         change
             .run(Statement::new(rows::FORGET_OBJECT).with(pseudonym.as_str()).with(object))
@@ -96,6 +102,7 @@ impl<D: Database> SqlPeople<D> {
         change.run(Statement::new(rows::CLOSE_SESSIONS).with(id).with("")).await?;
         change.run(Statement::new(rows::REMOVE_USER).with(id)).await?;
         change.commit().await?;
+
         Ok(removed)
     }
 

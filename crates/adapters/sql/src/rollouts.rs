@@ -106,9 +106,10 @@ fn next_id(newest: Option<Row>) -> Result<u64, Error> {
 
 fn next_revision(kept: Option<Row>, run: &Run) -> Result<u32, Error> {
     let kept = kept.map_or(Err(Error::NotFound(run.id)), run_of)?;
-    match kept.revision == run.revision {
-        true => Ok(run.revision + 1),
-        false => Err(Error::RevisionMismatch { id: run.id, current: kept.revision }),
+    if kept.revision == run.revision {
+        Ok(run.revision + 1)
+    } else {
+        Err(Error::RevisionMismatch { id: run.id, current: kept.revision })
     }
 }
 

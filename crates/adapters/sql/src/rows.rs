@@ -39,11 +39,13 @@ fn from_row(
             "version {version} of counter {id} cannot be read ({why}): restore the catalog from a backup"
         ))
     };
+
     let counter: Counter =
         serde_json::from_str(&configuration).map_err(|error| unreadable(&error.to_string()))?;
     if i64::from(counter.id) != id {
         return Err(unreadable("its configuration is that of another counter"));
     }
+
     let version =
         u32::try_from(version).map_err(|_| unreadable("its version is no small number"))?;
     Ok(Versioned { counter, version, changed_by, reason, changed_at })

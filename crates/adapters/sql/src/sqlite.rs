@@ -43,7 +43,8 @@ const CATALOG: Dialect = Dialect {
 pub type SqliteCatalog = SqlCatalog<Sqlite>;
 
 impl SqliteCatalog {
-    /// Opens the catalog in this file, which is made when it does not exist, and brings its schema up to date.
+    /// Opens the catalog in this file, which is made when it does not exist, and brings its schema
+    /// up to date.
     pub async fn open(path: &Path) -> Result<Self, Error> {
         Ok(Self::over(Sqlite::open(path).await?))
     }
@@ -53,8 +54,8 @@ impl SqliteCatalog {
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     readers: SqlitePool,
-    /// One connection: changes of this process wait for each other in a queue, and only those of other processes
-    /// meet at the lock of the file, which is not fair.
+    /// One connection: changes of this process wait for each other in a queue, and only those of
+    /// other processes meet at the lock of the file, which is not fair.
     writer: SqlitePool,
     faults: Arc<Faults>,
 }
@@ -62,12 +63,14 @@ pub struct Sqlite {
 impl Sqlite {
     async fn open(path: &Path) -> Result<Self, Unavailable> {
         let faults = Arc::new(Faults::of(path));
+
         // A change that was acknowledged outlasts a power cut: each commit is synced.
         let options = SqliteConnectOptions::new()
             .filename(path)
             .busy_timeout(BUSY_TIMEOUT)
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true);
+
         schema::prepare(&options, &faults).await?;
 
         let pool = |connections_max| {

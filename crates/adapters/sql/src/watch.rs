@@ -1,4 +1,5 @@
-//! Instances and checks on any database: what the portal shows of the processes, and of the self-audit.
+//! Instances and checks on any database: what the portal shows of the processes, and of the
+//! self-audit.
 
 use crate::database::{Database, Statement};
 use raingauge_ports::BoxFuture;
@@ -99,7 +100,8 @@ impl<D: Database> Checks for SqlChecks<D> {
     }
 
     fn list(&self, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Check>, Error>> {
-        let (before, len_max) = (wanted.before.unwrap_or(i64::MAX), wanted.len_max as i64);
+        let before = wanted.before.unwrap_or(i64::MAX);
+        let len_max = wanted.len_max as i64;
         let statement = match wanted.outcome {
             Some(outcome) => Statement::new(NEWEST_OF_OUTCOME).with(outcome.name()),
             None => Statement::new(NEWEST),
@@ -129,6 +131,7 @@ fn insert(check: &Check) -> Statement {
         .with(check.from_s)
         .with(check.to_s)
         .with(check.compared_from_s);
+
     let statement = statement
         .with(check.outcome.name())
         .with(check.stored.to_string())
@@ -153,11 +156,13 @@ fn check(row: CheckRow) -> Result<Check, Error> {
         detail,
         differences,
     ) = row;
+
     let unreadable = |what: &str| {
         Error::Unavailable(format!(
             "check {id} cannot be read ({what}): delete its row from the table checks"
         ))
     };
+
     Ok(Check {
         id,
         at_s,

@@ -95,6 +95,7 @@ async fn opening_again_finds_everything() {
     let first = catalog.create(counter("a:{x}"), change("first")).await.unwrap();
     let paused = Counter { state: State::Paused, ..first.counter.clone() };
     let second = catalog.replace(paused, Some(1), change("rests")).await.unwrap();
+
     let other = catalog.create(Counter { id: 34, ..counter("b") }, change("other")).await.unwrap();
     let policy = catalog.set_cache_policy(whole_policy(), Some(0), change("cached")).await.unwrap();
     let revision = catalog.revision().await.unwrap();
@@ -116,13 +117,16 @@ async fn what_has_changed_is_read_and_nothing_else() {
     for number in 0..30 {
         catalog.create(counter(&format!("t{number}")), change("")).await.unwrap();
     }
+
     let before = catalog.revision().await.unwrap();
     let of_7 =
         Counter { description: "edited".to_owned(), ..catalog.get(7).await.unwrap().counter };
     let edited = another.replace(of_7, None, change("by another process")).await.unwrap();
     let added = catalog.create(counter("t30"), change("")).await.unwrap();
+
     assert_eq!(catalog.changed_since(before).await.unwrap(), [edited, added]);
     assert_eq!(catalog.changed_since(catalog.revision().await.unwrap()).await.unwrap(), []);
+
     let taken = catalog.create(counter("t7"), change("")).await;
     assert!(matches!(taken, Err(Error::Invalid(_))), "{taken:?}");
 }
@@ -159,8 +163,10 @@ async fn of_two_processes_that_save_conflicting_counters_one_wins() {
                 Err(error) => panic!("{error}"),
             }
         }
+
         assert_eq!(won, 1, "round {round}");
     }
+
     assert_eq!(handles[0].list().await.unwrap(), handles[1].list().await.unwrap());
     assert_eq!(handles[0].list().await.unwrap().len(), 25);
 }
@@ -169,12 +175,14 @@ async fn of_two_processes_that_save_conflicting_counters_one_wins() {
 async fn no_change_of_two_processes_is_lost() {
     const EDITORS: usize = 6;
     const CHANGES: usize = 10;
+
     let (_folder, path) = folder();
     let handles = [open(&path).await, open(&path).await];
     handles[0]
         .create(Counter { description: "0".to_owned(), ..counter("a") }, change(""))
         .await
         .unwrap();
+
     let editing: Vec<_> = (0..EDITORS)
         .map(|editor| {
             let handle = handles[editor % handles.len()].clone();
@@ -185,11 +193,13 @@ async fn no_change_of_two_processes_is_lost() {
             })
         })
         .collect();
+
     for editor in editing {
         editor.await.unwrap();
     }
     let versions = handles[1].versions(1).await.unwrap();
     assert_eq!(versions[0].counter.description, (EDITORS * CHANGES).to_string());
+
     let numbers: Vec<u32> = versions.iter().rev().map(|version| version.version).collect();
     assert_eq!(numbers, (1..=(EDITORS * CHANGES) as u32 + 1).collect::<Vec<_>>());
 }
@@ -197,12 +207,14 @@ async fn no_change_of_two_processes_is_lost() {
 #[tokio::test]
 async fn readers_go_on_while_another_process_writes_and_a_change_waits_for_it() {
     use sqlx::{ConnectOptions, Connection};
+
     let (_folder, path) = folder();
     let catalog = open(&path).await;
     let first = catalog.create(counter("a"), change("")).await.unwrap();
     let mut other =
         sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
     let mut writing = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+
     sqlx::query("DELETE FROM counter_versions").execute(&mut *writing).await.unwrap();
     let mut creating = catalog.create(counter("b"), change(""));
     assert!(unless_it_waits_longer(&mut creating, 0).await.is_none());
@@ -212,7 +224,8 @@ async fn readers_go_on_while_another_process_writes_and_a_change_waits_for_it() 
     assert_eq!(creating.await.unwrap().counter.id, 2);
 }
 
-/// A caller may hang up at any point where a change waits. That leaves neither a part of the change nor its lock.
+/// A caller may hang up at any point where a change waits. That leaves neither a part of the change
+/// nor its lock.
 #[tokio::test]
 async fn a_change_that_is_given_up_leaves_nothing_half_done() {
     let (_folder, path) = folder();
@@ -221,16 +234,20 @@ async fn a_change_that_is_given_up_leaves_nothing_half_done() {
         .create(Counter { description: "0".to_owned(), ..counter("a") }, change(""))
         .await
         .unwrap();
-    // How often a change waits depends on how fast SQLite's thread is, so each number of waits gets several tries.
+
+    // How often a change waits depends on how fast SQLite's thread is, so each number of waits gets
+    // several tries.
     let mut given_up = 0;
     for round in 0..64 {
         let creating = catalog.create(counter(&format!("t{round}")), change("may be given up"));
         given_up += i64::from(unless_it_waits_longer(creating, round % 8).await.is_none());
         increment(&catalog, 1).await;
+
         let changes: u32 =
             catalog.list().await.unwrap().iter().map(|versioned| versioned.version).sum();
         assert_eq!(i64::from(changes), catalog.revision().await.unwrap());
     }
+
     assert!(given_up > 0);
     assert_eq!(catalog.get(1).await.unwrap().counter.description, "64");
 }
@@ -239,10 +256,13 @@ async fn a_change_that_is_given_up_leaves_nothing_half_done() {
 async fn a_file_of_an_older_schema_opens() {
     let (_folder, path) = folder();
     write(&path, include_str!("fixtures/schema-1.sql")).await;
+
     let catalog = open(&path).await;
     let versions = catalog.versions(34).await.unwrap();
     assert_eq!(catalog.list().await.unwrap(), versions[..1]);
-    let (newest, first) = (&versions[0], &versions[1]);
+
+    let newest = &versions[0];
+    let first = &versions[1];
     assert_eq!((newest.version, &*newest.changed_by, newest.changed_at), (2, "max", 1_727_215_300));
     assert_eq!(
         (newest.counter.state, newest.counter.active_from),
@@ -251,6 +271,7 @@ async fn a_file_of_an_older_schema_opens() {
     assert_eq!((first.counter.state, &*first.reason), (State::Draft, "first"));
     assert_eq!(catalog.create(counter("new"), change("")).await.unwrap().counter.id, 35);
     assert_eq!(catalog.revision().await.unwrap(), 3);
+
     // What schema 1 did not have is there, and a file that was brought up to date stays so.
     assert_eq!(catalog.cache_policy().await.unwrap().version, 0);
     let policy = catalog.set_cache_policy(whole_policy(), Some(0), change("cached")).await.unwrap();
@@ -263,14 +284,17 @@ async fn a_file_of_an_older_schema_opens() {
 async fn a_file_from_before_there_were_people_opens() {
     let (_folder, path) = folder();
     write(&path, include_str!("fixtures/schema-2.sql")).await;
+
     let catalog = open(&path).await;
     assert_eq!(catalog.cache_policy().await.unwrap().reason, "canary");
     assert_eq!(catalog.get(34).await.unwrap().version, 2);
+
     let people = catalog.people();
     assert_eq!(people.users().await.unwrap(), []);
     people.add_user(people::new_user("zoe", Role::Admin)).await.unwrap();
     catalog.close().await;
     assert_eq!(schema_version(&path).await, 8);
+
     assert_eq!(
         open(&path).await.people().user_called("zoe").await.unwrap().unwrap().role,
         Role::Admin
@@ -281,6 +305,7 @@ async fn a_file_from_before_there_were_people_opens() {
 async fn drafts_of_an_older_schema_are_of_counters() {
     let (_folder, path) = folder();
     write(&path, include_str!("fixtures/schema-7.sql")).await;
+
     let catalog = open(&path).await;
     let drafts = catalog.drafts();
 
@@ -292,6 +317,7 @@ async fn drafts_of_an_older_schema_are_of_counters() {
     assert_eq!((proposed.state, proposed.revision), (DraftState::Review, 3));
     assert_eq!(proposed.configuration["filter"]["rhs"], json!(1.5));
     assert_eq!(proposed.contributors, ["zoe", "max"]);
+
     let counter: Counter = serde_json::from_value(proposed.configuration).unwrap();
     assert_eq!((counter.id, counter.active_from), (34, Some(1_727_215_200)));
 
@@ -325,6 +351,7 @@ async fn a_file_that_is_no_catalog_is_refused_with_what_to_do() {
 
     let foreign = folder.path().join("foreign.sqlite");
     write(&foreign, "CREATE TABLE songs (title TEXT)").await;
+
     let before = std::fs::read(&foreign).unwrap();
     refused(&foreign, "of another program: choose another file").await;
     assert_eq!(std::fs::read(&foreign).unwrap(), before);
@@ -345,6 +372,7 @@ async fn damage_is_reported_and_never_served() {
         catalog.create(counter(&format!("t{number}")), change("")).await.unwrap();
     }
     catalog.close().await;
+
     let whole = std::fs::read(&path).unwrap();
     let page_len = 4_096;
 
@@ -353,6 +381,7 @@ async fn damage_is_reported_and_never_served() {
     let is_of_counters = |page: &&mut [u8]| page.windows(9).any(|text| text == b"rain_drop");
     damaged.chunks_mut(page_len).filter(is_of_counters).for_each(|page| page.fill(0xa5));
     std::fs::write(&path, &damaged).unwrap();
+
     let catalog = open(&path).await;
     says(catalog.list().await.unwrap_err(), "it is damaged: restore it from a backup");
     says(catalog.create(counter("new"), change("")).await.unwrap_err(), "it is damaged");

@@ -28,15 +28,18 @@ fn forwarded(peer: IpAddr, headers: &HeaderMap, options: &Options) -> Option<IpA
     let lines: Vec<&str> =
         headers.get_all(name).iter().filter_map(|line| line.to_str().ok()).collect();
     let mut nearest = None;
+
     for text in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
         let Ok(address) = text.trim().parse::<IpAddr>() else {
             break;
         };
         nearest = Some(address);
+
         if !is_proxy(address) {
             break;
         }
     }
+
     nearest
 }
 

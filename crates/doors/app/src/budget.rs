@@ -122,6 +122,7 @@ impl BodyShare {
             }
             None => acquired(units_left, units)?,
         });
+
         Ok(())
     }
 }

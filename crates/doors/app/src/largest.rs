@@ -56,11 +56,13 @@ impl Memory {
             Some(_) if known.applied == applied => true,
             Some(found) => found.took_ms > DEAR_MS && now_ms - known.began_ms < STALE_MS,
         };
+
         if let Some(known) = known.iter().find(|known| known.which == which && holds(known)) {
             return Arc::clone(&known.found);
         }
         known.retain(|known| known.which != which);
         known.truncate(REMEMBERED_MAX - 1);
+
         let found = Arc::<OnceCell<Found>>::default();
         known.insert(0, Known { which, began_ms: now_ms, applied, found: Arc::clone(&found) });
         found
@@ -92,6 +94,7 @@ pub async fn keys(
         let turn = counted.scans.turn(caller).await?;
         let reader = Arc::clone(&app.reader);
         let began_ms = clock.machine_ms();
+
         // A search cannot be stopped: its turn lasts until its end, also when the caller leaves.
         let searching = tokio::spawn(async move {
             let _turn = turn;
@@ -99,8 +102,10 @@ pub async fn keys(
         });
         let failed = |_| Refusal::new(Code::Unavailable, "the search for keys broke off");
         let keys = searching.await.map_err(failed)??;
+
         Ok::<_, Problem>(Found { keys: Arc::new(keys), took_ms: clock.machine_ms() - began_ms })
     };
+
     Ok(Arc::clone(&search.get_or_try_init(find).await?.keys))
 }
 

@@ -78,6 +78,7 @@ mod tests {
                 foreign(&head.headers, &head.uri).is_some(),
             )
         };
+
         let host = ("host", "localhost:8080");
         let own = ("origin", "http://localhost:8080");
         for local in
@@ -85,13 +86,17 @@ mod tests {
         {
             assert_eq!(reason(local), (false, false), "{local:?}");
         }
+
         assert_eq!(reason(&[host, ("sec-fetch-site", "none")]), (false, false));
+
         for name in ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Anything", "X-Real-IP"] {
             assert_eq!(reason(&[host, (name, "192.0.2.7")]), (true, true), "{name}");
         }
+
         for name in ["rain.example", "192.0.2.7:8080", "localhost.rain.example"] {
             assert_eq!(reason(&[("host", name)]), (true, true), "{name}");
         }
+
         for page in [
             ("origin", "http://evil.example"),
             ("origin", "null"),
@@ -99,6 +104,7 @@ mod tests {
         ] {
             assert_eq!(reason(&[host, page]), (false, true), "{page:?}");
         }
+
         for site in ["cross-site", "same-site", "anything"] {
             assert_eq!(reason(&[host, ("sec-fetch-site", site)]), (false, true), "{site}");
         }
@@ -107,6 +113,7 @@ mod tests {
             .headers
             .insert(header::HOST, axum::http::HeaderValue::from_bytes(b"\xff").unwrap());
         assert!(remote(&unreadable.headers, &unreadable.uri).is_some());
+
         let named =
             Request::get("http://rain.example/v1/counters").body(()).unwrap().into_parts().0;
         assert!(remote(&named.headers, &named.uri).is_some(), "HTTP/2 has the host in the address");

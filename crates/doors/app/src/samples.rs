@@ -56,18 +56,22 @@ impl Samples {
         if self.masked.is_empty() {
             return;
         }
+
         if self.is_masked("source") {
             kind.sources = vec![(MASK.to_owned(), kind.events)];
         }
         let masked = kind.fields.iter_mut().filter(|field| self.is_masked(&field.path));
         masked.for_each(|field| field.examples.clear());
+
         for sample in &mut kind.samples {
             sample.data = self.masked_json(&sample.data);
+
             for (name, text) in [("id", &mut sample.id), ("source", &mut sample.source)] {
                 if self.is_masked(name) {
                     MASK.clone_into(text);
                 }
             }
+
             sample.subject = sample
                 .subject
                 .take()
@@ -112,6 +116,7 @@ mod tests {
         let data = r#"{"email":["a@b","c@d"],"user":{"name":"zoe"},"list":[{"email":"x"}],"emails":1,"city":"oslo"}"#;
         let expected =
             r#"{"city":"oslo","email":"•••","emails":1,"list":[{"email":"x"}],"user":"•••"}"#;
+
         assert_eq!(samples.masked_json(data), expected);
         assert_eq!(samples.masked_json("no json"), "\"•••\"");
 
@@ -120,6 +125,7 @@ mod tests {
         {
             assert_eq!(samples.may_show_keys_of(template), may_show, "{template}");
         }
+
         assert!(!Samples { are_shown: false, ..Samples::default() }.may_show_keys_of("t:{city}"));
     }
 }

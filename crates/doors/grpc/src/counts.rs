@@ -27,6 +27,7 @@ impl proto::counts_server::Counts for Service {
     ) -> Result<Response<proto::CountsResponse>, Status> {
         let proto::CountsRequest { requests, fresh } = request.into_inner();
         check_len(requests.len()).map_err(refused)?;
+
         let range =
             |item: &proto::CountRequest| (item.from_time, item.to_time, fresh || item.fresh);
         let ranges: Vec<Range<'_>> = requests
@@ -36,6 +37,7 @@ impl proto::counts_server::Counts for Service {
                 Range { key: &item.key, from_s, to_s, fresh }
             })
             .collect();
+
         let answers = self.app.reader.counts(&ranges).await;
         let results =
             requests.into_iter().zip(answers).map(|(item, answer)| result_of(item.key, answer));
@@ -55,6 +57,7 @@ impl proto::counts_server::Counts for Service {
         let points =
             series.points.iter().map(|point| proto::Point { time: point.time, count: point.count });
         let points = points.collect();
+
         Ok(Response::new(proto::SeriesResponse {
             key: series.key,
             granularity: name.into(),

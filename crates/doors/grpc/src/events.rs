@@ -37,10 +37,12 @@ impl proto::events_server::Events for Service {
         let PublishRequest { events, wait_applied } = request.into_inner();
         let ingest = &self.app.ingest;
         let mut intake = ingest.begin().map_err(refused)?;
+
         let len = events.iter().map(Bytes::len).sum();
         let taken =
             decoded(len, || events.into_iter().try_for_each(|event| take(&mut intake, event)));
         taken.map_err(refused)?;
+
         // From here on the events lie in the intake.
         share.inspect(|share| share.release());
         let finished = match (wait_applied, deadline) {
@@ -121,6 +123,7 @@ fn event_of(event: &CloudEvent) -> Result<Event<'_>, Refusal> {
         // A message of a type that is not known here has no fields to count by.
         Some(Data::ProtoData(_)) | None => &[],
     };
+
     let attributes = Attributes {
         specversion: Some(event.spec_version.as_str().into()),
         id: Some(event.id.as_str().into()),
@@ -163,11 +166,13 @@ fn response_of(Finished { receipt, lag }: Finished) -> proto::PublishResponse {
         metrics::counter!("raingauge_errors_total", "code" => Code::NotAppliedYet.as_str())
             .increment(1);
     }
+
     let rejected = receipt.rejected.into_iter().map(|refused| proto::Rejected {
         index: refused.index as u32,
         code: refused.refusal.code.as_str().to_owned(),
         detail: refused.refusal.detail,
     });
+
     proto::PublishResponse {
         accepted: receipt.accepted as u64,
         duplicates: receipt.duplicates as u64,

@@ -47,15 +47,18 @@ impl Guard {
         let (mut head, body) = request.into_parts();
         let share = Arc::new(MessageShare::new(&self.budget));
         head.extensions.insert(Arc::clone(&share));
+
         let taking = Arc::clone(&share);
         let chunks = body.into_data_stream().map(move |chunk| {
             let chunk = chunk?;
             taking.take(chunk.len()).map(|()| chunk)
         });
         let response = next.run(Request::from_parts(head, Body::from_stream(chunks))).await;
+
         if share.is_refused() {
             return Err(refused(exhausted()));
         }
+
         match Status::from_header_map(response.headers()) {
             Some(status) if !response.headers().contains_key(status::CODE) => {
                 Err(refused(explained(&status)))
@@ -85,6 +88,7 @@ pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: N
     let timeout =
         asked_timeout(request.headers()).map_or(guard.timeout, |asked| asked.min(guard.timeout));
     request.extensions_mut().insert(Deadline::after(timeout));
+
     let answer = match guard.access.check(request.headers(), request.uri()) {
         Ok(_) => {
             tokio::time::timeout(timeout, guard.run(request, next)).await.unwrap_or_else(|_| {
@@ -94,6 +98,7 @@ pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: N
         }
         Err(problem) => Err(refused(*problem)),
     };
+
     let response = answer.unwrap_or_else(|status| status.into_http());
     guard.note(began, &response);
     response
@@ -178,12 +183,14 @@ mod tests {
             headers.insert("grpc-timeout", text.parse().unwrap());
             asked_timeout(&headers)
         };
+
         assert_eq!(asked("99999999H"), Some(Duration::from_secs(99_999_999 * 3_600)));
         assert_eq!([asked("2M"), asked("120S")], [Some(Duration::from_secs(120)); 2]);
         assert_eq!(
             [asked("7m"), asked("7000u"), asked("7000000n")],
             [Some(Duration::from_millis(7)); 3]
         );
+
         for wrong in ["", "S", "5", "5s", "-5S", "123456789S", "5 S"] {
             assert_eq!(asked(wrong), None, "{wrong}");
         }

@@ -25,6 +25,7 @@ async fn follow(app: Arc<App>, mut reporter: HealthReporter) {
     let mut draining = app.node.draining.clone();
     let mut interval = tokio::time::interval(LOOK_INTERVAL);
     let mut said = ServingStatus::Serving;
+
     loop {
         let status = match app.unready() {
             None => ServingStatus::Serving,
@@ -34,12 +35,15 @@ async fn follow(app: Arc<App>, mut reporter: HealthReporter) {
             say(&reporter, status).await;
             said = status;
         }
+
         tokio::select! {
             _ = interval.tick() => {}
             _ = draining.wait_for(|draining| *draining) => break,
         }
     }
+
     say(&reporter, ServingStatus::NotServing).await;
+
     // Those who watch have been told, and would hold the server up.
     for name in SERVICES {
         reporter.clear_service_status(name).await;

@@ -72,6 +72,7 @@ pub async fn routers(app: &Arc<App>) -> Result<Routers, tonic_reflection::server
             Class::Events,
             events,
         );
+
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
@@ -84,6 +85,7 @@ pub async fn routers(app: &Arc<App>) -> Result<Routers, tonic_reflection::server
         .route_service("/grpc.health.v1.Health/{method}", health::service(app).await)
         .layer(from_fn_with_state(app.limits.request_timeout, timely));
     let router = methods.router.merge(health.clone()).merge(reflection);
+
     Ok(Routers {
         router: router.fallback(async || status::method_unknown().into_http::<Body>()),
         reserve: health.fallback(async || status::refused(connections_full()).into_http::<Body>()),

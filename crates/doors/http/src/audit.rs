@@ -41,10 +41,12 @@ impl PendingAudit {
         if let Some(reason) = self.reason.filter(|reason| !reason.is_empty()) {
             details["reason"] = json!(reason);
         }
+
         if let Some(version) = text(response.headers(), header::ETAG) {
             let name = if self.verb.starts_with("draft.") { "revision" } else { "version" };
             details[name] = json!(version.trim_matches('"').parse::<u32>().ok());
         }
+
         if let Some(AuditDetails(answer)) = response.extensions().get::<AuditDetails>() {
             details["answer"] = answer.clone();
         }
@@ -57,6 +59,7 @@ impl PendingAudit {
         } else {
             format!("refused_{}", status.as_u16())
         };
+
         let action = AuditAction { details, ..AuditAction::of_path(self.verb, path) };
         AuditEntry { origin: self.origin, action, outcome }
     }

@@ -77,6 +77,7 @@ impl<K: Kind> FromRequest<Arc<App>> for Body<K> {
             let detail = "this route takes bodies without content-encoding only";
             return Err(Problem::new(Code::EncodingUnknown, detail));
         }
+
         let bytes_max = K::BYTES_MAX.min(app.limits.body_bytes_max);
         let mut share = app.limits.bodies.of(K::CLASS).share();
         let read = read(&mut body, bytes_max, &mut share).await;
@@ -86,6 +87,7 @@ impl<K: Kind> FromRequest<Arc<App>> for Body<K> {
         {
             pass_over(&mut body, app.limits.body_bytes_max, &mut share).await;
         }
+
         Ok(Self { bytes: read?, share, kind: PhantomData })
     }
 }
@@ -104,13 +106,16 @@ async fn read(
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large(bytes_max));
     }
+
     let mut pace = Pace::begin();
+
     // Most bodies come in one chunk, which is not copied.
     let Some(first) = pace.next(body).await? else {
         return Ok(Bytes::new());
     };
     check_len(first.len(), bytes_max)?;
     share.resize(first.len())?;
+
     let Some(second) = pace.next(body).await? else {
         return Ok(first);
     };
@@ -118,6 +123,7 @@ async fn read(
     let mut whole = Vec::with_capacity(announced.unwrap_or(first.len() + second.len()));
     whole.extend_from_slice(&first);
     drop(first);
+
     let mut next = Some(second);
     while let Some(chunk) = next {
         let len = whole.len() + chunk.len();
@@ -127,6 +133,7 @@ async fn read(
         drop(chunk);
         next = pace.next(body).await?;
     }
+
     Ok(whole.into())
 }
 
@@ -150,7 +157,8 @@ async fn pass_over(body: &mut axum::body::Body, bytes_max: usize, share: &mut Bo
     if body.size_hint().lower() > bytes_max as u64 {
         return;
     }
-    let (mut pace, mut passed) = (Pace::begin(), 0);
+    let mut pace = Pace::begin();
+    let mut passed = 0;
     while passed <= bytes_max {
         match pace.next(body).await {
             Ok(Some(chunk)) => passed += chunk.len(),
@@ -174,6 +182,7 @@ impl Pace {
     async fn next(&mut self, body: &mut axum::body::Body) -> Result<Option<Bytes>, Problem> {
         loop {
             let mut frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
+
             // What has arrived already needs no timer.
             let frame = match (&mut frame).now_or_never() {
                 Some(frame) => frame,

@@ -22,7 +22,8 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Counters and keys of buckets that were set which the audit log names; it keeps 4 KiB of an entry.
+/// Counters and keys of buckets that were set which the audit log names; it keeps 4 KiB of an
+/// entry.
 const COUNTERS_NAMED_MAX: usize = 20;
 const KEYS_NAMED_MAX: usize = 4;
 
@@ -41,6 +42,7 @@ pub async fn set(
     let key =
         idempotency_key::read(&headers)?.map(|key| RequestKey::new(&who.recorded_name(), &key));
     let members = decoded(body.bytes.len(), || bucket_list::read(&body.bytes))?;
+
     // The buckets hold what they need of the body.
     drop(body);
 
@@ -48,21 +50,26 @@ pub async fn set(
     let mut details = if set.is_empty() { json!({}) } else { touched(&app, set.iter()) };
     details["accepted"] = json!(answer.accepted);
     details["rejected"] = json!(answer.rejected.len());
+
     if is_repetition {
         details["repetition"] = json!(true);
     } else {
         metrics::counter!("raingauge_buckets_set_total").increment(answer.accepted as u64);
     }
+
     Ok((Extension(AuditDetails(details)), Json(answer)).into_response())
 }
 
-/// What the audit log keeps of buckets that were set: their counters, some of their keys, between which times they lie,
-/// and a digest of all of them by which a copy of the request can be recognised.
+/// What the audit log keeps of buckets that were set: their counters, some of their keys, between
+/// which times they lie, and a digest of all of them by which a copy of the request can be
+/// recognised.
 fn touched<'a>(app: &App, buckets: impl Iterator<Item = &'a Bucket>) -> Value {
     let view = app.counted.published.view();
-    let (mut counters, mut keys) = (BTreeSet::new(), BTreeSet::new());
+    let mut counters = BTreeSet::new();
+    let mut keys = BTreeSet::new();
     let (mut from_time, mut to_time) = (None::<i64>, None::<i64>);
     let mut digest = Sha256::new();
+
     for bucket in buckets {
         let counter = view
             .ruleset
@@ -70,9 +77,11 @@ fn touched<'a>(app: &App, buckets: impl Iterator<Item = &'a Bucket>) -> Value {
             .map(|index| view.ruleset.rules()[index].counter.id);
         counters.extend(counter);
         keys.insert(bucket.key.as_str());
+
         let end_s = bucket.time + bucket.granularity.width_s();
         from_time = Some(from_time.map_or(bucket.time, |from_s| from_s.min(bucket.time)));
         to_time = Some(to_time.map_or(end_s, |to_s| to_s.max(end_s)));
+
         digest.update(format!(
             "{}\n{}\n{}\n{}\n",
             bucket.key,
@@ -81,6 +90,7 @@ fn touched<'a>(app: &App, buckets: impl Iterator<Item = &'a Bucket>) -> Value {
             bucket.count
         ));
     }
+
     let some_keys: Vec<&&str> = keys.iter().take(KEYS_NAMED_MAX).collect();
     json!({
         "counters": counters.iter().take(COUNTERS_NAMED_MAX).collect::<Vec<_>>(),

@@ -45,11 +45,13 @@ pub async fn replace(
                 .collect();
             Problem::new(Code::PolicyInvalid, said.join("; ")).with("problems", json!(problems))
         })?;
+
     let expected = expected_version(&headers)?;
     let set = app
         .counters
         .set_cache_policy(policy, expected, &who.recorded_name(), reason(&headers))
         .await?;
+
     // The others follow the catalog; this process need not wait for itself.
     app.operations.policies.follow(&set);
     Ok(with_etag(set))

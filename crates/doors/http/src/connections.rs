@@ -1,13 +1,14 @@
-//! How connections come in, and how long they may stay: the accept loop of each door, the places that a door has, and
-//! the time limits of a connection.
+//! How connections come in, and how long they may stay: the accept loop of each door, the places
+//! that a door has, and the time limits of a connection.
 //!
 //! ```text
 //!   accept ─▶ Places ─ a place ────▶ TLS, if set ─▶ HTTP/1.1 or HTTP/2 ─▶ router
 //!                    └ none left ──▶ TLS, if set ─▶ health checks; 503 for everything else
 //! ```
 //!
-//! A connection is closed when its next request does not arrive in time, when nothing is asked over it for long, and when
-//! its client does not take what it is sent. What a request may take once it has arrived is the guards' business.
+//! A connection is closed when its next request does not arrive in time, when nothing is asked over
+//! it for long, and when its client does not take what it is sent. What a request may take once it
+//! has arrived is the guards' business.
 
 mod activity;
 mod answer;
@@ -53,11 +54,12 @@ const HEAD_BYTES_MAX: usize = 128 * 1024;
 const HEADER_LIST_BYTES_MAX: u32 = 64 * 1024;
 /// Requests of one HTTP/2 connection that may be under way at once.
 const STREAMS_MAX: u32 = 128;
-/// How often a peer of HTTP/2 is asked whether it is still there, and how long it may take to say so.
+/// How often a peer of HTTP/2 is asked whether it is still there, and how long it may take to say
+/// so.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// When the kernel begins to ask whether a silent peer is still there, how often it asks, and after how many questions
-/// without an answer it ends the connection.
+/// When the kernel begins to ask whether a silent peer is still there, how often it asks, and after
+/// how many questions without an answer it ends the connection.
 const TCP_KEEPALIVE: (Duration, Duration, u32) =
     (Duration::from_secs(60), Duration::from_secs(15), 4);
 /// Limits of a connection that has no place of its own: it is there for one health check.
@@ -68,13 +70,15 @@ const RESERVE_LIMITS: Limits = Limits {
 };
 /// Longest wait for a client to close a connection that was refused.
 const LINGER_MAX: Duration = Duration::from_secs(1);
-/// Shortest and longest pause after the system could give no connection, such as for want of file descriptors.
+/// Shortest and longest pause after the system could give no connection, such as for want of file
+/// descriptors.
 const ACCEPT_PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
 /// Time limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// From the first byte of a request to the end of its head; for the first request, from the beginning of the connection.
+    /// From the first byte of a request to the end of its head; for the first request, from the
+    /// beginning of the connection.
     pub head: Duration,
     /// Without a request.
     pub idle: Duration,
@@ -98,7 +102,8 @@ pub struct Door {
     /// Where the door speaks TLS.
     pub certificates: Option<Arc<Certificates>>,
     pub router: Router,
-    /// Answers connections for which no place is left: health checks, and a problem for everything else.
+    /// Answers connections for which no place is left: health checks, and a problem for everything
+    /// else.
     pub reserve: Router,
 }
 
@@ -224,6 +229,7 @@ impl Connection {
             _ = self.activity.expired(&self.limits) => return expired(self.door, "handshake"),
             () = stopped(self.stopping.clone()) => return,
         };
+
         match shaken {
             Ok(stream) => self.serve(stream).await,
             Err(error) => {
@@ -238,7 +244,9 @@ impl Connection {
         let builder = self.builder();
         let service = service_fn(|request| self.answer(request));
         let mut serving = pin!(builder.serve_connection(stream, service));
-        // The set polls what it holds only when that was woken: a request costs neither a timer nor a lock.
+
+        // The set polls what it holds only when that was woken: a request costs neither a timer nor
+        // a lock.
         let mut interrupts = FuturesUnordered::new();
         interrupts.push(self.interrupt(Awaited::StopOrExpiry));
 
@@ -253,10 +261,12 @@ impl Connection {
                 }
                 Some(interrupt) = interrupts.next() => interrupt,
             };
+
             let awaited = match interrupt {
                 Interrupt::Stop => Awaited::Expiry,
                 Interrupt::Expired(expiry) => {
                     expired(self.door, expiry.name());
+
                     if expiry != Expiry::Idle {
                         return;
                     }
@@ -264,6 +274,7 @@ impl Connection {
                 }
                 Interrupt::Lingered => return,
             };
+
             serving.as_mut().graceful_shutdown();
             interrupts.push(self.interrupt(awaited));
         }
@@ -285,6 +296,7 @@ impl Connection {
 
     fn builder(&self) -> Builder<TokioExecutor> {
         let mut builder = Builder::new(TokioExecutor::new());
+
         // `Activity` watches the time that a head takes, without a timer for each request.
         builder
             .http1()
@@ -317,7 +329,8 @@ impl Connection {
     }
 }
 
-/// HTTP/2 names the host in the address of the request. Handlers look for it in the header, as HTTP/1.1 has it.
+/// HTTP/2 names the host in the address of the request. Handlers look for it in the header, as
+/// HTTP/1.1 has it.
 fn name_host(request: &mut Request<Body>) {
     let authority = request.uri().authority().and_then(|authority| authority.as_str().parse().ok());
     if let Some(authority) = authority.filter(|_| !request.headers().contains_key(header::HOST)) {
@@ -336,6 +349,7 @@ async fn shake_hands(
         answer_without_tls(stream).await?;
         return Err(std::io::Error::new(ErrorKind::InvalidData, "HTTP without TLS"));
     }
+
     match certificates.accept(stream).into_fallible().await {
         Ok(stream) => Ok(stream),
         Err((error, stream)) => {
@@ -356,13 +370,16 @@ async fn answer_without_tls(mut stream: TcpStream) -> std::io::Result<()> {
          connection: close\r\n\r\n",
         body.len()
     );
+
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(&body).await?;
     linger(stream).await;
+
     Ok(())
 }
 
-/// Reads what the client still sends: a connection that is closed with bytes unread is reset, and why it ended is lost.
+/// Reads what the client still sends: a connection that is closed with bytes unread is reset, and
+/// why it ended is lost.
 async fn linger(mut stream: TcpStream) {
     let mut unread = vec![0; 4 * 1024];
     let reading = async {

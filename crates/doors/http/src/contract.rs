@@ -48,6 +48,7 @@ pub fn contract(routes: &Routes) -> Contract {
         methods[route.method.as_str().to_ascii_lowercase()] = operation.document.into();
         schemas.extend(operation.schemas);
     }
+
     schemas.extend(refusals::schemas());
 
     Contract {
@@ -86,6 +87,7 @@ fn bearer() -> Value {
          configured, which is possible on loopback only, none is asked for.",
         names.join(", ")
     );
+
     json!({
         "type": "http",
         "scheme": "bearer",
@@ -169,6 +171,7 @@ mod tests {
         let number = |pointer: &str| {
             contract.pointer(&format!("/components/{pointer}")).and_then(Value::as_u64)
         };
+
         for (pointer, limit) in [
             ("schemas/CountBatch/properties/requests/maxItems", COUNTS_PER_REQUEST_MAX),
             ("schemas/CountRequest/properties/key/maxLength", KEY_LEN_MAX),

@@ -1,4 +1,5 @@
-//! Counter configurations, their versions, previews and backfills, and the erasure of what they counted.
+//! Counter configurations, their versions, previews and backfills, and the erasure of what they
+//! counted.
 
 use super::Routes;
 use super::audit::AuditDetails;
@@ -64,6 +65,7 @@ pub async fn list(
             }
         }
     }
+
     Ok(Json(doc::Counters { counters }))
 }
 
@@ -115,11 +117,13 @@ pub async fn archive(
     Path(id): Path<u32>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (expected, reason) = (expected_version(&headers)?, reason(&headers));
+    let expected = expected_version(&headers)?;
+    let reason = reason(&headers);
     Ok(with_etag(app.counters.archive(id, expected, &who.recorded_name(), reason).await?))
 }
 
-/// `DELETE /v1/counters/{id}/keys/{key}`: erases the counts of a key, and says by when the log has forgotten the events too.
+/// `DELETE /v1/counters/{id}/keys/{key}`: erases the counts of a key, and says by when the log has
+/// forgotten the events too.
 pub async fn erase(
     State(app): State<Arc<App>>,
     Path((id, key)): Path<(u32, String)>,
@@ -128,7 +132,8 @@ pub async fn erase(
     Ok(erased(&app, id, Some(key)))
 }
 
-/// `DELETE /v1/counters/{id}/keys`: erases everything that was counted of a counter, whatever its state.
+/// `DELETE /v1/counters/{id}/keys`: erases everything that was counted of a counter, whatever its
+/// state.
 pub async fn erase_all(
     State(app): State<Arc<App>>,
     Path(id): Path<u32>,
@@ -137,7 +142,8 @@ pub async fn erase_all(
     Ok(erased(&app, id, None))
 }
 
-/// `POST /v1/counters/{id}/purge`: erases what an archived counter keeps, and refuses to do so to any other.
+/// `POST /v1/counters/{id}/purge`: erases what an archived counter keeps, and refuses to do so to
+/// any other.
 pub async fn purge(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Result<Response, Problem> {
     app.counters.purge(id).await?;
     Ok(erased(&app, id, None))
@@ -173,7 +179,8 @@ pub async fn preview(
     preview_draft(&app, &who, counter_of(&json_of(&body.bytes)?)?).await
 }
 
-/// `POST /v1/counters/{id}/preview`: the same for an edit of a counter; without a body, for the counter as it is.
+/// `POST /v1/counters/{id}/preview`: the same for an edit of a counter; without a body, for the
+/// counter as it is.
 pub async fn preview_of(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Principal>,

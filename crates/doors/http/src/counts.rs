@@ -123,6 +123,7 @@ pub async fn batch(
     let BatchBody { requests: Items(requests), fresh } =
         decoded(body.bytes.len(), || batch_of(&body.bytes))?;
     check_len(requests.len())?;
+
     let mut ranges = Vec::with_capacity(requests.len());
     let mut wrong = Vec::new();
     for (index, item) in requests.iter().enumerate() {
@@ -131,11 +132,14 @@ pub async fn batch(
             Err(refusal) => wrong.push((index, refusal)),
         }
     }
+
     let (answers, served) = app.reader.counts_with_sources(&ranges).await;
     let mut answers = answers.into_iter();
     let mut wrong = wrong.into_iter().peekable();
     let mut json = Vec::with_capacity(32 + requests.len() * 128);
+
     json.extend_from_slice(b"{\"results\":[");
+
     for (index, item) in requests.iter().enumerate() {
         if index > 0 {
             json.push(b',');
@@ -146,9 +150,11 @@ pub async fn batch(
         };
         push_result(item.key.as_ref().map_or("", |key| &key.0), &answer, &mut json);
     }
+
     json.extend_from_slice(b"]}");
     let mut response = answer(json);
     response.headers_mut().insert(SERVER_TIMING, timing(served));
+
     Ok(response)
 }
 
@@ -164,7 +170,8 @@ fn batch_of(body: &[u8]) -> Result<BatchBody<'_>, Problem> {
     })
 }
 
-/// From where the ranges of a batch were answered, as `Server-Timing` (<https://www.w3.org/TR/server-timing/>) has it.
+/// From where the ranges of a batch were answered, as `Server-Timing`
+/// (<https://www.w3.org/TR/server-timing/>) has it.
 fn timing(Sources { memory, cache, store }: Sources) -> HeaderValue {
     let text = format!("memory;desc={memory}, cache;desc={cache}, store;desc={store}");
     HeaderValue::from_maybe_shared(Bytes::from(text))
@@ -184,11 +191,13 @@ fn answer(json: Vec<u8>) -> Response {
 fn push_result(key: &str, answer: &Result<Answer, Refusal>, json: &mut Vec<u8>) {
     json.extend_from_slice(b"{\"key\":");
     push_text(key, json);
+
     let mut digits = itoa::Buffer::new();
     let mut push_number = |name: &str, number: i64| {
         json.extend_from_slice(name.as_bytes());
         json.extend_from_slice(digits.format(number).as_bytes());
     };
+
     match answer {
         Ok(answer) => {
             push_number(",\"fromTime\":", answer.from_s);
@@ -205,6 +214,7 @@ fn push_result(key: &str, answer: &Result<Answer, Refusal>, json: &mut Vec<u8>) 
             json.push(b'}');
         }
     }
+
     json.push(b'}');
 }
 
@@ -260,6 +270,7 @@ fn series_json(Series { key, granularity, points }: &Series) -> Vec<u8> {
     json.extend_from_slice(b",\"granularity\":");
     push_text(granularity.name(), &mut json);
     json.extend_from_slice(b",\"points\":[");
+
     for (index, point) in points.iter().enumerate() {
         json.extend_from_slice(if index == 0 { b"{\"time\":" } else { b",{\"time\":" });
         json.extend_from_slice(itoa::Buffer::new().format(point.time).as_bytes());
@@ -267,6 +278,7 @@ fn series_json(Series { key, granularity, points }: &Series) -> Vec<u8> {
         json.extend_from_slice(itoa::Buffer::new().format(point.count).as_bytes());
         json.push(b'}');
     }
+
     json.extend_from_slice(b"]}");
     json
 }

@@ -98,11 +98,12 @@ pub async fn edit(
     let by = actor(&who, &name);
     let DraftChange { draft, .. } =
         drafts.edit(id, revision, &configuration, base_version, by).await?;
+
     Ok(answer(draft))
 }
 
-/// A handler of `POST /v1/drafts/{id}/…`: a decision about the revision that `If-Match` names, with its
-/// reason or comment in `x-reason`.
+/// A handler of `POST /v1/drafts/{id}/…`: a decision about the revision that `If-Match` names, with
+/// its reason or comment in `x-reason`.
 macro_rules! decides {
     ($name:ident) => {
         #[doc = concat!("`POST /v1/drafts/{id}/", stringify!($name), "`")]

@@ -44,25 +44,32 @@ pub async fn post(
             return Err(Problem::new(Code::WaitUnknown, "wait may only be `applied`"));
         }
     };
+
     let intake = app.ingest.begin()?;
+
     // From here on the events lie in the intake, and the body gives its room back.
     let (intake, is_single) = take(&headers, body, intake, app.limits.body_bytes_max)?;
     let ingest = &app.ingest;
-    let Finished { receipt, lag } = match wait_applied {
-        true => ingest.finish_by(intake, deadline.for_counting()).await?,
-        false => Finished { receipt: ingest.finish(intake, false).await?, lag: None },
+    let Finished { receipt, lag } = if wait_applied {
+        ingest.finish_by(intake, deadline.for_counting()).await?
+    } else {
+        Finished { receipt: ingest.finish(intake, false).await?, lag: None }
     };
+
     if let Some(lag) = lag {
         return Ok(not_applied_yet(&receipt, lag).into_response());
     }
-    // A single event that was refused is an error of the whole request, which tells the same as a batch would.
+
+    // A single event that was refused is an error of the whole request, which tells the same as a
+    // batch would.
     if is_single && let Some(refused) = receipt.rejected.first() {
         return Err(with_receipt(refused.refusal.clone().into(), &receipt));
     }
     Ok(Json(receipt).into_response())
 }
 
-/// The events are durable and will be counted, so this is no failure; nor are they counted, as was asked for.
+/// The events are durable and will be counted, so this is no failure; nor are they counted, as was
+/// asked for.
 fn not_applied_yet(receipt: &Receipt, lag: u64) -> Problem {
     let detail = "the events are durable and will be counted; counting them takes longer than this request may: to send \
                   them again does not help";
@@ -94,6 +101,7 @@ fn take(
             let plain = unpacked(&bytes, &mut share, bytes_max)?;
             drop(bytes);
             share.resize(plain.len())?;
+
             let is_single = read(headers, &plain, &mut intake)?;
             Ok((intake, is_single))
         }),
@@ -105,7 +113,9 @@ fn take(
 
 /// Undoes gzip, and takes room for what comes out of it.
 fn unpacked(packed: &[u8], share: &mut BodyShare, bytes_max: usize) -> Result<Vec<u8>, Problem> {
-    let (mut decoder, mut plain) = (MultiGzDecoder::new(packed), Vec::new());
+    let mut decoder = MultiGzDecoder::new(packed);
+    let mut plain = Vec::new();
+
     loop {
         let read = (&mut decoder).take(UNPACKED_AT_ONCE).read_to_end(&mut plain).map_err(|_| {
             Problem::new(Code::GzipMalformed, "the body is not gzip, as its content-encoding says")
@@ -116,7 +126,9 @@ fn unpacked(packed: &[u8], share: &mut BodyShare, bytes_max: usize) -> Result<Ve
             );
             return Err(Problem::new(Code::BodyTooLarge, detail));
         }
+
         share.resize(packed.len() + plain.len())?;
+
         if read == 0 {
             return Ok(plain);
         }
@@ -139,6 +151,7 @@ fn read(headers: &HeaderMap, body: &[u8], intake: &mut Intake) -> Result<bool, P
                       or the attributes must come in ce- headers";
         Problem::new(Code::MediaTypeUnknown, detail)
     })?;
+
     if format == Format::Lines {
         // An entry of the log has no names of attributes, and is shorter than its line.
         intake.reserve(body.len());
@@ -146,6 +159,7 @@ fn read(headers: &HeaderMap, body: &[u8], intake: &mut Intake) -> Result<bool, P
 
     let events = Events::new(format, body)?;
     let is_single = events.is_single();
+
     for event in events {
         intake.push(event?)?;
     }
@@ -185,13 +199,16 @@ fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
     let mut rest = text.as_bytes();
     while let Some((byte, tail)) = rest.split_first() {
         rest = tail;
+
         if *byte != b'%' {
             bytes.push(*byte);
             continue;
         }
+
         let (hex, tail) = rest.split_at_checked(2)?;
         bytes.push(u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?);
         rest = tail;
     }
+
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }

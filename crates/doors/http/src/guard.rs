@@ -1,4 +1,5 @@
-//! What stands before every handler: the token's scope, the media type, the time a request may take, the metrics.
+//! What stands before every handler: the token's scope, the media type, the time a request may
+//! take, the metrics.
 
 use super::Route;
 use super::audit::PendingAudit;
@@ -57,9 +58,10 @@ impl Guard {
         Ok(who)
     }
 
-    /// Refuses a body that does not claim to be JSON. Browsers send three other media types across sites without asking
-    /// first, so a change without a token is held to it strictly; elsewhere the type that curl gives by default is taken
-    /// for JSON. Events have media types of their own and look at them themselves.
+    /// Refuses a body that does not claim to be JSON. Browsers send three other media types across
+    /// sites without asking first, so a change without a token is held to it strictly; elsewhere
+    /// the type that curl gives by default is taken for JSON. Events have media types of their own
+    /// and look at them themselves.
     fn check_media_type(&self, request: &Request) -> Result<(), Box<app::Problem>> {
         if self.path == EVENTS || request.body().is_end_stream() {
             return Ok(());
@@ -73,6 +75,7 @@ impl Guard {
         if is_json || (is_lenient && kind == FORM) {
             return Ok(());
         }
+
         let detail = "the body must be JSON: send it with content-type: application/json";
         Err(Box::new(app::Problem::new(Code::MediaTypeUnknown, detail)))
     }
@@ -98,7 +101,8 @@ fn check_reason(headers: &HeaderMap) -> Result<(), Box<app::Problem>> {
     Err(Box::new(app::Problem::new(Code::ReasonTooLong, detail)))
 }
 
-/// A handler behind its guard. A handler itself, rather than a layer of the router: layers hand requests on in boxes.
+/// A handler behind its guard. A handler itself, rather than a layer of the router: layers hand
+/// requests on in boxes.
 #[derive(Clone)]
 pub struct Guarded<H> {
     pub guard: Arc<Guard>,
@@ -114,7 +118,8 @@ impl<T, H: Handler<T, Arc<App>>> Handler<T, Arc<App>> for Guarded<H> {
     }
 }
 
-/// The headers of every answer that is no page: browsers neither guess what it is, nor show it as a page, nor keep it.
+/// The headers of every answer that is no page: browsers neither guess what it is, nor show it as a
+/// page, nor keep it.
 pub fn protect(headers: &mut HeaderMap) {
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
@@ -137,12 +142,14 @@ impl Guard {
                 if let Some(who) = who.clone() {
                     request.extensions_mut().insert(who);
                 }
+
                 match who.zip(pending) {
                     Some((who, pending)) => self.change(request, handle, pending, who).await,
                     None => self.answer(request, handle).await,
                 }
             }
         };
+
         self.note(began, response.status());
         protect(response.headers_mut());
         response
@@ -157,6 +164,7 @@ impl Guard {
         if self.path == EVENTS {
             request.extensions_mut().insert(deadline);
         }
+
         match tokio::time::timeout_at(deadline.at, handle(request)).await {
             Ok(response) => explained(response),
             Err(_) => {
@@ -190,7 +198,8 @@ impl Guard {
     }
 }
 
-/// A connection whose request was not read to its end is closed. Whoever sent it is told, and sends nothing more over it.
+/// A connection whose request was not read to its end is closed. Whoever sent it is told, and sends
+/// nothing more over it.
 fn unread(request: &Request, mut response: Response) -> Response {
     if request.version() <= Version::HTTP_11 && !request.body().is_end_stream() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -198,7 +207,8 @@ fn unread(request: &Request, mut response: Response) -> Response {
     response
 }
 
-/// What the framework refuses by itself, before a handler sees it, is told as a problem document too.
+/// What the framework refuses by itself, before a handler sees it, is told as a problem document
+/// too.
 fn explained(response: Response) -> Response {
     let is_plain = response
         .headers()

@@ -1,5 +1,5 @@
-//! The header `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): a text in quotes (RFC 8941), or, as many
-//! clients send it, the same text without them.
+//! The header `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): a text in quotes (RFC
+//! 8941), or, as many clients send it, the same text without them.
 
 use super::problem::Problem;
 use axum::http::HeaderMap;
@@ -21,6 +21,7 @@ pub fn read(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         );
         Problem::new(Code::IdempotencyKeyMalformed, detail)
     };
+
     if values.next().is_some() {
         return Err(malformed());
     }
@@ -31,6 +32,7 @@ pub fn read(headers: &HeaderMap) -> Result<Option<String>, Problem> {
                 if text.starts_with('"') { unquoted(text) } else { Some(text.to_owned()) }
             },
         );
+
     let is_sound = |key: &String| {
         let is_printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
         is_printable && (1..=IDEMPOTENCY_KEY_LEN_MAX).contains(&key.len())

@@ -1,4 +1,5 @@
-//! The HTTP door: its resources, each with the routes that it answers, and the connections of all doors.
+//! The HTTP door: its resources, each with the routes that it answers, and the connections of all
+//! doors.
 
 mod audit;
 mod body;
@@ -59,7 +60,8 @@ pub fn before_ready(awaited: impl Fn() -> String + Clone + Send + Sync + 'static
     Router::new().route("/healthz", get(system::live)).fallback(starting)
 }
 
-/// The answers over a connection that the door has no place for: health checks, and what to do about everything else.
+/// The answers over a connection that the door has no place for: health checks, and what to do
+/// about everything else.
 pub fn reserve(app: Arc<App>) -> Router {
     let full = async || Problem::from(connections_full());
     system::health().mount(&app).fallback(full).with_state(app)

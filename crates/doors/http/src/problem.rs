@@ -1,4 +1,5 @@
-//! Errors as problem documents (RFC 9457). Each has a stable `code` and a `detail` that says what to do.
+//! Errors as problem documents (RFC 9457). Each has a stable `code` and a `detail` that says what
+//! to do.
 
 use super::guard::protect;
 use super::status::status;
@@ -50,16 +51,19 @@ impl IntoResponse for Problem {
         let kind = [(header::CONTENT_TYPE, "application/problem+json")];
         let mut response = (status, kind, Value::Object(document).to_string()).into_response();
         protect(response.headers_mut());
+
         if status == StatusCode::UNAUTHORIZED {
             response
                 .headers_mut()
                 .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+
         if let Some(after) = retry_after {
             response
                 .headers_mut()
                 .insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
         }
+
         response
     }
 }

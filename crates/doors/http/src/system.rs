@@ -36,8 +36,9 @@ pub async fn live() -> &'static str {
     "live\n"
 }
 
-/// `GET /readyz`: events are taken and counts are answered. A partition that is not counted is told, and keeps neither the
-/// events of others nor its own from being taken. Only those who may read metrics are told why.
+/// `GET /readyz`: events are taken and counts are answered. A partition that is not counted is
+/// told, and keeps neither the events of others nor its own from being taken. Only those who may
+/// read metrics are told why.
 pub async fn ready(
     State(app): State<Arc<App>>,
     headers: HeaderMap,

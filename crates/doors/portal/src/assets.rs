@@ -55,9 +55,11 @@ pub fn answer(asset: &'static Asset, headers: &HeaderMap) -> Response {
         (header::CACHE_CONTROL, "no-cache"),
         (header::ETAG, &tag),
     ];
-    match has_it {
-        true => (StatusCode::NOT_MODIFIED, about).into_response(),
-        false => (about, asset.body).into_response(),
+
+    if has_it {
+        (StatusCode::NOT_MODIFIED, about).into_response()
+    } else {
+        (about, asset.body).into_response()
     }
 }
 

@@ -37,12 +37,14 @@ pub fn value_in<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     pairs.into_iter().find_map(|(found, value)| (found == name).then_some(value))
 }
 
-/// Gives the browser a session. Without an age it ends with the browser at the latest; the server ends it sooner.
+/// Gives the browser a session. Without an age it ends with the browser at the latest; the server
+/// ends it sooner.
 pub fn give(secret: &str, is_https: bool) -> HeaderValue {
     line(session_name(is_https), secret, "", is_https)
 }
 
-/// Gives the browser a mark by which its person is recognised at the next sign-in. It opens nothing.
+/// Gives the browser a mark by which its person is recognised at the next sign-in. It opens
+/// nothing.
 pub fn give_device(mark: &str, is_https: bool) -> HeaderValue {
     line(device_name(is_https), mark, &format!("; Max-Age={DEVICE_S}"), is_https)
 }
@@ -95,6 +97,7 @@ mod tests {
             let line = line.to_str().unwrap();
             assert!(line.contains("; Path=/; HttpOnly; SameSite=Lax"), "{line}");
             assert_eq!(line.starts_with("__Host-") && line.ends_with("; Secure"), is_https);
+
             let mut headers = HeaderMap::new();
             headers.append(header::COOKIE, "theme=dark; x".parse().unwrap());
             headers.append(
@@ -104,6 +107,7 @@ mod tests {
             assert_eq!(session_in(&headers, is_https), Some("0123abcd"));
             assert_eq!(session_in(&headers, !is_https), None);
         }
+
         assert_eq!(session_in(&HeaderMap::new(), false), None);
         assert!(take(true).to_str().unwrap().contains("Max-Age=0"));
     }

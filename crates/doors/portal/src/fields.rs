@@ -7,11 +7,13 @@ use jiff::tz::TimeZone;
 use std::borrow::Cow;
 use std::convert::Infallible;
 
-/// Fields that are read; those behind are left out. The largest form of the portal, a filter of 64 conditions, has fewer.
+/// Fields that are read; those behind are left out. The largest form of the portal, a filter of 64
+/// conditions, has fewer.
 const FIELDS_MAX: usize = 2_000;
 
-/// Names and values in their order; a name may stand there several times. The guard puts the fields of a form that was
-/// sent into the request (`Extension<Fields>`); those of an address are taken by [`Query`].
+/// Names and values in their order; a name may stand there several times. The guard puts the fields
+/// of a form that was sent into the request (`Extension<Fields>`); those of an address are taken by
+/// [`Query`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(String, String)>);
 
@@ -43,7 +45,8 @@ impl Fields {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.trim())
     }
 
-    /// The time zone that is asked for by its name; UTC where none is, or where there is no such zone.
+    /// The time zone that is asked for by its name; UTC where none is, or where there is no such
+    /// zone.
     pub fn zone(&self) -> TimeZone {
         times::zone_of(self.text("zone")).unwrap_or(TimeZone::UTC)
     }

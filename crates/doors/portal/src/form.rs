@@ -4,7 +4,8 @@
 //!   Counter ──▶ Form ──▶ fields of the page ──▶ Form ──▶ Counter, or what is wrong and beside which field
 //! ```
 //!
-//! No input or output, and no way back that is not the way there: any configuration that is valid comes back as it was.
+//! No input or output, and no way back that is not the way there: any configuration that is valid
+//! comes back as it was.
 
 mod examples;
 mod filter;
@@ -121,12 +122,14 @@ impl Form {
                 (Adds::Field, usual.number, field.clone(), scale.to_string())
             }
         };
+
         let state = counter.state.name().to_owned();
         let (id, chosen_id) = match (base_version, counter.id) {
             (0, 0) => (0, String::new()),
             (0, chosen) => (0, chosen.to_string()),
             (_, id) => (id, String::new()),
         };
+
         Self {
             id,
             base_version,
@@ -156,12 +159,14 @@ impl Form {
     pub fn of_fields(fields: &Fields) -> Self {
         let usual = Self::default();
         let text = |name: &str| fields.exact(name).to_owned();
-        let or =
-            |name: &str, usual: String| match fields.pairs().iter().any(|(known, _)| known == name)
-            {
-                true => fields.text(name).to_owned(),
-                false => usual,
-            };
+        let or = |name: &str, usual: String| {
+            if fields.pairs().iter().any(|(known, _)| known == name) {
+                fields.text(name).to_owned()
+            } else {
+                usual
+            }
+        };
+
         let adds = Adds::ALL
             .into_iter()
             .find(|adds| adds.name() == fields.text("adds"))
@@ -217,6 +222,7 @@ impl Form {
             ("owner", self.owner.clone()),
             ("description", self.description.clone()),
         ];
+
         let own = fields.into_iter().map(|(name, value)| (name.to_owned(), value));
         own.chain(self.filter.iter().flat_map(Node::to_fields)).collect()
     }
@@ -229,6 +235,7 @@ impl Form {
         } else {
             json!(self.id)
         };
+
         let mut counter = json!({
             "id": id, "name": self.name, "template": self.template, "eventType": self.event_type,
             "state": self.state, "owner": self.owner, "description": self.description,
@@ -241,10 +248,12 @@ impl Form {
         });
         counter["activeFrom"] = reading.instant("activeFrom", &self.active_from);
         counter["activeUntil"] = reading.instant("activeUntil", &self.active_until);
+
         if let Some(filter) = &self.filter {
             counter["filter"] = filter.to_json("filter", kinds, &mut reading.problems);
         }
         let mut problems = reading.problems;
+
         match Counter::from_json(&counter) {
             Ok(counter) if problems.is_empty() => Ok(counter),
             Ok(_) => Err(problems),
@@ -256,11 +265,13 @@ impl Form {
                         .iter()
                         .any(|known| known.field == problem.field && place(known) == place(problem))
                 };
+
                 for problem in more {
                     if !told(&problem, &problems) {
                         problems.push(problem);
                     }
                 }
+
                 Err(problems)
             }
         }
@@ -338,9 +349,10 @@ impl Reading {
 pub fn path_of(typed: &str) -> String {
     let typed = typed.trim();
     let inside = || format!("data.{typed}");
-    match Field::of_path(typed).is_none() && Field::of_path(&inside()).is_some() {
-        true => inside(),
-        false => typed.to_owned(),
+    if Field::of_path(typed).is_none() && Field::of_path(&inside()).is_some() {
+        inside()
+    } else {
+        typed.to_owned()
     }
 }
 

@@ -1,5 +1,5 @@
-//! What stands before every page: who asks, whether they may, whether a form comes from one of our own pages; and what
-//! stands behind it: the audit log and the headers that protect a page.
+//! What stands before every page: who asks, whether they may, whether a form comes from one of our
+//! own pages; and what stands behind it: the audit log and the headers that protect a page.
 
 pub mod origin;
 
@@ -39,19 +39,22 @@ pub struct Guard {
 /// How long after signing in a user may give rights: a browser that was left open gives none.
 pub const FRESH_S: i64 = 900;
 
-/// Lets a request through to its page. A change goes on to its end, with its line in the audit log, also when whoever
-/// asked for it does not wait for the answer.
+/// Lets a request through to its page. A change goes on to its end, with its line in the audit log,
+/// also when whoever asked for it does not wait for the answer.
 pub async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    match request.method() == Method::POST {
-        false => guard.answer(request, next).await,
-        true => tokio::spawn(async move { guard.answer(request, next).await }).await.unwrap_or_else(|_| {
-            let advice = "Look whether it was done before you repeat it; the log of raingauge says more.";
+    if request.method() == Method::POST {
+        tokio::spawn(async move { guard.answer(request, next).await }).await.unwrap_or_else(|_| {
+            let advice =
+                "Look whether it was done before you repeat it; the log of raingauge says more.";
             Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "Something broke", advice).page(None)
-        }),
+        })
+    } else {
+        guard.answer(request, next).await
     }
 }
 
-/// The page of a request that took longer than it may. The connection is closed: the rest of a form may never come.
+/// The page of a request that took longer than it may. The connection is closed: the rest of a form
+/// may never come.
 pub fn too_slow(portal: &Portal, limit: Duration) -> Response {
     let advice =
         format!("It took longer than {} s. Ask for less at once, or try again.", limit.as_secs());
@@ -68,6 +71,7 @@ impl Guard {
         let (mut head, body) = request.into_parts();
         let origin = origin_of(&head.extensions, &head.headers, options);
         head.extensions.insert(origin.clone());
+
         let path = head.uri.path().to_owned();
         let (person, admitted) = match self.person(&head).await {
             Ok(person) => {
@@ -75,6 +79,7 @@ impl Guard {
             }
             Err(fault) => (None, Err(Box::new(fault.into_response()))),
         };
+
         let response = match admitted {
             Ok(request) => next.run(request).await,
             Err(refused) => *refused,
@@ -85,9 +90,11 @@ impl Guard {
         {
             self.portal.accounts.audit.note(&person.name, &origin, action, &outcome).await;
         }
+
         let fault = response.extensions().get::<Fault>().cloned();
         let mut response = fault.map_or(response, |fault| fault.page(person.as_ref()));
         protect(response.headers_mut(), options.is_https());
+
         response
     }
 
@@ -101,7 +108,9 @@ impl Guard {
                 None => Ok(None),
             };
         }
-        // Neither the callers of a proxy nor a page whose name was made to lead here become administrators.
+
+        // Neither the callers of a proxy nor a page whose name was made to lead here become
+        // administrators.
         if let Some(reason) = remote(&head.headers, &head.uri) {
             let advice = format!(
                 "Nobody needs to sign in here, so this portal answers requests of this machine alone, and {reason}. \
@@ -113,6 +122,7 @@ impl Guard {
                 advice,
             ));
         }
+
         let csrf = Arc::clone(&self.portal.open_secret);
         Ok(Some(Principal::anonymous(Some(csrf))))
     }
@@ -129,34 +139,38 @@ impl Guard {
             if !person.may(role) {
                 return Err(Box::new(self.lacks(person, role).await.into_response()));
             }
+
             if matches!(self.needs, Needs::FreshRole(_)) && self.is_long_ago(person) {
                 return Err(Box::new(sign_in_again(self.path)));
             }
         }
+
         let changes = request.method() == Method::POST;
         let (mut head, body) = request.into_parts();
-        let body = match changes {
-            false => body,
-            true => {
-                let Ok(bytes) = to_bytes(body, FORM_BYTES_MAX).await else {
-                    let advice =
-                        format!("A form has at most {FORM_BYTES_MAX} bytes. Send less at once.");
-                    return Err(refuse(
-                        StatusCode::PAYLOAD_TOO_LARGE,
-                        "The form is too large",
-                        &advice,
-                    ));
-                };
-                let fields = Fields::parse(&bytes);
-                if !origin::is_own(&head, &fields, person.as_ref(), &self.portal.accounts.options) {
-                    let advice = "It does not come from a page of this portal, or the page is from before you signed in. \
+        let body = if changes {
+            let Ok(bytes) = to_bytes(body, FORM_BYTES_MAX).await else {
+                let advice =
+                    format!("A form has at most {FORM_BYTES_MAX} bytes. Send less at once.");
+                return Err(refuse(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "The form is too large",
+                    &advice,
+                ));
+            };
+
+            let fields = Fields::parse(&bytes);
+            if !origin::is_own(&head, &fields, person.as_ref(), &self.portal.accounts.options) {
+                let advice = "It does not come from a page of this portal, or the page is from before you signed in. \
                                   Go back, load the page again, and repeat it.";
-                    return Err(refuse(StatusCode::FORBIDDEN, "The form was not accepted", advice));
-                }
-                head.extensions.insert(fields);
-                bytes.into()
+                return Err(refuse(StatusCode::FORBIDDEN, "The form was not accepted", advice));
             }
+
+            head.extensions.insert(fields);
+            bytes.into()
+        } else {
+            body
         };
+
         if let Some(person) = person {
             head.extensions.insert(person);
         }
@@ -177,6 +191,7 @@ impl Guard {
             .map(|user| user.name.as_str())
             .take(5)
             .collect();
+
         let whom =
             if admins.is_empty() { "an administrator".to_owned() } else { admins.join(", ") };
         let own = person.role().map_or_else(String::new, |own| {
@@ -184,6 +199,7 @@ impl Guard {
             format!(", and you are {article} {own}")
         });
         let advice = format!("It needs the role {role}{own}. Ask {whom} to give it to you.");
+
         Fault::new(StatusCode::FORBIDDEN, "You may not do this", advice)
     }
 }
@@ -203,18 +219,20 @@ fn action(verb: &'static str, path: &str, response: &Response) -> Option<(AuditA
     Some((from_handler.cloned().unwrap_or_else(|| AuditAction::of_path(verb, path)), outcome))
 }
 
-/// A form that leads back to its page, and did nothing: what it would have answered otherwise. Put into the extensions of
-/// a response.
+/// A form that leads back to its page, and did nothing: what it would have answered otherwise. Put
+/// into the extensions of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoChange(pub StatusCode);
 
-/// Where somebody who is not signed in goes: to sign in and back to the page. A form is not repeated by itself.
+/// Where somebody who is not signed in goes: to sign in and back to the page. A form is not
+/// repeated by itself.
 fn send_to_sign_in(request: &Request) -> Response {
     let headers = request.headers();
     if request.method() == Method::POST {
         let advice = "Your session has ended, or you have signed out. Sign in, and repeat it.";
         return *refuse(StatusCode::UNAUTHORIZED, "You are not signed in", advice);
     }
+
     if headers.contains_key("hx-request") {
         // A part of a page cannot become the page of sign-in: the whole page goes there.
         let page =
@@ -223,6 +241,7 @@ fn send_to_sign_in(request: &Request) -> Response {
         return (StatusCode::UNAUTHORIZED, [(HeaderName::from_static("hx-redirect"), place)])
             .into_response();
     }
+
     Redirect::to(&sign_in_address(request.uri())).into_response()
 }
 

@@ -1,4 +1,5 @@
-//! The largest keys of a counter, remembered: finding them looks at every key, and pages ask again and again.
+//! The largest keys of a counter, remembered: finding them looks at every key, and pages ask again
+//! and again.
 
 use crate::Portal;
 use raingauge_core::bucket::Granularity;
@@ -17,7 +18,8 @@ pub const KEYS_MAX: usize = 20;
 const REMEMBERED_MAX: usize = 512;
 /// They are looked for again when they are asked for after so long; until then the known ones do.
 const STALE_MS: i64 = 15_000;
-/// How long a page waits for keys that are not known yet. They are looked for all the same, and are there next time.
+/// How long a page waits for keys that are not known yet. They are looked for all the same, and are
+/// there next time.
 const WAIT: Duration = Duration::from_millis(1_500);
 
 /// Whose turns searches for pages take.
@@ -42,8 +44,8 @@ impl Largest {
     }
 }
 
-/// A counter, the whole UTC days that are looked at, and the body of counts that answers: what was found before a backfill
-/// ended says nothing of the counts that it made.
+/// A counter, the whole UTC days that are looked at, and the body of counts that answers: what was
+/// found before a backfill ended says nothing of the counts that it made.
 type Which = (u32, i64, i64, Option<Generation>);
 
 #[derive(Clone)]
@@ -59,7 +61,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The entry of a range. A stale one is replaced, and what it says is given too: it does until the new one knows.
+    /// The entry of a range. A stale one is replaced, and what it says is given too: it does until
+    /// the new one knows.
     fn entry(&self, which: Which, now_ms: i64) -> (Arc<OnceCell<Found>>, Option<Found>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let is_good = |known: &Known| {
@@ -69,6 +72,7 @@ impl Memory {
         if let Some(entry) = known.get(&which).filter(|entry| is_good(entry)) {
             return (Arc::clone(&entry.found), None);
         }
+
         let stale =
             known.get(&which).and_then(|entry| entry.found.get().cloned()).filter(Result::is_ok);
         if known.len() >= REMEMBERED_MAX
@@ -77,6 +81,7 @@ impl Memory {
         {
             known.remove(&oldest);
         }
+
         let entry = Known { began_ms: now_ms, found: Arc::default() };
         known.insert(which, entry.clone());
         (entry.found, stale)
@@ -95,7 +100,8 @@ pub async fn keys(portal: &Portal, counter: u32, from_s: i64, to_s: i64) -> Larg
     let days = (Granularity::Day.floor(from_s), Granularity::Day.ceil(to_s));
     let which = (counter, days.0, days.1, generation(portal, counter));
     let (cell, stale) = portal.largest.entry(which, portal.clock.now_ms());
-    let (reader, scans) = (Arc::clone(&portal.reader), portal.counted.scans.clone());
+    let reader = Arc::clone(&portal.reader);
+    let scans = portal.counted.scans.clone();
     let looking = tokio::spawn(async move {
         let look = || async {
             let busy = |full: Full| Refusal::new(Code::Overloaded, full.to_string());
@@ -104,6 +110,7 @@ pub async fn keys(portal: &Portal, counter: u32, from_s: i64, to_s: i64) -> Larg
         };
         cell.get_or_init(look).await.clone()
     });
+
     let found = match stale {
         Some(stale) => Some(stale),
         None => tokio::time::timeout(WAIT, looking).await.ok().and_then(Result::ok),

@@ -6,9 +6,10 @@
 //!                                                              html: layout, parts, charts
 //! ```
 //!
-//! Pages are HTML that is made here, on the server: a link, a form and a reload do everything, and what is shown follows
-//! from the address. htmx, a script that is served with the pages, exchanges parts of a page where that is pleasanter.
-//! Nothing is loaded from elsewhere, and the content security policy keeps it so.
+//! Pages are HTML that is made here, on the server: a link, a form and a reload do everything, and
+//! what is shown follows from the address. htmx, a script that is served with the pages, exchanges
+//! parts of a page where that is pleasanter. Nothing is loaded from elsewhere, and the content
+//! security policy keeps it so.
 
 mod assets;
 mod cookies;
@@ -38,9 +39,9 @@ use raingauge_people::secrets::new_secret;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What a browser may load for these pages: their own files and the server's own answers, no inline script or style,
-/// nothing from elsewhere. With it, a name or a key that carries markup stays harmless even if it were ever inserted
-/// as such.
+/// What a browser may load for these pages: their own files and the server's own answers, no inline
+/// script or style, nothing from elsewhere. With it, a name or a key that carries markup stays
+/// harmless even if it were ever inserted as such.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
@@ -83,7 +84,8 @@ impl Portal {
         }
     }
 
-    /// The end of this UTC day: what is asked up to it is asked with the same words for a whole day.
+    /// The end of this UTC day: what is asked up to it is asked with the same words for a whole
+    /// day.
     fn end_of_today_s(&self) -> i64 {
         Granularity::Day.ceil(self.clock.now_s() + 1)
     }

@@ -28,8 +28,8 @@ pub fn zone_of(name: &str) -> Option<TimeZone> {
     if name.is_empty() { Some(TimeZone::UTC) } else { TimeZone::get(name).ok() }
 }
 
-/// A moment as a form or an address writes it: epoch seconds, RFC 3339, or the clock of the zone (`2024-09-24T22:00`).
-/// A time that the clock skips is the instant after the skip.
+/// A moment as a form or an address writes it: epoch seconds, RFC 3339, or the clock of the zone
+/// (`2024-09-24T22:00`). A time that the clock skips is the instant after the skip.
 pub fn moment_of(text: &str, zone: &TimeZone) -> Option<i64> {
     if let Some(seconds) = parse_time_s(text) {
         return Some(seconds);
@@ -44,7 +44,8 @@ pub fn field_of(at_s: i64, zone: &TimeZone) -> String {
     local(at_s, zone).map(|local| local.strftime("%Y-%m-%dT%H:%M").to_string()).unwrap_or_default()
 }
 
-/// The start of the bucket that holds a moment; hours and days are cut where the clocks of the zone cut them.
+/// The start of the bucket that holds a moment; hours and days are cut where the clocks of the zone
+/// cut them.
 pub fn bucket_start(at_s: i64, granularity: Granularity, zone: &TimeZone) -> i64 {
     let Some(local) = local(at_s, zone) else {
         return granularity.floor(at_s);
@@ -78,8 +79,9 @@ pub fn bucket_end(at_s: i64, granularity: Granularity, zone: &TimeZone) -> i64 {
     }
 }
 
-/// A range that ends with the bucket that is open now. It is cut at whole buckets, so that the bars add up to the count;
-/// the open bucket is inside it, because an event that just happened should be seen.
+/// A range that ends with the bucket that is open now. It is cut at whole buckets, so that the bars
+/// add up to the count; the open bucket is inside it, because an event that just happened should be
+/// seen.
 pub fn rolling(days: i64, now_s: i64, granularity: Granularity, zone: &TimeZone) -> (i64, i64) {
     let to_s = next_bucket(now_s, granularity, zone);
     // Two hours of slack keep a change of the clocks from reaching into one more local day.

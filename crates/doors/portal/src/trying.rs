@@ -7,7 +7,8 @@ use raingauge_core::counter::{Counter, Problem};
 use raingauge_counters::preview::{Comparison, Preview};
 use raingauge_people::Principal;
 
-/// Newest events that a configuration is tried on: enough to see what it does, few enough to see it while one types.
+/// Newest events that a configuration is tried on: enough to see what it does, few enough to see it
+/// while one types.
 pub const EVENTS_MAX: u64 = 100_000;
 
 /// Whose turns previews of pages take.
@@ -32,8 +33,8 @@ pub enum Outcome {
 }
 
 impl Portal {
-    /// Runs a configuration over the newest events; beside `base`, where it changes one. One at a time: who looks at a
-    /// preview waits for it, and must not slow down who counts.
+    /// Runs a configuration over the newest events; beside `base`, where it changes one. One at a
+    /// time: who looks at a preview waits for it, and must not slow down who counts.
     pub async fn try_out(
         &self,
         person: &Principal,

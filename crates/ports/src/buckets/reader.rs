@@ -45,8 +45,8 @@ pub trait BucketReader: Send + Sync {
         slice: Slice,
     ) -> BoxFuture<'_, Result<Vec<Cell>, Error>>;
 
-    /// The `len_max` keys with the largest sums over the whole days of a slice. Looks at `scan_max` tiles at
-    /// most, or at as many as the store can read in a moment.
+    /// The `len_max` keys with the largest sums over the whole days of a slice. Looks at `scan_max`
+    /// tiles at most, or at as many as the store can read in a moment.
     fn largest_keys(
         &self,
         generation: Generation,

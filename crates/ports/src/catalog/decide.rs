@@ -1,5 +1,5 @@
-//! What a change of the catalog may do, given the newest versions of all counters. Every adapter decides by it, inside
-//! its transaction.
+//! What a change of the catalog may do, given the newest versions of all counters. Every adapter
+//! decides by it, inside its transaction.
 
 use super::{Change, Error, Versioned};
 use raingauge_core::counter::{Counter, Problem, State};
@@ -61,8 +61,9 @@ fn next_id(newest: &[Versioned]) -> Result<u32, Error> {
     Err(Error::Invalid(vec![Problem::new("id", detail)]))
 }
 
-/// Gathers all that keeps a counter from being saved. A configuration that is wrong by itself should not come this far,
-/// but what is saved is read by every instance, so it is checked once more.
+/// Gathers all that keeps a counter from being saved. A configuration that is wrong by itself
+/// should not come this far, but what is saved is read by every instance, so it is checked once
+/// more.
 fn check(newest: &[Versioned], counter: &Counter) -> Result<(), Error> {
     let others =
         || newest.iter().map(|version| &version.counter).filter(|other| other.id != counter.id);
@@ -124,6 +125,7 @@ mod tests {
         assert!(create(&full, counter(0, "archived"), change()).is_ok());
         assert!(replace(&full, counter(1, "active"), None, change()).is_ok());
         full[0].counter.state = State::Archived;
+
         let Ok(Decision::Add(added)) = create(&full, counter(0, "draft"), change()) else {
             panic!("there is room")
         };

@@ -32,6 +32,7 @@ impl VersionedPolicy {
         if expected.is_some_and(|expected| expected != self.version) {
             return Err(Error::PolicyMismatch { current: self.version });
         }
+
         if self.version > 0 && self.policy == policy {
             return Ok(None);
         }
@@ -51,11 +52,12 @@ pub trait Policies: Send + Sync {
     /// The newest cache policy; the default one, at version 0, while nobody has set any.
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>>;
 
-    /// The newest so many versions of the cache policy, newest first; none while nobody has set any.
+    /// The newest so many versions of the cache policy, newest first; none while nobody has set
+    /// any.
     fn cache_policies(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<VersionedPolicy>, Error>>;
 
-    /// Replaces the cache policy that is at version `expected`, or at any version when that is `None`.
-    /// Every version is kept. Replacing a policy by itself makes no new version.
+    /// Replaces the cache policy that is at version `expected`, or at any version when that is
+    /// `None`. Every version is kept. Replacing a policy by itself makes no new version.
     fn set_cache_policy(
         &self,
         policy: Policy,

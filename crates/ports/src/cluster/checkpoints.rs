@@ -13,6 +13,7 @@ pub trait Checkpoints: Send + Sync {
     /// The state of a writer, in its own form; nothing before its first checkpoint.
     fn state(&self, partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, Error>>;
 
-    /// How far the backfill of a partition has come, in the writer's own form; nothing before its first one.
+    /// How far the backfill of a partition has come, in the writer's own form; nothing before its
+    /// first one.
     fn progress(&self, partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, Error>>;
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 /// The engines of each partition.
 ///
-/// No contract suite: the wiring implements it by handing out a log and a store, which have suites of their own.
+/// No contract suite: the wiring implements it by handing out a log and a store, which have suites
+/// of their own.
 pub trait Partitions: Send + Sync {
     /// The partition as its counting worker reads it. Blocks the thread.
     fn log(&self, partition: Partition) -> Result<Arc<dyn EventLog>, Error>;

@@ -1,4 +1,5 @@
-//! What every bucket store keeps. Each part begins with a store that holds nothing of the generations that it uses.
+//! What every bucket store keeps. Each part begins with a store that holds nothing of the
+//! generations that it uses.
 
 use crate::buckets::{
     Added, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
@@ -14,6 +15,7 @@ const FOREVER: Horizons = Horizons { quarter_s: 0, hour_s: 0, day_s: 0 };
 /// The rows of the published worked example: granularity, start in seconds since 1970, count.
 pub fn worked_example() -> Vec<Cell> {
     use Granularity::{Day, Hour, Quarter};
+
     let hours = |hours: i64| 1_727_136_000 + hours * HOUR_S;
     let rows = [
         (Quarter, hours(22), 3),
@@ -32,12 +34,14 @@ pub fn worked_example() -> Vec<Cell> {
         (Day, hours(48), 245),
         (Day, hours(72), 78),
     ];
+
     rows.into_iter()
         .map(|(granularity, time_s, count)| Cell { granularity, time_s, count })
         .collect()
 }
 
-/// A store that is written as a worker writes it: entry by entry, each with an offset and a stamp of its own.
+/// A store that is written as a worker writes it: entry by entry, each with an offset and a stamp
+/// of its own.
 pub struct Ledger<'a, S> {
     store: &'a S,
     checkpoint: Checkpoint,
@@ -107,18 +111,22 @@ pub async fn sum(
 
 /// Exactly the rows that the published description prints answer 487.
 pub async fn answers_the_worked_example(store: &(impl BucketReader + BucketWriter)) {
-    let (generation, key) = (generation_of(34, 0), "rain_drops:city:111222");
+    let generation = generation_of(34, 0);
+    let key = "rain_drops:city:111222";
     let mut ledger = Ledger::new(store);
+
     for cell in worked_example() {
         ledger.set(generation, key, cell);
     }
     ledger.commit();
     assert_eq!(ledger.sum(generation, key, 1_727_215_430, 1_727_400_000).await, 487);
+
     let days = Slice {
         granularity: Granularity::Day,
         from_s: 1_727_136_000,
         to_s: 1_727_136_000 + 3 * DAY_S,
     };
+
     let cells = store.cells(generation, key.to_owned(), days).await.expect("cells");
     assert_eq!(cells.iter().map(|cell| cell.count).collect::<Vec<_>>(), [214, 189, 245]);
 }
@@ -128,6 +136,7 @@ pub async fn adds_what_it_is_told(store: &(impl BucketReader + BucketWriter)) {
     let noon = 20_000 * DAY_S + 12 * HOUR_S;
     let (first, second) = (generation_of(1, 0), generation_of(1, 1));
     let mut ledger = Ledger::new(store);
+
     for (generation, key, time_s, value) in [
         (first, "a", noon, 5),
         (first, "a", noon + 899, -2),
@@ -137,6 +146,7 @@ pub async fn adds_what_it_is_told(store: &(impl BucketReader + BucketWriter)) {
     ] {
         ledger.add(generation, key, time_s, value, &FOREVER);
     }
+
     ledger.commit();
     ledger.add(first, "a", noon - HOUR_S, 1_000, &FOREVER);
     ledger.add(first, "a", noon, 4, &FOREVER);
@@ -145,6 +155,7 @@ pub async fn adds_what_it_is_told(store: &(impl BucketReader + BucketWriter)) {
     assert_eq!(ledger.sum(first, "a", 0, noon + 2 * DAY_S).await, 1_017);
     assert_eq!(ledger.sum(second, "a", 0, noon + 2 * DAY_S).await, 100);
     assert_eq!(ledger.sum(first, "none", 0, noon + 2 * DAY_S).await, 0);
+
     let all =
         Slice { granularity: Granularity::Day, from_s: 0, to_s: noon - 12 * HOUR_S + 2 * DAY_S };
     let largest = store.largest_keys(first, all, 5, 1_000).await.expect("keys");
@@ -154,7 +165,8 @@ pub async fn adds_what_it_is_told(store: &(impl BucketReader + BucketWriter)) {
 
 /// A sum that does not fit 64 bits is an error, and stays one.
 pub async fn refuses_to_wrap(store: &(impl BucketReader + BucketWriter)) {
-    let (generation, day) = (generation_of(3, 0), 20_000 * DAY_S);
+    let generation = generation_of(3, 0);
+    let day = 20_000 * DAY_S;
     let mut ledger = Ledger::new(store);
     ledger.add(generation, "big", day, i64::MAX, &FOREVER);
     ledger.add(generation, "big", day + DAY_S, i64::MAX, &FOREVER);
@@ -163,6 +175,7 @@ pub async fn refuses_to_wrap(store: &(impl BucketReader + BucketWriter)) {
     ledger.add(generation, "big", day, 1, &FOREVER);
     ledger.add(generation, "big", day, -10, &FOREVER);
     ledger.commit();
+
     let query = Query {
         generation,
         key: "big".to_owned(),
@@ -187,7 +200,8 @@ async fn lens(
 
 /// Buckets that have expired take nothing.
 pub async fn keeps_what_is_to_be_kept(store: &(impl BucketReader + BucketWriter)) {
-    let (generation, now_s) = (generation_of(4, 0), 20_000 * DAY_S);
+    let generation = generation_of(4, 0);
+    let now_s = 20_000 * DAY_S;
     let horizons = RetentionDays { quarter: Some(1), hour: Some(2), day: Some(3) }.horizons(now_s);
     let mut ledger = Ledger::new(store);
     for age in 0..5 {
@@ -197,9 +211,11 @@ pub async fn keeps_what_is_to_be_kept(store: &(impl BucketReader + BucketWriter)
     assert_eq!(lens(store, generation, "k", now_s + DAY_S).await, [2, 3, 4]);
 }
 
-/// Buckets that have expired go when they are asked to, in a store where they do not go by themselves.
+/// Buckets that have expired go when they are asked to, in a store where they do not go by
+/// themselves.
 pub async fn forgets_what_has_expired(store: &(impl BucketReader + BucketWriter)) {
-    let (generation, now_s) = (generation_of(5, 0), 20_000 * DAY_S);
+    let generation = generation_of(5, 0);
+    let now_s = 20_000 * DAY_S;
     let days = RetentionDays { quarter: Some(1), hour: Some(2), day: Some(3) };
     let mut ledger = Ledger::new(store);
     for age in 0..5 {
@@ -212,22 +228,30 @@ pub async fn forgets_what_has_expired(store: &(impl BucketReader + BucketWriter)
 
 /// A generation that is retired goes as a whole, and the others stay.
 pub async fn removes_a_retired_generation(store: &(impl BucketReader + BucketWriter)) {
-    let (old, new, noon) = (generation_of(6, 0), generation_of(6, 1), 20_000 * DAY_S + 12 * HOUR_S);
+    let old = generation_of(6, 0);
+    let new = generation_of(6, 1);
+    let noon = 20_000 * DAY_S + 12 * HOUR_S;
     let mut ledger = Ledger::new(store);
+
     for key in ["a", "b", "c"] {
         ledger.add(old, key, noon, 1, &FOREVER);
         ledger.add(new, key, noon, 10, &FOREVER);
     }
+
     ledger.commit();
-    let (mut cursor, mut removed) = (None, 0);
+    let mut cursor = None;
+    let mut removed = 0;
+
     loop {
         removed += store.remove(old, &mut cursor, 1).expect("removed");
         if cursor.is_none() {
             break;
         }
     }
+
     assert!(removed > 0);
     ledger.commit();
+
     for key in ["a", "b", "c"] {
         assert_eq!(ledger.sum(old, key, noon - DAY_S, noon + DAY_S).await, 0);
         assert_eq!(ledger.sum(new, key, noon - DAY_S, noon + DAY_S).await, 10);
@@ -235,7 +259,8 @@ pub async fn removes_a_retired_generation(store: &(impl BucketReader + BucketWri
 }
 
 fn removed(store: &impl BucketRetention, generation: Generation, horizons: &Horizons) -> u64 {
-    let (mut cursor, mut removed) = (None, 0);
+    let mut cursor = None;
+    let mut removed = 0;
     loop {
         removed += store.expire(generation, horizons, &mut cursor, 1).expect("expired");
         if cursor.is_none() {
@@ -246,7 +271,8 @@ fn removed(store: &impl BucketRetention, generation: Generation, horizons: &Hori
 
 /// Keys are listed by their hashes, those of changes that are not committed too.
 pub async fn lists_its_keys(store: &(impl BucketReader + BucketWriter + KeySource)) {
-    let (generation, other) = (generation_of(9, 0), generation_of(10, 0));
+    let generation = generation_of(9, 0);
+    let other = generation_of(10, 0);
     let mut ledger = Ledger::new(store);
     let noon = 20_000 * DAY_S + 12 * HOUR_S;
     for (key, time_s) in [("a", noon), ("b", noon), ("a", noon - 400 * DAY_S)] {
@@ -255,6 +281,7 @@ pub async fn lists_its_keys(store: &(impl BucketReader + BucketWriter + KeySourc
     ledger.add(other, "c", noon, 1, &FOREVER);
     ledger.commit();
     ledger.add(generation, "a", noon, 1, &FOREVER);
+
     let mut expected = ["a", "b"].map(key_hash);
     expected.sort_unstable();
     assert_eq!(store.key_hashes(generation).await.expect("hashes"), expected);
@@ -264,13 +291,16 @@ pub async fn lists_its_keys(store: &(impl BucketReader + BucketWriter + KeySourc
 
 /// What was added to a key before is gone, committed or not, and what follows counts from nothing.
 pub async fn erases_a_key(store: &(impl BucketReader + BucketWriter)) {
-    let (generation, day) = (generation_of(7, 0), 20_000 * DAY_S);
+    let generation = generation_of(7, 0);
+    let day = 20_000 * DAY_S;
     let all = async |key: &str| sum(store, generation, key, day - 400 * DAY_S, day + DAY_S).await;
     let mut ledger = Ledger::new(store);
+
     for key in ["rain", "rain:1", "rai"] {
         ledger.add(generation, key, day - 300 * DAY_S, 3, &FOREVER);
         ledger.add(generation, key, day, 2, &FOREVER);
     }
+
     ledger.commit();
     ledger.add(generation, "rain", day + HOUR_S, 5, &FOREVER);
     ledger.add(generation, "rain", day - 10 * DAY_S, 7, &FOREVER);
@@ -295,26 +325,32 @@ pub fn remembers_its_checkpoint(store: &impl BucketWriter) {
         stamp_us: 1_700_000_000_000_900,
         progress,
     };
+
     store.commit(&checkpoint).expect("committed");
     assert_eq!(store.checkpoint().expect("a checkpoint"), checkpoint);
+
     let moved = Checkpoint { position: 78, stamp_us: checkpoint.stamp_us + 1, ..checkpoint };
     store.commit(&moved).expect("committed");
     assert_eq!(store.checkpoint().expect("a checkpoint"), moved);
+
     let restated = Checkpoint { state: b"other".to_vec(), stamp_us: moved.stamp_us + 1, ..moved };
     store.commit(&restated).expect("committed");
     assert_eq!(store.checkpoint().expect("a checkpoint"), restated);
+
     let silent = Checkpoint {
         position: 79,
         stamp_us: restated.stamp_us + 1,
         progress: None,
         ..restated.clone()
     };
+
     store.commit(&silent).expect("committed");
     assert_eq!(
         store.checkpoint().expect("a checkpoint").progress,
         restated.progress,
         "none leaves what is there"
     );
+
     let further = Some(Progress { rank: 4, bytes: b"two thirds".to_vec() });
     store.commit(&Checkpoint { progress: further.clone(), ..silent }).expect("committed");
     assert_eq!(store.checkpoint().expect("a checkpoint").progress, further);

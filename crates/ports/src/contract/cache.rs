@@ -57,13 +57,16 @@ pub async fn forgets_in_time(
         cache.get(vec![short.clone(), long.clone()]).await.expect("got"),
         [Some(1), Some(2)]
     );
+
     for _ in 0..MOVES_MAX {
         move_on().await;
         let found = cache.get(vec![short.clone(), long.clone()]).await.expect("got");
         assert_eq!(found[1], Some(2), "an entry that has time left stays");
+
         if found[0].is_none() {
             return;
         }
     }
+
     panic!("an entry outlived its time");
 }

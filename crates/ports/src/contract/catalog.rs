@@ -79,14 +79,17 @@ pub async fn what_was_changed_since_a_revision_is_told(catalog: &dyn Catalog) {
         catalog.create(counter(template), change("")).await.unwrap();
     }
     catalog.set_cache_policy(Policy::default(), None, change("")).await.unwrap();
+
     let mut revision = catalog.revision().await.unwrap();
     for id in [2, 4, 2] {
         let current = catalog.get(id).await.unwrap();
         let edited = Counter { description: current.version.to_string(), ..current.counter };
         let edited = catalog.replace(edited, None, change("")).await.unwrap();
         let changed = catalog.changed_since(revision).await.unwrap();
+
         assert!(changed.contains(&edited), "{changed:?}");
         assert!(changed.is_sorted_by_key(|found| found.counter.id), "{changed:?}");
+
         let newest = catalog.list().await.unwrap();
         assert!(changed.iter().all(|found| newest.contains(found)), "{changed:?}");
         revision = catalog.revision().await.unwrap();
@@ -105,12 +108,15 @@ pub async fn ids_are_given_or_chosen(catalog: &dyn Catalog) {
                 .id,
         );
     }
+
     assert_eq!(ids, [1, 34, 35, 7]);
     let taken = catalog.create(Counter { id: 34, ..counter("e") }, change("")).await;
     assert!(matches!(taken, Err(Error::IdTaken(34))));
+
     // The id of an archived counter stays its own: its counts and its versions carry it.
     let archived = Counter { id: 35, state: State::Archived, ..counter("c") };
     catalog.replace(archived, None, change("")).await.unwrap();
+
     let next = catalog.create(counter("f"), change("")).await.unwrap();
     assert_eq!((next.counter.id, next.version), (36, 1));
     assert_eq!(listed(catalog).await, [(1, 1), (7, 1), (34, 1), (35, 2), (36, 1)]);
@@ -123,12 +129,14 @@ pub async fn a_configuration_comes_back_whole(catalog: &dyn Catalog) {
         lhs: Some("data.city".to_owned()),
         rhs: (operator != "exists").then(|| "Zürich \"'\\ ☔".into()),
     };
+
     let all = Condition {
         operator: "and".to_owned(),
         conditions: Some(vec![condition("eq"), condition("exists")]),
         lhs: None,
         rhs: None,
     };
+
     let whole = Counter {
         id: 12,
         name: "Größe ☔ \"'; --".to_owned(),
@@ -142,12 +150,14 @@ pub async fn a_configuration_comes_back_whole(catalog: &dyn Catalog) {
         description: "two\nlines\t☔".to_owned(),
         ..counter("rain:☔:{city_id}")
     };
+
     let plain = Counter {
         id: 13,
         retention_days: RetentionDays::FOREVER,
         value: Value::Fixed(-5),
         ..counter("plain")
     };
+
     for counter in [whole, plain] {
         let change =
             Change { by: "Zoë".to_owned(), reason: "it's \"new\"\n☔".to_owned(), at_s: -1 };
@@ -159,6 +169,7 @@ pub async fn a_configuration_comes_back_whole(catalog: &dyn Catalog) {
             changed_at: -1,
             counter,
         };
+
         assert_eq!(created, expected);
         assert_eq!(catalog.get(expected.counter.id).await.unwrap(), expected);
         assert!(catalog.list().await.unwrap().contains(&expected));
@@ -168,6 +179,7 @@ pub async fn a_configuration_comes_back_whole(catalog: &dyn Catalog) {
 pub async fn every_version_is_kept(catalog: &dyn Catalog) {
     let mut kept = vec![catalog.create(counter("a"), change("first")).await.unwrap()];
     catalog.create(counter("b"), change("another")).await.unwrap();
+
     for version in 2..=5 {
         let described = Counter { description: version.to_string(), ..kept[0].counter.clone() };
         let change =
@@ -176,6 +188,7 @@ pub async fn every_version_is_kept(catalog: &dyn Catalog) {
         assert_eq!((replaced.version, &*replaced.reason), (version, &*format!("change {version}")));
         kept.insert(0, replaced);
     }
+
     assert_eq!(catalog.versions(1).await.unwrap(), kept);
     assert_eq!(catalog.get(1).await.unwrap(), kept[0]);
     assert_eq!(catalog.versions(2).await.unwrap().len(), 1);
@@ -186,6 +199,7 @@ pub async fn a_change_names_the_version_it_is_based_on(catalog: &dyn Catalog) {
     let first = catalog.create(counter("a"), change("")).await.unwrap();
     let described = |text: &str| Counter { description: text.to_owned(), ..first.counter.clone() };
     assert_eq!(catalog.replace(described("one"), Some(1), change("")).await.unwrap().version, 2);
+
     for expected in [0, 1, 3, u32::MAX] {
         let late = catalog.replace(described("late"), Some(expected), change("")).await;
         assert!(
@@ -193,6 +207,7 @@ pub async fn a_change_names_the_version_it_is_based_on(catalog: &dyn Catalog) {
             "{expected}: {late:?}"
         );
     }
+
     assert_eq!(catalog.get(1).await.unwrap().counter.description, "one");
     assert_eq!(catalog.replace(described("two"), Some(2), change("")).await.unwrap().version, 3);
     assert_eq!(catalog.replace(described("any"), None, change("")).await.unwrap().version, 4);
@@ -221,9 +236,11 @@ pub async fn conflicting_templates_are_refused(catalog: &dyn Catalog) {
     let other = catalog.create(counter("snow:{city}"), change("")).await.unwrap();
     let created = catalog.create(counter("rain:{country}"), change("")).await;
     assert_eq!(problem_fields(created), ["template"]);
+
     let conflicting = Counter { template: "rain:7".to_owned(), ..other.counter.clone() };
     let replaced = catalog.replace(conflicting, None, change("")).await;
     assert_eq!(problem_fields(replaced), ["template"]);
+
     // A counter does not conflict with what it was before.
     let renamed = Counter { template: "snow:{town}".to_owned(), ..other.counter };
     assert_eq!(catalog.replace(renamed, Some(1), change("")).await.unwrap().version, 2);
@@ -258,6 +275,7 @@ pub async fn the_revision_grows_with_changes_only(catalog: &dyn Catalog) {
         assert!(revision >= last, "the revision fell from {last} to {revision}");
         std::mem::replace(&mut last, revision) < revision
     };
+
     let first = catalog.create(counter("a"), change("")).await.unwrap().counter;
     assert!(grew().await);
     catalog.create(counter("b"), change("")).await.unwrap();
@@ -298,6 +316,7 @@ pub async fn ids_chosen_at_once_differ(catalog: &dyn Catalog) {
 pub async fn no_concurrent_change_is_lost(catalog: &dyn Catalog) {
     const EDITORS: u32 = 4;
     const CHANGES: u32 = 5;
+
     catalog
         .create(Counter { description: "0".to_owned(), ..counter("a") }, change(""))
         .await
@@ -309,6 +328,7 @@ pub async fn no_concurrent_change_is_lost(catalog: &dyn Catalog) {
             }
         })
     };
+
     at_once((0..EDITORS).map(|_| editor()).collect()).await;
     let versions = catalog.versions(1).await.unwrap();
     assert_eq!(versions[0].counter.description, (EDITORS * CHANGES).to_string());

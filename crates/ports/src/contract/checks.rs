@@ -53,6 +53,7 @@ async fn a_check_comes_back_whole(checks: &dyn Checks) {
             recounted: Some(i64::MAX),
         },
     ];
+
     let whole = Check {
         by: "zoe'; --".to_owned(),
         key: "rain:city:<script>☔'\"\\".to_owned(),
@@ -62,11 +63,14 @@ async fn a_check_comes_back_whole(checks: &dyn Checks) {
         differences,
         ..check("", Outcome::Differs)
     };
+
     checks.add(vec![whole.clone()], CHECKS_KEPT).await.expect("kept");
     checks.add(Vec::new(), CHECKS_KEPT).await.expect("kept");
+
     let found = checks.list(ALL).await.expect("listed");
     assert!(found[0].id > 0);
     assert_eq!(found, [Check { id: found[0].id, ..whole }]);
+
     for outcome in Outcome::ALL {
         assert_eq!(Outcome::from_name(outcome.name()), Some(outcome));
     }
@@ -79,15 +83,19 @@ async fn checks_are_listed_newest_first_page_by_page(checks: &dyn Checks) {
         ("c", Outcome::Failed),
         ("d", Outcome::Equal),
     ];
+
     for pair in made.chunks(2) {
         let batch = pair.iter().map(|(key, outcome)| check(key, *outcome)).collect();
         checks.add(batch, CHECKS_KEPT).await.expect("kept");
     }
+
     assert_eq!(keys(&checks.list(ALL).await.expect("listed")), ["d", "c", "b", "a"]);
     let equal = Wanted { outcome: Some(Outcome::Equal), ..ALL };
     assert_eq!(keys(&checks.list(equal).await.expect("listed")), ["d", "a"]);
+
     let first = checks.list(Wanted { len_max: 3, ..ALL }).await.expect("listed");
     assert_eq!(keys(&first), ["d", "c", "b"]);
+
     let rest = Wanted { before: first.last().map(|check| check.id), ..ALL };
     assert_eq!(keys(&checks.list(rest).await.expect("listed")), ["a"]);
 }
@@ -115,6 +123,7 @@ async fn what_differs_is_told_by_the_newest_check_of_its_key(checks: &dyn Checks
         ("wrong", Outcome::Uncovered),
         ("later", Outcome::Differs),
     ];
+
     for (key, outcome) in made {
         checks.add(vec![check(key, outcome)], CHECKS_KEPT).await.expect("kept");
     }

@@ -15,8 +15,10 @@ fn made(rules: u64, chunks: u64) -> Vec<Chunk> {
 
 /// What is put is found by its partition, its rules and its number, and nothing else is.
 pub fn keeps_what_it_is_given(store: &dyn ChunkStore) {
-    let (few, other) = (made(1, 3), made(2, 1));
+    let few = made(1, 3);
+    let other = made(2, 1);
     assert_eq!(store.get(0, 1, 0..4).expect("read"), vec![None; 4]);
+
     for chunk in &few {
         store.put(0, chunk).expect("stored");
     }

@@ -21,6 +21,7 @@ pub fn keeps_records_with_the_position(store: &dyn ConsumerStore) {
         (b"b".to_vec(), Some(b"2".to_vec())),
         (b"a".to_vec(), Some(b"3".to_vec())),
     ];
+
     store.commit(&rain, 0, changes).expect("committed");
     assert_eq!(store.positions().expect("positions"), [(rain.clone(), 0)]);
     assert_eq!(store.get(&rain, b"a").expect("a value"), Some(b"3".to_vec()));
@@ -47,6 +48,7 @@ pub fn reads_records_in_order(store: &dyn ConsumerStore) {
     let keys: [&[u8]; 7] = [b"b", b"a\xff", b"a", b"\xff\xff", b"a\0", b"ab", b"\xff"];
     let changes = keys.map(|key| (key.to_vec(), Some(key.to_vec()))).to_vec();
     store.commit(&rain, 1, changes).expect("committed");
+
     let keys_of = |prefix: &[u8], after: Option<&[u8]>, len_max| -> Vec<Vec<u8>> {
         let records = store.scan(&rain, prefix, after, len_max).expect("records");
         assert!(records.iter().all(|(key, value)| key == value));
@@ -61,13 +63,15 @@ pub fn reads_records_in_order(store: &dyn ConsumerStore) {
     assert_eq!(keys_of(b"none", None, 9), Vec::<Vec<u8>>::new());
     assert_eq!(keys_of(b"", None, 0), Vec::<Vec<u8>>::new());
 
-    let (mut paged, mut after) = (Vec::new(), None::<Vec<u8>>);
+    let mut paged = Vec::new();
+    let mut after = None::<Vec<u8>>;
     loop {
         let page = keys_of(b"", after.as_deref(), 2);
         let Some(last) = page.last() else { break };
         after = Some(last.clone());
         paged.extend(page);
     }
+
     assert_eq!(paged, sorted);
     assert_eq!(keys_of(b"a", Some(b"ab"), 9), [b"a\xff"]);
     store.remove(&rain).expect("removed");
@@ -80,17 +84,21 @@ pub fn keeps_consumers_apart(store: &dyn ConsumerStore) {
         let change = (b"key".to_vec(), Some(consumer.as_str().into()));
         store.commit(consumer, position, vec![change]).expect("committed");
     }
+
     let mut positions = store.positions().expect("positions");
     positions.sort();
+
     let [rain, rain_2, rai] = names;
     assert_eq!(positions, [(rai.clone(), 3), (rain.clone(), 1), (rain_2.clone(), 2)]);
 
     store.remove(&rain).expect("removed");
     assert_eq!(store.get(&rain, b"key").expect("a value"), None);
+
     for other in [&rain_2, &rai] {
         let records = store.scan(other, b"", None, 9).expect("records");
         assert_eq!(records, [record("key", other.as_str())]);
     }
+
     assert_eq!(store.positions().expect("positions").len(), 2);
     store.remove(&rain_2).expect("removed");
     store.remove(&rai).expect("removed");

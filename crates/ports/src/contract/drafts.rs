@@ -59,6 +59,7 @@ pub async fn a_draft_comes_back_whole(drafts: &dyn Drafts) {
             contributors: ["Ada", "Zoë \"'", "Bob"].map(str::to_owned).to_vec(),
             ..draft("a")
         };
+
         let kept = drafts.create(whole.clone()).await.unwrap();
         assert_eq!(kept, Draft { id: kept.id, revision: 1, ..whole });
         assert!(kept.id > 0);
@@ -72,6 +73,7 @@ pub async fn a_change_names_the_revision_it_is_based_on(drafts: &dyn Drafts) {
         |reason: &str, revision| Draft { reason: reason.to_owned(), revision, ..first.clone() };
     let second = drafts.replace(said("one", 1)).await.unwrap();
     assert_eq!(second, said("one", 2));
+
     for revision in [0, 1, 3, u32::MAX] {
         let late = drafts.replace(said("late", revision)).await;
         assert!(
@@ -79,7 +81,9 @@ pub async fn a_change_names_the_revision_it_is_based_on(drafts: &dyn Drafts) {
             "{revision}: {late:?}"
         );
     }
-    // A change that changes nothing has been made all the same: whoever made it goes on from what it answers.
+
+    // A change that changes nothing has been made all the same: whoever made it goes on from what
+    // it answers.
     assert_eq!(drafts.replace(second.clone()).await.unwrap().revision, 3);
     assert_eq!(drafts.get(first.id).await.unwrap(), said("one", 3));
 

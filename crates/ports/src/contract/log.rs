@@ -23,7 +23,9 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// The blocks from `from` to the end of the log.
 pub fn blocks(log: &dyn EventLog, from: Offset) -> Vec<Block> {
-    let (deadline, mut blocks, mut next) = (Instant::now() + SOON, Vec::new(), from);
+    let deadline = Instant::now() + SOON;
+    let mut blocks = Vec::new();
+    let mut next = from;
     while next < log.end() {
         let read = log.read(next, 1).expect("the log can be read");
         assert!(
@@ -34,6 +36,7 @@ pub fn blocks(log: &dyn EventLog, from: Offset) -> Vec<Block> {
         next = read.last().map_or(next, Block::end);
         blocks.extend(read);
     }
+
     blocks
 }
 
@@ -50,8 +53,8 @@ pub fn texts(log: &dyn EventLog, from: Offset) -> Vec<String> {
         .collect()
 }
 
-/// Appends to a log of one partition and waits until it shows. Answers the end that the sink told, and how many events it
-/// took for duplicates.
+/// Appends to a log of one partition and waits until it shows. Answers the end that the sink told,
+/// and how many events it took for duplicates.
 async fn append(sink: &dyn EventSink, log: &dyn EventLog, ids: &[&str]) -> (Offset, usize) {
     let appended = sink.append(batch(ids)).await.expect("appended");
     assert_eq!(appended.accepted + appended.duplicates, ids.len());
@@ -63,21 +66,25 @@ async fn append(sink: &dyn EventSink, log: &dyn EventLog, ids: &[&str]) -> (Offs
     (end, appended.duplicates)
 }
 
-/// Appending, duplicates, control entries, reading from the middle. A sink may leave duplicates out and say so, or leave
-/// it to the log to tell them.
+/// Appending, duplicates, control entries, reading from the middle. A sink may leave duplicates out
+/// and say so, or leave it to the log to tell them.
 pub async fn keeps_what_it_accepts(sink: &dyn EventSink, log: &dyn EventLog) {
     assert_eq!((log.start(), log.end(), log.start_ms(), sink.partitions()), (0, 0, 0, 1));
     assert!(log.read(0, 1_000).expect("an empty log can be read").is_empty());
+
     let (first, told) = append(sink, log, &["a", "b", "a"]).await;
     assert!(
         first == 2 && told == 1 || first == 3 && told == 0,
         "{told} duplicates were told, and the log ends at {first}"
     );
+
     let note = sink.append_control(0, b"note".to_vec()).await.expect("appended");
     assert_eq!(note, first + 1);
     append(sink, log, &["b", "c"]).await;
+
     let (last, _) = append(sink, log, &["c"]).await;
     assert!(last > note, "whoever applied up to the end has applied the original");
+
     let expected = ["a", "b", "[note]", "c"];
     assert_eq!(texts(log, 0), expected);
     assert_eq!(texts(log, 1), expected[1..]);
@@ -87,9 +94,11 @@ pub async fn keeps_what_it_accepts(sink: &dyn EventSink, log: &dyn EventLog) {
     assert_eq!(log.start(), 0);
 }
 
-/// Blocks follow each other without a gap, up to the end, wherever reading begins, and hold the same.
+/// Blocks follow each other without a gap, up to the end, wherever reading begins, and hold the
+/// same.
 pub async fn is_in_order(sink: &dyn EventSink, log: &dyn EventLog) {
-    let (before, mut expected) = (log.end(), Vec::new());
+    let before = log.end();
+    let mut expected = Vec::new();
     for round in 0..50 {
         let ids: Vec<String> =
             (0..round % 5).map(|index| format!("order-{round}-{index}")).collect();
@@ -99,10 +108,13 @@ pub async fn is_in_order(sink: &dyn EventSink, log: &dyn EventLog) {
         }
         expected.extend(ids.iter().map(|id| (*id).to_owned()));
     }
+
     assert_eq!(texts(log, before), expected);
+
     for from in [before, before + 1, before + 33] {
         let blocks = blocks(log, from);
         assert!(blocks.first().is_some_and(|block| block.base <= from));
+
         for pair in blocks.windows(2) {
             assert_eq!(pair[0].end(), pair[1].base);
         }

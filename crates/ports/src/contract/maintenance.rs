@@ -25,7 +25,8 @@ pub async fn lets_one_process_hold_it(one: &dyn Lease, other: &dyn Lease) {
     other.release().await.expect("released");
 }
 
-/// Each node has a name of its own and can be compacted, and to stop a node fails only where that is announced.
+/// Each node has a name of its own and can be compacted, and to stop a node fails only where that
+/// is announced.
 pub async fn compacts_each_node(compactor: &dyn Compactor) {
     let nodes = compactor.nodes().await.expect("nodes");
     assert!(!nodes.is_empty());

@@ -47,7 +47,8 @@ pub fn hash(number: u8) -> Hash {
 }
 
 pub fn new_user(name: &str, role: Role) -> NewUser {
-    let (email, password) = (format!("{name}@example.com"), format!("$argon2id$ of {name}"));
+    let email = format!("{name}@example.com");
+    let password = format!("$argon2id$ of {name}");
     NewUser { name: name.to_owned(), email, role, password, openid: String::new(), at_s: NOW_S }
 }
 
@@ -91,6 +92,7 @@ pub fn token(number: u8, name: &str) -> ApiToken {
 
 pub fn entry(at_s: i64, who: &str, verb: &str, object: &str) -> Entry {
     let [who, verb, object] = [who, verb, object].map(str::to_owned);
-    let (details, outcome) = ("{}".to_owned(), "done".to_owned());
+    let details = "{}".to_owned();
+    let outcome = "done".to_owned();
     Entry { id: 0, at_s, who, address: "192.0.2.7".to_owned(), verb, object, details, outcome }
 }

@@ -16,8 +16,10 @@ pub async fn suite<R: Rollouts>(fresh: impl AsyncFn() -> R) {
 
 /// A rollout that begins now.
 pub fn run() -> Run {
-    let (shares, limits) = (vec![5, 100], Limits::DEFAULT);
+    let shares = vec![5, 100];
+    let limits = Limits::DEFAULT;
     let plan = Plan { to: Strategy::Live, shares, canary_s: 0.0, hold_s: 10.0, limits };
+
     Run {
         id: 0,
         revision: 0,
@@ -54,8 +56,10 @@ pub async fn a_rollout_comes_back_whole(rollouts: &dyn Rollouts) {
         within: vec![(0.5, 1_000.0)],
         ..Tally::default()
     };
+
     whole.rollout.beat(NOW_S * 1_000 + 10_000, &grown, Vec::new());
     assert_eq!(whole.rollout.watched.len(), 1);
+
     let kept = rollouts.begin(whole.clone()).await.unwrap();
     assert_eq!(kept, Run { id: kept.id, revision: 1, ..whole });
     assert!(kept.id > 0);

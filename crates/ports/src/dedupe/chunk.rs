@@ -68,14 +68,17 @@ impl Content {
         let len = 41 + self.runs.len() * RUN_BYTES + self.fingerprints.len() * Fingerprint::BYTES;
         let mut bytes = Vec::with_capacity(len);
         bytes.push(VERSION);
+
         for word in [rules, number, self.last] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         bytes.extend_from_slice(&(self.runs.len() as u32).to_le_bytes());
+
         for run in &self.runs {
             bytes.extend_from_slice(&run.appended_ms.to_le_bytes());
             bytes.extend_from_slice(&run.count.to_le_bytes());
         }
+
         for fingerprint in &self.fingerprints {
             bytes.extend_from_slice(&fingerprint.to_bytes());
         }
@@ -93,7 +96,10 @@ impl Content {
         let (&version, mut rest) = body.split_first()?;
         let mut word =
             || rest.split_off(..8).and_then(|word| word.try_into().ok()).map(u64::from_le_bytes);
-        let (known_rules, known_number, last) = (word()?, word()?, word()?);
+        let known_rules = word()?;
+        let known_number = word()?;
+        let last = word()?;
+
         if (version, known_rules, known_number) != (VERSION, rules, number) {
             return None;
         }
@@ -105,6 +111,7 @@ impl Content {
         };
         let runs: Vec<Run> = runs.as_chunks::<RUN_BYTES>().0.iter().map(run).collect();
         let counted = runs.iter().map(|run| run.count as usize).sum::<usize>();
+
         let fingerprints: Vec<_> =
             fingerprints.iter().map(|bytes| Fingerprint::from_bytes(*bytes)).collect();
         (counted == fingerprints.len()).then_some(Self { last, runs, fingerprints })

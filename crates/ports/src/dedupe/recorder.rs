@@ -85,6 +85,7 @@ impl Recorder {
                     bytes,
                 });
             }
+
             self.open = Some(Content::default());
             self.next = end;
         }
@@ -141,10 +142,12 @@ impl Recorder {
                 }
             }
         }
+
         let last = stored.last_message();
         self.last_ms = last.map_or(self.last_ms, |(_, appended_ms)| appended_ms);
         self.next = (number + 1) * CHUNK_OFFSETS;
         self.open = Some(Content::default());
+
         Some(Restored { next: self.next, last })
     }
 }

@@ -16,13 +16,16 @@ fn logs() -> impl Strategy<Value = Vec<Message>> {
     let gap = prop_oneof![6 => 1..9_000_u64, 3 => Just(4_096), 1 => 40_000..120_000_u64];
     let step = prop_oneof![6 => 0..4_i64, 3 => Just(10), 2 => 0..60_i64, 1 => 200..400_i64, 2 => -80..0_i64];
     let id = prop_oneof![9 => (0..40_u128).prop_map(Some), 1 => Just(None)];
+
     proptest::collection::vec((gap, step, id), 1..120).prop_map(|steps| {
-        let (mut offset, mut now_ms) = (0, 10_000);
+        let mut offset = 0;
+        let mut now_ms = 10_000;
         let spread = |id: u128| id.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C834);
         let at = |(gap, step, id): (u64, i64, Option<u128>)| {
             (offset, now_ms) = (offset + gap, now_ms + step);
             (offset, now_ms, id.map(spread))
         };
+
         steps.into_iter().map(at).collect()
     })
 }
@@ -73,6 +76,7 @@ impl Reader {
                     continue;
                 }
             }
+
             let next = log.iter().find(|(offset, ..)| *offset >= self.recorder.next());
             let Some(message) = next.filter(|(offset, ..)| *offset < self.from) else {
                 return;
@@ -219,7 +223,9 @@ fn a_takeover_reads_the_end_of_the_window_only() {
     let store = Stored::default();
     let end = log.last().map_or(0, |(offset, ..)| offset + 1);
     let first = Reader::open(&log, &store, end, 10_000);
+
     assert_eq!((first.restored, first.read), (0, 1_000));
+
     for chunk in &first.unstored {
         store.put(chunk);
     }
@@ -246,8 +252,8 @@ fn a_chunk_of_version_1_is_read() {
         Some(Fingerprint::of(0x0123_4567_89ab_cdef_0011_2233_4455_6677)),
     );
     content.push(98_310, 1_700_000_000_001, None);
-    let (head, last) =
-        ("01090000000000000003000000000000000780010000000000", "efcdab896745230133221100");
+    let head = "01090000000000000003000000000000000780010000000000";
+    let last = "efcdab896745230133221100";
     let runs = "020000000068e5cf8b010000010000000168e5cf8b01000000000000";
     let text: String = content.encode(9, 3).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(text, format!("{head}{runs}{last}c93b77f76c3e8dd0"));

@@ -1,19 +1,21 @@
 //! The identities of recent messages, by which repetitions are told.
 //!
-//! Time here is the *log's*: of a message, the latest append time of all messages up to and including it, which never
-//! goes back, even where the clocks of two brokers differ. It is cut into slices, aligned to 1970. A message is a
-//! repetition when an earlier one with the same identity lies in a slice that is at most [`SLICES`] older than its own,
-//! whether that one was a repetition itself or not.
+//! Time here is the *log's*: of a message, the latest append time of all messages up to and
+//! including it, which never goes back, even where the clocks of two brokers differ. It is cut into
+//! slices, aligned to 1970. A message is a repetition when an earlier one with the same identity
+//! lies in a slice that is at most [`SLICES`] older than its own, whether that one was a repetition
+//! itself or not.
 //!
-//! Therefore the decision about a message is a function of the messages before it whose slice is at most [`SLICES`]
-//! older, and whoever begins to read with the *first message that was appended at or after the start of such a slice*
-//! decides as those do who read from the beginning:
+//! Therefore the decision about a message is a function of the messages before it whose slice is at
+//! most [`SLICES`] older, and whoever begins to read with the *first message that was appended at
+//! or after the start of such a slice* decides as those do who read from the beginning:
 //!
-//! - the latest append time since then is the latest of all, because everything before was appended earlier;
+//! - the latest append time since then is the latest of all, because everything before was appended
+//!   earlier;
 //! - of an identity only its latest slice matters;
-//! - when there are more than `ids_max` identities, whole slices are forgotten, the oldest first, so that what is
-//!   remembered of a slice does not depend on older ones. Only when the slice at hand has too many by itself, it is
-//!   forgotten as well, and begins anew.
+//! - when there are more than `ids_max` identities, whole slices are forgotten, the oldest first,
+//!   so that what is remembered of a slice does not depend on older ones. Only when the slice at
+//!   hand has too many by itself, it is forgotten as well, and begins anew.
 
 use crate::record::Identity;
 use hashbrown::HashTable;
@@ -22,7 +24,8 @@ use std::collections::VecDeque;
 /// Slices of a window, besides the one at hand.
 pub const SLICES: i64 = 24;
 
-/// What is compared of an identity: its upper 96 bits. The others choose the partition, and hardly differ within one.
+/// What is compared of an identity: its upper 96 bits. The others choose the partition, and hardly
+/// differ within one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     high: u64,
@@ -130,6 +133,7 @@ impl Window {
                 Verdict::New
             }
         };
+
         self.slices.back_mut().expect("the slice at hand").1 += 1;
         self.make_room(slice);
         verdict
@@ -152,15 +156,19 @@ impl Window {
         while let Some((_, count)) = self.slices.pop_front_if(|(slice, _)| *slice < oldest) {
             any |= count > 0;
         }
+
         if !any {
             return;
         }
+
         if self.slices.iter().all(|(_, count)| *count == 0) {
             self.seen.clear();
         } else {
-            // What goes now was remembered beside what stays, so that their slices are near each other.
+            // What goes now was remembered beside what stays, so that their slices are near each
+            // other.
             self.seen.retain(|seen| seen.slice.wrapping_sub(oldest as u32) as i32 >= 0);
         }
+
         if self.seen.capacity() > 4 * self.seen.len() {
             self.seen.shrink_to(2 * self.seen.len(), |seen| seen.high);
         }
@@ -176,7 +184,8 @@ impl Window {
         self.seen.len()
     }
 
-    /// Identities that were forgotten before their time since this was last asked, because there were too many.
+    /// Identities that were forgotten before their time since this was last asked, because there
+    /// were too many.
     pub fn take_forgotten(&mut self) -> u64 {
         std::mem::take(&mut self.forgotten)
     }
@@ -186,8 +195,8 @@ fn width_ms(window_ms: i64) -> i64 {
     (window_ms.max(0) as u64).div_ceil(SLICES as u64).max(1) as i64
 }
 
-/// Whoever reads on behind a message that was appended at `appended_ms` begins with the first message that was appended at
-/// this time or later.
+/// Whoever reads on behind a message that was appended at `appended_ms` begins with the first
+/// message that was appended at this time or later.
 pub fn begin_ms(window_ms: i64, appended_ms: i64) -> i64 {
     let width_ms = width_ms(window_ms);
     (appended_ms.div_euclid(width_ms) - SLICES) * width_ms
@@ -221,7 +230,8 @@ mod tests {
 
     /// The definition, word for word.
     fn by_definition(log: &[(i64, Identity)]) -> Vec<Verdict> {
-        let (mut newest_ms, mut last) = (i64::MIN, HashMap::new());
+        let mut newest_ms = i64::MIN;
+        let mut last = HashMap::new();
         let judge = |(appended_ms, identity): &(i64, Identity)| {
             newest_ms = newest_ms.max(*appended_ms);
             let slice = newest_ms.div_euclid(10);
@@ -239,14 +249,16 @@ mod tests {
             prop_assert_eq!(verdicts(&mut Window::new(WINDOW_MS, 1_000), &log), by_definition(&log));
         }
 
-        /// Wherever reading begins, what is told is the same; and so it is when identities are forgotten early.
+        /// Wherever reading begins, what is told is the same; and so it is when identities are
+        /// forgotten early.
         #[test]
         fn a_rebuilt_window_decides_as_one_that_read_everything(
             log in logs(), back in 0..20_usize, ids_max in prop_oneof![1..40_usize, Just(1_000)],
         ) {
             let whole = verdicts(&mut Window::new(WINDOW_MS, ids_max), &log);
             for cut in 0..log.len() {
-                // Any message before the cut will do to find the start by; the last one has the least to spare.
+                // Any message before the cut will do to find the start by; the last one has the
+                // least to spare.
                 for reference in [cut.saturating_sub(1), cut.saturating_sub(back)] {
                     let begin_ms = begin_ms(WINDOW_MS, log[reference].0);
                     let begin = log.iter().position(|(appended_ms, _)| *appended_ms >= begin_ms).unwrap();

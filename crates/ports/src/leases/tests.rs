@@ -1,5 +1,5 @@
-//! Readers and acknowledgements in any order, with words that are slow, lost, or read late: no answer from memory lacks what
-//! was acknowledged before it was asked for.
+//! Readers and acknowledgements in any order, with words that are slow, lost, or read late: no
+//! answer from memory lacks what was acknowledged before it was asked for.
 
 use super::*;
 use proptest::prelude::*;
@@ -35,7 +35,8 @@ enum Step {
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
-    let (reader, process) = (0..READERS, 0..PROCESSES);
+    let reader = 0..READERS;
+    let process = 0..PROCESSES;
     prop_oneof![
         4 => Just(Step::Store),
         8 => reader.clone().prop_map(Step::Hear),
@@ -144,6 +145,7 @@ impl World {
                 let reader = &mut self.readers[of];
                 reader.lease.end();
                 self.topic.push(LeaseMessage::Ended { reader: of as u64 });
+
                 // It comes back as another one, which may have the old one's words still under way.
                 *reader = Reader { read: reader.read, heard: reader.heard, ..Reader::default() };
             }
@@ -154,6 +156,7 @@ impl World {
             Step::Barrier(of, is_kept) => {
                 let number = self.processes[of].barriers + 1;
                 self.processes[of].barriers = number;
+
                 if is_kept {
                     self.topic.push(LeaseMessage::Barrier {
                         process: of as u64,
@@ -179,6 +182,7 @@ impl World {
             Step::Wait(ms) => self.now_ms += ms,
             Step::Fill(_) => {}
         }
+
         self.answer_acknowledgements();
         self.ask_everybody();
     }
@@ -247,19 +251,23 @@ fn acknowledgements_go_on_while_readers_hold_leases_and_when_one_dies() {
             ];
             renewal.into_iter().for_each(|step| world.step(step));
         }
+
         (0..PROCESSES).for_each(|of| world.step(Step::Barrier(of, true)));
         (0..40 * PROCESSES).for_each(|turn| world.step(Step::Read(turn % PROCESSES)));
         world.step(Step::Wait(100));
     };
+
     // The last reader has its lease once, and is never heard of again.
     let once =
         [Step::Renew(READERS - 1), Step::Append(READERS - 1, true), Step::Granted(READERS - 1)];
     once.into_iter().for_each(|step| world.step(step));
+
     for _ in 0..60 {
         world.step(Step::Store);
         (0..PROCESSES).for_each(|of| world.step(Step::Acknowledge(of)));
         settle(&mut world);
     }
+
     assert!(
         world.acknowledgements > 60 && world.from_memory > 60,
         "{} {}",
@@ -269,7 +277,8 @@ fn acknowledgements_go_on_while_readers_hold_leases_and_when_one_dies() {
     assert_eq!(world.processes[0].holders.len(), READERS - 1);
 }
 
-/// Whether a lease has run out is not known before everything has been read that was in the topic by then.
+/// Whether a lease has run out is not known before everything has been read that was in the topic
+/// by then.
 #[test]
 fn a_word_that_was_not_read_yet_may_have_extended_a_lease() {
     let mut holders = Holders::new(0);

@@ -11,12 +11,14 @@ pub trait EventSink: Send + Sync {
     /// How many partitions there are.
     fn partitions(&self) -> Partition;
 
-    /// Whether events are taken at the moment. [`Error::Closed`] is final; any other error may pass.
+    /// Whether events are taken at the moment. [`Error::Closed`] is final; any other error may
+    /// pass.
     fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Appends events. Duplicates are left out here, or by [`EventLog::read`](super::EventLog::read) when only a reader can tell them.
+    /// Appends events. Duplicates are left out here, or by
+    /// [`EventLog::read`](super::EventLog::read) when only a reader can tell them.
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>>;
 
     /// Appends a control entry to a partition and answers the offset behind it.
@@ -26,9 +28,9 @@ pub trait EventSink: Send + Sync {
         payload: Vec<u8>,
     ) -> BoxFuture<'_, Result<Offset, Error>>;
 
-    /// Appends a control entry to every partition: to all of them, or, with [`Error::NotTaken`], to none. After another
-    /// error it may be in all or in none. Answers the offsets behind the entries. For a log with one partition there is
-    /// nothing else to see to.
+    /// Appends a control entry to every partition: to all of them, or, with [`Error::NotTaken`], to
+    /// none. After another error it may be in all or in none. Answers the offsets behind the
+    /// entries. For a log with one partition there is nothing else to see to.
     fn append_to_all(
         &self,
         payload_of: PayloadOf,

@@ -1,4 +1,5 @@
-//! What a change of people may do, given all of them. Every adapter decides by it, inside its transaction.
+//! What a change of people may do, given all of them. Every adapter decides by it, inside its
+//! transaction.
 
 use super::{ApiToken, Error, Invitation, NewUser, Removed, User, UserChange, handle};
 use raingauge_core::access::Role;
@@ -18,12 +19,14 @@ impl User {
         if users.iter().any(|user| handle(&user.name) == handle(&new.name)) {
             return Err(Error::NameTaken(new.name));
         }
+
         if users.len() >= USERS_MAX {
             return Err(Error::TooMany { what: "people", most: USERS_MAX });
         }
         let id = users.iter().map(|user| user.id).max().unwrap_or(0) + 1;
         let NewUser { name, email, role, password, openid, at_s } = new;
         let (signed_in_at, disabled_at) = (None, None);
+
         Ok(Self {
             id,
             name,
@@ -51,12 +54,14 @@ impl User {
         Self::with_an_admin(users, user)
     }
 
-    /// Whom an invitation makes: somebody new, or one of these users with a new password or identity.
+    /// Whom an invitation makes: somebody new, or one of these users with a new password or
+    /// identity.
     pub fn invited(users: &[Self], invitation: &Invitation, new: NewUser) -> Result<Self, Error> {
         let is_first = invitation.name.is_empty();
         if is_first && !users.is_empty() {
             return Err(Error::LinkSpent);
         }
+
         let name = if is_first { new.name } else { invitation.name.clone() };
         let email = if invitation.email.is_empty() { new.email } else { invitation.email.clone() };
         let new = NewUser { name, email, role: invitation.role, ..new };
@@ -64,8 +69,11 @@ impl User {
             return Self::added(users, new);
         };
         let NewUser { email, role, password, openid, .. } = new;
+
         let email = if invitation.email.is_empty() { known.email.clone() } else { email };
-        let (disabled_at, known) = (None, known.clone());
+        let disabled_at = None;
+        let known = known.clone();
+
         Self::with_an_admin(users, Self { email, role, password, openid, disabled_at, ..known })
     }
 
@@ -89,9 +97,10 @@ impl User {
 impl Invitation {
     /// Whether one more may be added to so many.
     pub const fn fits(there_are: usize) -> Result<(), Error> {
-        match there_are < INVITATIONS_MAX {
-            true => Ok(()),
-            false => Err(Error::TooMany { what: "invitations", most: INVITATIONS_MAX }),
+        if there_are < INVITATIONS_MAX {
+            Ok(())
+        } else {
+            Err(Error::TooMany { what: "invitations", most: INVITATIONS_MAX })
         }
     }
 }

@@ -17,9 +17,10 @@ pub trait Invitations: Send + Sync {
     /// Takes a link back.
     fn withdraw(&self, hash: Hash) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Uses a link: whoever it names is made, or, when they are there already, is given its role, its e-mail address if it
-    /// has one, and this password or identity, may sign in again, and is signed out everywhere. Of `user`, the role does not matter. All links for
-    /// the same name are spent with it.
+    /// Uses a link: whoever it names is made, or, when they are there already, is given its role,
+    /// its e-mail address if it has one, and this password or identity, may sign in again, and is
+    /// signed out everywhere. Of `user`, the role does not matter. All links for the same name are
+    /// spent with it.
     fn accept(&self, hash: Hash, user: NewUser) -> BoxFuture<'_, Result<User, Error>>;
 
     /// Removes the links that have expired.

@@ -17,6 +17,7 @@ pub trait Tokens: Send + Sync {
     /// Notes when tokens were used, by their ids.
     fn note_tokens_used(&self, used: Vec<(i64, i64)>) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// A number that grows with every change of users, links and tokens, for those who hold tokens in memory.
+    /// A number that grows with every change of users, links and tokens, for those who hold tokens
+    /// in memory.
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>>;
 }

@@ -22,7 +22,8 @@ pub trait Users: Send + Sync {
     /// Changes a user. At least one administrator stays who may sign in.
     fn change_user(&self, id: i64, change: UserChange) -> BoxFuture<'_, Result<User, Error>>;
 
-    /// Removes somebody who may not sign in any more, with sessions and links. Their name is replaced by what is answered
-    /// wherever it says who did something: versions, drafts, tokens and the audit log.
+    /// Removes somebody who may not sign in any more, with sessions and links. Their name is
+    /// replaced by what is answered wherever it says who did something: versions, drafts, tokens
+    /// and the audit log.
     fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>>;
 }

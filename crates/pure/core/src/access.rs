@@ -93,7 +93,8 @@ impl Scopes {
         self.0 |= 1 << scope as u8;
     }
 
-    /// Whether these scopes are enough for that one; `admin` is enough for all, and `counts:read` for metrics.
+    /// Whether these scopes are enough for that one; `admin` is enough for all, and `counts:read`
+    /// for metrics.
     pub const fn allow(self, scope: Scope) -> bool {
         let enough = match scope {
             Scope::MetricsRead => 1 << Scope::MetricsRead as u8 | 1 << Scope::CountsRead as u8,
@@ -171,8 +172,10 @@ mod tests {
                 && !reader.allow(Scope::Admin)
         );
         assert!(reader.allow(Scope::MetricsRead) && !reader.allow(Scope::BucketsWrite));
+
         let scraper: Scopes = [Scope::MetricsRead].into_iter().collect();
         assert!(scraper.allow(Scope::MetricsRead) && !scraper.allow(Scope::CountsRead));
+
         let producer: Scopes = [Scope::EventsWrite, Scope::CountersWrite].into_iter().collect();
         assert!(!producer.allow(Scope::BucketsWrite));
         assert!(Scopes::default().is_empty() && !reader.is_empty());

@@ -112,6 +112,7 @@ impl Counter {
                 format!("unknown member; known are {}", MEMBERS.join(", ")),
             ));
         }
+
         let counter = Self {
             id: read.member("id", "a whole number", || 0),
             name: read.member("name", "a text", String::new),
@@ -134,8 +135,10 @@ impl Counter {
             owner: read.member("owner", "a text", String::new),
             description: read.member("description", "a text", String::new),
         };
+
         let mut problems = read.problems;
         problems.extend(size_problems(json, counter.filter.as_ref()));
+
         let unread: Vec<String> = problems.iter().map(|problem| problem.field.clone()).collect();
         problems.extend(
             counter.problems().into_iter().filter(|problem| !unread.contains(&problem.field)),
@@ -151,9 +154,11 @@ impl Counter {
                 problems.push(Problem::new(field, detail));
             }
         };
+
         check(self.id <= COUNTER_ID_MAX, "id", format!("must be at most {COUNTER_ID_MAX}"));
         let named = !self.name.trim().is_empty() && self.name.len() <= NAME_LEN_MAX;
         check(named, "name", format!("must have 1 to {NAME_LEN_MAX} bytes"));
+
         let typed = !self.event_type.is_empty()
             && self.event_type.len() <= crate::limits::ATTRIBUTE_LEN_MAX;
         check(typed, "eventType", "must name the CloudEvents type that is counted".to_owned());
@@ -167,15 +172,18 @@ impl Counter {
             "description",
             format!("must have at most {TEXT_LEN_MAX} bytes"),
         );
+
         let ordered = !matches!((self.active_from, self.active_until), (Some(from), Some(until)) if from >= until);
         check(ordered, "activeUntil", "must lie after activeFrom".to_owned());
         problems
             .extend(self.value.problems().into_iter().map(|detail| Problem::new("value", detail)));
         problems.extend(retention_problems(&self.retention_days));
         problems.extend(texts("template", Template::parse(&self.template).err()));
+
         let compiled = self.filter.as_ref().map(|filter| Filter::compile(filter, &mut |_| 0));
         problems.extend(texts("filter", compiled.and_then(Result::err)));
         problems.extend(texts("filter", self.filter.as_ref().map(Condition::inexact_numbers)));
+
         problems
     }
 
@@ -191,8 +199,8 @@ impl Counter {
     }
 }
 
-/// What is too large in a configuration that comes from outside. Those of earlier releases may be larger, and are
-/// still read.
+/// What is too large in a configuration that comes from outside. Those of earlier releases may be
+/// larger, and are still read.
 fn size_problems(json: &Json, filter: Option<&Condition>) -> Vec<Problem> {
     let mut problems = Vec::new();
     if json.to_string().len() > CONFIGURATION_LEN_MAX {
@@ -235,6 +243,7 @@ fn retention_problems(days: &RetentionDays) -> Vec<Problem> {
             ));
         }
     }
+
     let [quarter, hour, day] =
         [days.quarter, days.hour, days.day].map(|kept| kept.unwrap_or(forever));
     if quarter > hour || hour > day {
@@ -243,6 +252,7 @@ fn retention_problems(days: &RetentionDays) -> Vec<Problem> {
             "finer buckets cannot be kept longer than coarser ones: quarter <= hour <= day",
         ));
     }
+
     problems
 }
 
@@ -329,6 +339,7 @@ mod tests {
         let problem = |json: &Json| Counter::from_json(json).unwrap_err()[0].detail.clone();
         let fits = "x".repeat(FILTER_CONSTANT_LEN_MAX);
         assert!(Counter::from_json(&with("filter", condition(json!(fits)))).is_ok());
+
         let long = "x".repeat(FILTER_CONSTANT_LEN_MAX + 1);
         for rhs in [
             condition(json!(long)),
@@ -336,6 +347,7 @@ mod tests {
         ] {
             assert!(problem(&with("filter", rhs)).contains("at most 1024 bytes"));
         }
+
         let one_of = json!({ "operator": "in", "lhs": "data.a", "rhs": ["a", long] });
         assert!(problem(&with("filter", one_of)).contains("at most 1024 bytes"));
 
@@ -344,6 +356,7 @@ mod tests {
         let large = json!({ "operator": "in", "lhs": "data.a", "rhs": many });
         let large = with("filter", large);
         assert!(problem(&large).contains("at most 65536 bytes"));
+
         // What an earlier release took is still read.
         assert!(
             serde_json::from_value::<Counter>(json!(Counter { id: 1, ..read_before(&large) }))
@@ -393,6 +406,7 @@ mod tests {
         fields.dedup();
         fields.sort_unstable();
         fields.dedup();
+
         assert_eq!(
             fields,
             [
@@ -434,6 +448,7 @@ mod tests {
             any::<f64>().prop_map(Json::from),
             "[a-z{}:.%]{0,12}".prop_map(Json::from),
         ];
+
         let names = prop_oneof![
             Just("operator"),
             Just("conditions"),
@@ -443,6 +458,7 @@ mod tests {
             Just("scale"),
             Just("quarter")
         ];
+
         leaf.prop_recursive(4, 24, 4, move |inner| {
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..4).prop_map(Json::from),
@@ -453,7 +469,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever stands in a member: the configuration is refused with reasons, or it is one that counts without a fault.
+        /// Whatever stands in a member: the configuration is refused with reasons, or it is one
+        /// that counts without a fault.
         #[test]
         fn any_configuration_is_read_or_refused(member in 0..MEMBERS.len(), value in any_json()) {
             match Counter::from_json(&with(MEMBERS[member], value)) {

@@ -44,8 +44,8 @@ impl Format {
 
 /// The events of a body, in their order.
 ///
-/// The outer result is about the body: after an error, nothing more can be read of it. The inner one
-/// is about a single event, and others may follow.
+/// The outer result is about the body: after an error, nothing more can be read of it. The inner
+/// one is about a single event, and others may follow.
 pub enum Events<'a> {
     One(Option<&'a [u8]>),
     Array(Array<'a>),
@@ -100,6 +100,7 @@ impl<'a> Iterator for Lines<'a> {
                 }
                 None => rest,
             };
+
             let line = line.trim_ascii();
             if !line.is_empty() {
                 return Some(line);
@@ -199,6 +200,7 @@ fn json_data<'a>(media_type: &str, data: &'a [u8]) -> Result<&'a str, Refusal> {
     check_depth(text).map_err(malformed)?;
     serde_json::from_str::<serde::de::IgnoredAny>(text)
         .map_err(|error| malformed(format!("the data is not JSON: {error}")))?;
+
     Ok(text)
 }
 
@@ -261,10 +263,12 @@ mod tests {
         assert_eq!(decoded(Format::Lines, "\n \n"), [""; 0]);
         assert_eq!(decoded(Format::Batch, &a), ["!json_malformed"]);
         assert_eq!(decoded(Format::Batch, ""), ["!json_malformed"]);
+
         for tail in ["", "]]", "] x", ",]"] {
             let found = decoded(Format::Json, &format!("[{a}{tail}"));
             assert_eq!(found, ["a", "!json_malformed"], "{tail:?}");
         }
+
         let deep = "[".repeat(JSON_DEPTH_MAX + 1);
         assert_eq!(decoded(Format::Json, &deep), ["!json_malformed"]);
     }
@@ -289,11 +293,13 @@ mod tests {
             subject: None,
             time: Some("2024-09-24T22:03:50Z".into()),
         };
+
         let data = |media_type, data: &'static [u8]| {
             binary(attributes(), media_type, data)
                 .map(|event| event.data)
                 .map_err(|refusal| refusal.code)
         };
+
         assert_eq!(data("application/json", b"[1]"), Ok("[1]"));
         assert_eq!(data("application/x+json", b"{}"), Ok("{}"));
         assert_eq!(data("", b""), Ok(""));

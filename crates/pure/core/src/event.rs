@@ -54,10 +54,12 @@ impl<'a> Event<'a> {
     /// Reads one event in the JSON format of CloudEvents 1.0.
     pub fn from_json(json: &'a [u8]) -> Result<Self, Refusal> {
         check_len(json.len())?;
+
         // Checked here, because the parser does not look at the bytes that it skips.
         let json = std::str::from_utf8(json).map_err(|error| malformed(&error.to_string()))?;
         crate::json::check_depth(json)
             .map_err(|detail| Refusal::new(Code::EventMalformed, detail))?;
+
         let wire: Wire<'a> =
             sonic_rs::from_str(json).map_err(|error| malformed(&error.to_string()))?;
         let data = match wire.data.as_ref().map(LazyValue::as_raw_cow) {
@@ -65,6 +67,7 @@ impl<'a> Event<'a> {
             // The parser copies only a lone string, which has no fields to count by.
             Some(Cow::Owned(_)) | None => "",
         };
+
         check_escapes(data)?;
         let attributes = Attributes {
             specversion: wire.specversion.map(|text| text.0),
@@ -136,6 +139,7 @@ impl<'a> Attributes<'a> {
     /// Checks the attributes and joins them with `data`, which must be JSON text or empty.
     pub fn into_event(self, data: &'a str) -> Result<Event<'a>, Refusal> {
         check_len(data.len())?;
+
         if self.specversion.as_deref() != Some("1.0") {
             return Err(Refusal::new(Code::SpecversionUnsupported, "specversion must be \"1.0\""));
         }
@@ -148,6 +152,7 @@ impl<'a> Attributes<'a> {
                     "time must be RFC 3339, such as 2024-09-24T22:03:50Z, from 1970 on",
                 )
             })?;
+
         let subject = self.subject.map(|subject| bounded("subject", subject)).transpose()?;
         Ok(Event {
             id: required("id", self.id)?,
@@ -240,11 +245,13 @@ mod tests {
                 "{wrong}"
             );
         }
+
         let long = GOOD.replace(r#""s""#, &format!("\"{}\"", "s".repeat(ATTRIBUTE_LEN_MAX + 1)));
         assert_eq!(
             Event::from_json(long.as_bytes()).unwrap_err().code.as_str(),
             "attribute_too_long"
         );
+
         let large = GOOD.replace(r#""7""#, &format!("\"{}\"", "7".repeat(EVENT_LEN_MAX)));
         assert_eq!(
             Event::from_json(large.as_bytes()).unwrap_err().code.as_str(),
@@ -252,7 +259,8 @@ mod tests {
         );
     }
 
-    /// The parser walks what it passes over by recursion; without a bound these would end the process.
+    /// The parser walks what it passes over by recursion; without a bound these would end the
+    /// process.
     #[test]
     fn deep_nesting_is_refused() {
         for opening in ["[", "{\"a\":"] {
@@ -287,7 +295,8 @@ mod tests {
             let _ = Event::from_json(&bytes);
         }
 
-        /// An event with one byte changed is read or refused; what it holds is still JSON that can be walked.
+        /// An event with one byte changed is read or refused; what it holds is still JSON that can
+        /// be walked.
         #[test]
         fn a_changed_byte_is_read_or_refused(at in 0..GOOD.len(), byte in any::<u8>()) {
             let mut bytes = GOOD.as_bytes().to_vec();

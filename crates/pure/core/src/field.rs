@@ -17,7 +17,8 @@ pub enum Field {
 }
 
 impl Field {
-    /// A name inside a template's braces: `{source}` and `{subject}` are the event's own, `{city_id}` and `{data.city_id}` lie in its data.
+    /// A name inside a template's braces: `{source}` and `{subject}` are the event's own,
+    /// `{city_id}` and `{data.city_id}` lie in its data.
     pub fn of_template(name: &str) -> Option<Self> {
         match name {
             "source" => Some(Self::Source),
@@ -26,7 +27,8 @@ impl Field {
         }
     }
 
-    /// The left-hand side of a condition or the field of a value: `data.…`, or an attribute of the event.
+    /// The left-hand side of a condition or the field of a value: `data.…`, or an attribute of the
+    /// event.
     pub fn of_path(path: &str) -> Option<Self> {
         match path {
             "id" => Some(Self::Id),
@@ -143,6 +145,7 @@ fn shifted(mantissa: &str, exponent: &str) -> Option<Decimal> {
 pub fn extract<'a>(event: &Event<'a>, fields: &[Field], found: &mut Vec<Option<Scalar<'a>>>) {
     found.clear();
     found.resize(fields.len(), None);
+
     let mut in_data = false;
     for (field, slot) in fields.iter().zip(found.iter_mut()) {
         *slot = match field {
@@ -156,6 +159,7 @@ pub fn extract<'a>(event: &Event<'a>, fields: &[Field], found: &mut Vec<Option<S
             }
         };
     }
+
     if in_data {
         walk(Cow::Borrowed(event.data), fields, 0, &mut |_| true, found);
     }
@@ -174,6 +178,7 @@ fn walk<'a>(
     if !json.trim_ascii_start().starts_with('{') {
         return;
     }
+
     for member in sonic_rs::to_object_iter(json) {
         let Ok((name, value)) = member else { return };
         let mut nested = false;
@@ -182,6 +187,7 @@ fn walk<'a>(
             if steps.get(depth).is_none_or(|step| **step != *name) || !on_path(steps) {
                 continue;
             }
+
             if steps.len() == depth + 1 {
                 *slot = Scalar::of_json(value.as_raw_cow());
             } else {
@@ -189,6 +195,7 @@ fn walk<'a>(
                 nested = true;
             }
         }
+
         if nested {
             let mut deeper = |steps: &[Box<str>]| *steps[depth] == *name && on_path(steps);
             walk(value.as_raw_cow(), fields, depth + 1, &mut deeper, found);
@@ -196,8 +203,9 @@ fn walk<'a>(
     }
 }
 
-/// Visits every scalar in the data of an event, with its path such as `data.address.city`, down to `depth_max` names.
-/// What no path can name, and what [`extract`] would not find, is passed over. A repeated name is visited each time.
+/// Visits every scalar in the data of an event, with its path such as `data.address.city`, down to
+/// `depth_max` names. What no path can name, and what [`extract`] would not find, is passed over. A
+/// repeated name is visited each time.
 pub fn visit<'a>(data: &'a str, depth_max: usize, mut each: impl FnMut(&str, Scalar<'a>)) {
     visit_object(data, depth_max, &mut String::from("data"), &mut each);
 }
@@ -216,9 +224,11 @@ fn visit_object<'a>(
         if !is_name(&name) || name.contains('.') {
             continue;
         }
+
         let len = path.len();
         path.push('.');
         path.push_str(&name);
+
         match value.as_raw_cow() {
             Cow::Borrowed(object) if object.starts_with('{') => {
                 visit_object(object, depth_left - 1, path, each)
@@ -229,6 +239,7 @@ fn visit_object<'a>(
                 }
             }
         }
+
         path.truncate(len);
     }
 }
@@ -272,6 +283,7 @@ mod tests {
         ] {
             assert_eq!(read(text).as_deref(), Some(number), "{text}");
         }
+
         for text in [
             "1e29",
             "1e-29",

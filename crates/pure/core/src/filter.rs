@@ -3,8 +3,8 @@
 //! The JSON form is the one of the rules in the published description of Trident:
 //! `{"operator": "gte", "lhs": "data.millimetres", "rhs": 1}`.
 //!
-//! A comparison with a missing field, or between values of different kinds, does not hold;
-//! `ne` is exactly the opposite of `eq`, and so holds there. Numbers are compared as exact decimals.
+//! A comparison with a missing field, or between values of different kinds, does not hold; `ne` is
+//! exactly the opposite of `eq`, and so holds there. Numbers are compared as exact decimals.
 
 use crate::field::{Field, Scalar, parse_decimal};
 use crate::limits::{FILTER_CONDITIONS_MAX, FILTER_DEPTH_MAX, FILTER_IN_VALUES_MAX};
@@ -28,8 +28,9 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Problems with numbers that may not be what was written: JSON is read into numbers of 64 bits, of which those with a
-    /// point hold 15 digits for certain. Filters from before this was checked keep on counting as they did.
+    /// Problems with numbers that may not be what was written: JSON is read into numbers of 64
+    /// bits, of which those with a point hold 15 digits for certain. Filters from before this was
+    /// checked keep on counting as they did.
     pub fn inexact_numbers(&self) -> Vec<String> {
         let mut numbers = Vec::new();
         self.each_number(&mut |number| {
@@ -89,7 +90,8 @@ pub enum Comparison {
     Lte,
 }
 
-/// The right-hand side of an `in`, by kind: the scalar is read once, however many alternatives there are.
+/// The right-hand side of an `in`, by kind: the scalar is read once, however many alternatives
+/// there are.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OneOf {
     texts: HashSet<Box<str>>,
@@ -111,6 +113,7 @@ impl OneOf {
                 Constant::Bool(flag) => one_of.bools[usize::from(flag)] = true,
             }
         }
+
         one_of
     }
 
@@ -135,7 +138,8 @@ pub enum Constant {
 }
 
 impl Filter {
-    /// Checks a condition and numbers its fields by `field_index`. All problems are reported together.
+    /// Checks a condition and numbers its fields by `field_index`. All problems are reported
+    /// together.
     pub fn compile(
         condition: &Condition,
         field_index: &mut dyn FnMut(Field) -> usize,
@@ -236,6 +240,7 @@ impl Compiler<'_> {
         if condition.lhs.is_some() || condition.rhs.is_some() {
             self.problems.push(format!("{at}: `{operator}` takes conditions, not lhs or rhs"));
         }
+
         let conditions = condition.conditions.as_deref().unwrap_or_default();
         let expected =
             if operator == "not" { conditions.len() == 1 } else { !conditions.is_empty() };
@@ -245,12 +250,14 @@ impl Compiler<'_> {
             self.problems.push(format!("{at}: `{operator}` needs {count}"));
             return None;
         }
+
         let inner: Vec<Option<Filter>> = (0..)
             .zip(conditions)
             .map(|(index, inner): (usize, _)| {
                 self.filter(inner, &format!("{at}.conditions[{index}]"), depth + 1)
             })
             .collect();
+
         let mut filters = inner.into_iter().collect::<Option<Vec<Filter>>>()?;
         Some(match operator {
             "and" => Filter::And(filters),
@@ -264,11 +271,13 @@ impl Compiler<'_> {
             self.problems
                 .push(format!("{at}: `{}` takes lhs and rhs, not conditions", condition.operator));
         }
+
         let field = condition.lhs.as_deref().and_then(Field::of_path);
         if field.is_none() {
             self.problems
                 .push(format!("{at}.lhs must name a field, such as data.city, source or subject"));
         }
+
         let constant = condition.rhs.as_ref().and_then(Constant::of_json);
         let operator = condition.operator.as_str();
         let shape: fn(usize, Constant) -> Filter = match operator {
@@ -288,6 +297,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
+
         let Some(constant) = constant else {
             self.problems.push(format!(
                 "{at}.rhs must be a text, a number of at most 28 digits, true or false"
@@ -328,6 +338,7 @@ impl Compiler<'_> {
             .as_ref()
             .and_then(Json::as_array)
             .filter(|values| values.len() <= FILTER_IN_VALUES_MAX);
+
         let constants = values
             .and_then(|values| values.iter().map(Constant::of_json).collect::<Option<Vec<_>>>());
         let Some(constants) = constants else {

@@ -39,7 +39,8 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// Refuses text that is nested deeper than [`JSON_DEPTH_MAX`]: parsers that recurse would run out of stack.
+/// Refuses text that is nested deeper than [`JSON_DEPTH_MAX`]: parsers that recurse would run out
+/// of stack.
 pub fn check_depth(text: &str) -> Result<(), String> {
     let openers =
         memchr::memchr2_iter(b'[', b'{', text.as_bytes()).take(JSON_DEPTH_MAX + 1).count();
@@ -49,7 +50,8 @@ pub fn check_depth(text: &str) -> Result<(), String> {
     Err(format!("JSON is nested deeper than {JSON_DEPTH_MAX}"))
 }
 
-/// Refuses text with more arrays and objects than these: parsed into a tree, each takes many times its bytes.
+/// Refuses text with more arrays and objects than these: parsed into a tree, each takes many times
+/// its bytes.
 pub fn check_containers(text: &[u8], containers_max: usize) -> Result<(), String> {
     let openers = memchr::memchr2_iter(b'[', b'{', text).take(containers_max + 1).count();
     if openers <= containers_max || containers(text) <= containers_max {
@@ -73,6 +75,7 @@ fn containers(text: &[u8]) -> usize {
             _ => {}
         }
     }
+
     containers
 }
 
@@ -96,6 +99,7 @@ fn depth(text: &str) -> usize {
             _ => {}
         }
     }
+
     deepest
 }
 

@@ -45,6 +45,7 @@ impl Moment {
             "w" => 7 * 86_400,
             _ => return None,
         };
+
         // A sign of its own would make `--7d` a time in the future.
         if !number.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;

@@ -19,6 +19,7 @@ pub fn grouped(value: i128, minus: &str, separator: char) -> String {
         }
         text.push(digit);
     }
+
     text
 }
 

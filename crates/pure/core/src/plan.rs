@@ -99,6 +99,7 @@ impl Plan {
             let day = day_end as u32;
             return Self { from_s, to_s, day_first: day, day_end: day, edges: [edge, None] };
         }
+
         Self {
             from_s,
             to_s,
@@ -143,6 +144,7 @@ impl Edge {
                 run(hour_to * 4, quarter_to),
             ]
         };
+
         Some(Self { day: day as u32, runs })
     }
 
@@ -182,12 +184,14 @@ mod tests {
     fn the_worked_example_reads_its_bold_rows() {
         let plan = Plan::new(1_727_215_430, 1_727_400_000).unwrap();
         assert_eq!((plan.from_s, plan.to_s), (1_727_215_200, 1_727_399_700));
+
         let at = |text: &str| crate::time::parse_time_s(text).unwrap();
         let slice = |granularity, from: &str, to: &str| Slice {
             granularity,
             from_s: at(from),
             to_s: at(to),
         };
+
         let slices: Vec<Slice> = plan.slices().collect();
         assert_eq!(
             slices,

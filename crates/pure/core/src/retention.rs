@@ -137,7 +137,8 @@ impl Horizons {
         }
         for slice in plan.slices() {
             if slice.from_s < self.of(slice.granularity) {
-                let (granularity, needed_s) = (slice.granularity, slice.from_s);
+                let granularity = slice.granularity;
+                let needed_s = slice.from_s;
                 return Err(Expired { granularity, needed_s, horizons: *self });
             }
         }
@@ -162,6 +163,7 @@ mod tests {
         assert_eq!(check(950 * DAY_S + 900, NOW_S), Ok(()));
         assert_eq!(check(quarters_gone + 3_600, quarters_gone + 3 * DAY_S), Ok(()));
         assert_eq!(check(hours_gone, NOW_S), Ok(()));
+
         let expired = check(quarters_gone + 900, NOW_S).unwrap_err();
         assert_eq!(expired.granularity, Granularity::Quarter);
         assert_eq!(expired.horizons.quarter_s, 910 * DAY_S);

@@ -8,7 +8,8 @@
 use crate::template::Template;
 use hashbrown::HashMap;
 
-/// Templates as a tree of their segments. A look-up costs a few steps however many templates there are.
+/// Templates as a tree of their segments. A look-up costs a few steps however many templates there
+/// are.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
     root: Node,
@@ -36,7 +37,8 @@ impl Router {
         node.ends.push(number);
     }
 
-    /// The first number whose template matches `key`, as `matches` says; the tree only narrows down which to ask.
+    /// The first number whose template matches `key`, as `matches` says; the tree only narrows down
+    /// which to ask.
     pub fn find(&self, key: &str, matches: impl Fn(usize) -> bool) -> Option<usize> {
         self.root.find(Some(key), &matches)
     }

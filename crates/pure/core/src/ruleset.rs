@@ -1,4 +1,5 @@
-//! All counters together, compiled: which counters an event concerns, and which counter a key belongs to.
+//! All counters together, compiled: which counters an event concerns, and which counter a key
+//! belongs to.
 
 use crate::counter::{Counter, Problem};
 use crate::event::Event;
@@ -94,6 +95,7 @@ impl Ruleset {
         if rule.counter.state.counts() {
             listeners.rules.push(index);
         }
+
         if rule.counter.state.answers() {
             self.router.insert(&rule.template, index);
         }
@@ -110,8 +112,8 @@ impl Ruleset {
         self.by_id.get(&id).copied()
     }
 
-    /// Where the counter that `key` belongs to stands among [`rules`](Self::rules). Only counters that answer have keys.
-    /// A key that is longer than any that is rendered has none.
+    /// Where the counter that `key` belongs to stands among [`rules`](Self::rules). Only counters
+    /// that answer have keys. A key that is longer than any that is rendered has none.
     pub fn index_of_key(&self, key: &str) -> Option<usize> {
         if key.len() > KEY_LEN_MAX {
             return None;
@@ -131,8 +133,9 @@ impl Ruleset {
         listeners.rules.iter().map(|index| self.rules[*index].horizons(now_s).earliest_s()).min()
     }
 
-    /// Applies an event: calls `count` with each key and value, and `skip` with the reason why a counter
-    /// of its type did not count. Both also get the place of the counter among [`rules`](Self::rules).
+    /// Applies an event: calls `count` with each key and value, and `skip` with the reason why a
+    /// counter of its type did not count. Both also get the place of the counter among
+    /// [`rules`](Self::rules).
     pub fn apply<'e>(
         &self,
         event: &Event<'e>,
@@ -147,6 +150,7 @@ impl Ruleset {
             return;
         }
         extract(event, &listeners.fields, &mut scratch.fields);
+
         for index in &listeners.rules {
             match self.rules[*index].apply(event.time_s(), &scratch.fields, &mut scratch.key) {
                 Ok(_) if event.refuses(&scratch.key) => skip(*index, Skip::TooManyKeys),
@@ -172,6 +176,7 @@ impl Rule {
                 fields.len() - 1
             })
         };
+
         let template = Template::parse(&counter.template).ok()?;
         let template_fields = template.fields().map(|field| index_of(field.clone())).collect();
         let filter = counter
@@ -180,6 +185,7 @@ impl Rule {
             .map(|filter| Filter::compile(filter, &mut index_of))
             .transpose()
             .ok()?;
+
         let value = match &counter.value {
             Value::Fixed(value) => RuleValue::Fixed(*value),
             Value::Field(FieldValue { field, scale }) => {
@@ -208,6 +214,7 @@ impl Rule {
         if !self.counter.is_active_at(time_s) {
             return Err(Skip::OutsideActivity);
         }
+
         if self.filter.as_ref().is_some_and(|filter| !filter.holds(fields)) {
             return Err(Skip::Filtered);
         }
@@ -217,13 +224,15 @@ impl Rule {
                 scaled(fields[index].as_ref(), scale).ok_or(Skip::NoValue)?
             }
         };
+
         key.clear();
         let values = self.template_fields.iter().map(|index| fields[*index].as_ref());
         if self.template.render(values, key) { Ok(value) } else { Err(Skip::NoKey) }
     }
 }
 
-/// What keeps `counter` from standing beside `others`: the same id apart, a template that could render their keys.
+/// What keeps `counter` from standing beside `others`: the same id apart, a template that could
+/// render their keys.
 pub fn conflicts<'a>(
     counter: &Counter,
     others: impl IntoIterator<Item = &'a Counter>,
@@ -235,6 +244,7 @@ pub fn conflicts<'a>(
     if archived(counter) {
         return Vec::new();
     }
+
     others
         .into_iter()
         .filter(|other| other.id != counter.id && !archived(other))
@@ -263,7 +273,8 @@ mod tests {
     type Counted = (Vec<(u32, String, i64)>, Vec<(u32, Skip)>);
 
     fn counted(ruleset: &Ruleset, data: &str) -> Counted {
-        let (mut counts, mut skips) = (Vec::new(), Vec::new());
+        let mut counts = Vec::new();
+        let mut skips = Vec::new();
         let event = Event::of_data("ride", 5_000_000, data);
         ruleset.apply(
             &event,
@@ -290,12 +301,14 @@ mod tests {
             counter(json!({"id": 5, "template": "later", "activeFrom": 5_001})),
             counter(json!({"id": 6, "template": "other", "eventType": "walk"})),
         ]);
+
         let (counts, skips) = counted(&ruleset, r#"{"city": 7, "fare": 10.50}"#);
         assert_eq!(
             counts,
             [(1, "rides".into(), 1), (2, "city:7".into(), 1), (3, "fare:7:test".into(), 1_050)]
         );
         assert_eq!(skips, [(5, Skip::OutsideActivity)]);
+
         let (counts, skips) = counted(&ruleset, r#"{"fare": 10.505}"#);
         assert_eq!(counts, [(1, "rides".into(), 1)]);
         assert_eq!(skips, [(2, Skip::NoKey), (3, Skip::NoValue), (5, Skip::OutsideActivity)]);
@@ -309,7 +322,8 @@ mod tests {
         ]);
         let refused_keys = crate::event::key_hash("city:7").to_le_bytes().to_vec().into();
         let event = Event { refused_keys, ..Event::of_data("ride", 5_000_000, r#"{"city": 7}"#) };
-        let (mut counts, mut skips) = (Vec::new(), Vec::new());
+        let mut counts = Vec::new();
+        let mut skips = Vec::new();
         let count = |_, key: &str, _| counts.push(key.to_owned());
         ruleset.apply(&event, &mut Scratch::default(), count, |_, skip| skips.push(skip));
         assert_eq!((counts, skips), (vec!["rides".to_owned()], vec![Skip::TooManyKeys]));

@@ -1,8 +1,9 @@
 //! Templates: how an event's fields become a key, and how a key leads back to its counter.
 //!
-//! A template is a row of segments separated by `:`. A segment is literal text, or holds one `{field}`
-//! with optional literal text before and behind it. In values, `:`, `%` and control characters are
-//! percent-encoded, so a value never spans segments: the segments of a key are those of its template.
+//! A template is a row of segments separated by `:`. A segment is literal text, or holds one
+//! `{field}` with optional literal text before and behind it. In values, `:`, `%` and control
+//! characters are percent-encoded, so a value never spans segments: the segments of a key are those
+//! of its template.
 //!
 //! ```text
 //! rain_drops:city:{city_id}     city_id = "a:b"     rain_drops:city:a%3Ab
@@ -31,6 +32,7 @@ impl Template {
         if text.is_empty() || text.len() > TEMPLATE_LEN_MAX {
             problems.push(format!("template must have 1 to {TEMPLATE_LEN_MAX} bytes"));
         }
+
         if text.chars().any(|char| char.is_control()) {
             problems.push("template must not hold control characters".to_owned());
         }
@@ -41,6 +43,7 @@ impl Template {
                 Err(problem) => problems.push(problem),
             }
         }
+
         let fields =
             segments.iter().filter(|segment| matches!(segment, Segment::Field { .. })).count();
         if fields > TEMPLATE_FIELDS_MAX {
@@ -61,8 +64,8 @@ impl Template {
         })
     }
 
-    /// Appends the key for these field values to `key`.
-    /// Answers `false`, and the key is of no use, when a value is missing or the key grows too long.
+    /// Appends the key for these field values to `key`. Answers `false`, and the key is of no use,
+    /// when a value is missing or the key grows too long.
     pub fn render<'v, 'a: 'v>(
         &self,
         mut values: impl Iterator<Item = Option<&'v Scalar<'a>>>,
@@ -165,16 +168,20 @@ fn parse_segment(part: &str) -> Result<Segment, String> {
         }
         return Ok(Segment::Literal(part.into()));
     };
-    let (prefix, rest) = (&part[..open], &part[open + 1..]);
+
+    let prefix = &part[..open];
+    let rest = &part[open + 1..];
     let Some(close) = rest.find('}') else {
         return Err(format!("segment `{part}` has a `{{` without a `}}`"));
     };
-    let (name, suffix) = (&rest[..close], &rest[close + 1..]);
+    let name = &rest[..close];
+    let suffix = &rest[close + 1..];
     if prefix.contains('}') || suffix.contains(['{', '}']) {
         return Err(format!(
             "segment `{part}` must hold one {{field}} at most: separate two fields by `:`, or no key could be led back"
         ));
     }
+
     let Some(field) = Field::of_template(name) else {
         return Err(format!(
             "`{{{name}}}` is not a field: write {{city_id}}, {{address.city}}, {{source}} or {{subject}}"
@@ -231,6 +238,7 @@ fn unescape(text: &str) -> String {
             }
         }
     }
+
     value.push_str(rest);
     value
 }
@@ -267,6 +275,7 @@ mod tests {
         for key in ["rain_drops:city:1", "rain_drops:city:", "rain_drops:city:a%3Ab"] {
             assert!(drops.matches(key), "{key}");
         }
+
         for key in [
             "rain_drops:city",
             "rain_drops:city:1:2",

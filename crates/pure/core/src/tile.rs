@@ -8,11 +8,12 @@
 //!   4 bits  4 bits  128 bits, little end   1, 2, 4 or 8 bytes each, signed, little end
 //! ```
 //!
-//! A *day tile* holds the 96 quarter hours and 24 hours of one day. A *span tile* holds the counts of 128 days.
-//! What lies on disk, in memory and under a sum is the same bytes: nothing is decoded to answer a range, a sum is
-//! two population counts and an addition of neighbouring numbers.
+//! A *day tile* holds the 96 quarter hours and 24 hours of one day. A *span tile* holds the counts
+//! of 128 days. What lies on disk, in memory and under a sum is the same bytes: nothing is decoded
+//! to answer a range, a sum is two population counts and an addition of neighbouring numbers.
 //!
-//! A cell that overflowed 64 bits holds [`OVERFLOWED`] for ever after, and every range over it is an error.
+//! A cell that overflowed 64 bits holds [`OVERFLOWED`] for ever after, and every range over it is
+//! an error.
 
 pub mod id;
 
@@ -23,7 +24,8 @@ use smallvec::SmallVec;
 /// Version of the layout, in the high four bits of the first byte.
 const VERSION: u8 = 1;
 const HEADER_LEN: usize = 17;
-/// A tile of up to 23 small counts lies where its owner lies, without a place of its own on the heap.
+/// A tile of up to 23 small counts lies where its owner lies, without a place of its own on the
+/// heap.
 const INLINE_LEN: usize = 40;
 /// Cells in a tile.
 pub const TILE_CELLS: u32 = 128;
@@ -110,6 +112,7 @@ impl Tile {
         if len == 0 {
             return Ok(0);
         }
+
         let width = self.width();
         let values = &self.bytes[HEADER_LEN + first * width..HEADER_LEN + (first + len) * width];
         Ok(i128::from(match width {
@@ -136,7 +139,8 @@ impl Tile {
         })
     }
 
-    /// Adds to a cell, which exists from then on. A cell that cannot hold the sum is marked overflowed.
+    /// Adds to a cell, which exists from then on. A cell that cannot hold the sum is marked
+    /// overflowed.
     pub fn add(&mut self, cell: u8, delta: i64) {
         let before = self.raw(cell).unwrap_or(0);
         let after = if before == OVERFLOWED {
@@ -196,14 +200,17 @@ impl Tile {
         if width > self.width() {
             self.widen(width);
         }
+
         let width = self.width();
         let present = self.present();
         let index = (present & mask_below(cell)).count_ones() as usize;
         let at = HEADER_LEN + index * width;
+
         if present & (1 << cell) == 0 {
             self.bytes.insert_from_slice(at, &[0; 8][..width]);
             self.bytes[1..HEADER_LEN].copy_from_slice(&(present | 1 << cell).to_le_bytes());
         }
+
         self.bytes[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
     }
 

@@ -15,7 +15,8 @@ pub const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// The civil date `(year, month, day)` of a day since 1970-01-01; the inverse of [`days_from_civil`].
+/// The civil date `(year, month, day)` of a day since 1970-01-01; the inverse of
+/// [`days_from_civil`].
 pub const fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -42,29 +43,34 @@ pub fn format_rfc3339(seconds: i64) -> String {
     )
 }
 
-/// Parses RFC 3339 (`2024-09-24T22:03:50Z`, `…50.25+02:00`) to milliseconds since 1970.
-/// Digits past the millisecond are cut off; a leap second counts as the last millisecond of its minute.
+/// Parses RFC 3339 (`2024-09-24T22:03:50Z`, `…50.25+02:00`) to milliseconds since 1970. Digits past
+/// the millisecond are cut off; a leap second counts as the last millisecond of its minute.
 pub fn parse_rfc3339_ms(text: &[u8]) -> Option<i64> {
     if text.len() < 20 || text[4] != b'-' || text[7] != b'-' || text[13] != b':' || text[16] != b':'
     {
         return None;
     }
+
     if !matches!(text[10], b'T' | b't' | b' ') {
         return None;
     }
     let year = digits(&text[0..4])?;
     let month = digits(&text[5..7])?;
     let day = digits(&text[8..10])?;
-    let (hour, minute, second) =
-        (digits(&text[11..13])?, digits(&text[14..16])?, digits(&text[17..19])?);
+    let hour = digits(&text[11..13])?;
+
+    let minute = digits(&text[14..16])?;
+    let second = digits(&text[17..19])?;
     let date_valid = (1..=12).contains(&month) && day >= 1 && day <= days_in_month(year, month);
     if !date_valid || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
+
     let (fraction_ms, rest) = fraction(&text[19..])?;
     let offset_s = offset(rest)?;
     let of_minute_ms = if second == 60 { 59_999 } else { second * 1_000 + fraction_ms };
     let minutes = (days_from_civil(year, month, day) * 24 + hour) * 60 + minute;
+
     Some(minutes * 60_000 + of_minute_ms - offset_s * 1_000)
 }
 
@@ -123,10 +129,12 @@ fn offset(text: &[u8]) -> Option<i64> {
     match text {
         [b'Z' | b'z'] => Some(0),
         [sign @ (b'+' | b'-'), rest @ ..] if rest.len() == 5 && rest[2] == b':' => {
-            let (hours, minutes) = (digits(&rest[0..2])?, digits(&rest[3..5])?);
+            let hours = digits(&rest[0..2])?;
+            let minutes = digits(&rest[3..5])?;
             if hours > 23 || minutes > 59 {
                 return None;
             }
+
             let seconds = hours * 3_600 + minutes * 60;
             Some(if *sign == b'-' { -seconds } else { seconds })
         }
@@ -152,6 +160,7 @@ mod tests {
         assert_eq!(parse_rfc3339_ms(b"1970-01-01T01:00:00.5+01:00"), Some(500));
         assert_eq!(parse_rfc3339_ms(b"2024-02-29T00:00:00.123456789Z"), Some(1_709_164_800_123));
         assert_eq!(parse_rfc3339_ms(b"2016-12-31T23:59:60Z"), Some(1_483_228_799_999));
+
         for wrong in [
             "2023-02-29T00:00:00Z",
             "2024-13-01T00:00:00Z",
@@ -164,6 +173,7 @@ mod tests {
         ] {
             assert_eq!(parse_rfc3339_ms(wrong.as_bytes()), None, "{wrong}");
         }
+
         assert_eq!(parse_time_s("-1"), None);
     }
 

@@ -42,10 +42,12 @@ impl Value {
             Self::Fixed(_) => return Vec::new(),
             Self::Field(FieldValue { field, scale }) => (field, scale),
         };
+
         let mut problems = Vec::new();
         if Field::of_path(field).is_none() {
             problems.push(format!("value.field `{field}` must be a path such as data.amount"));
         }
+
         if !(1..=VALUE_SCALE_MAX).contains(scale) {
             problems.push(format!("value.scale must lie between 1 and {VALUE_SCALE_MAX}"));
         }
@@ -53,8 +55,8 @@ impl Value {
     }
 }
 
-/// The whole number that a field's decimal times `scale` is.
-/// `None` when there is no number, it is not whole after scaling, or it does not fit 63 bits and a sign.
+/// The whole number that a field's decimal times `scale` is. `None` when there is no number, it is
+/// not whole after scaling, or it does not fit 63 bits and a sign.
 pub fn scaled(scalar: Option<&Scalar<'_>>, scale: i64) -> Option<i64> {
     let decimal = scalar?.as_decimal()?.checked_mul(Decimal::from(scale))?;
     let whole = decimal.normalize();

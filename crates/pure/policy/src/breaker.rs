@@ -1,4 +1,5 @@
-//! Circuit breakers: an engine that fails is left alone for a while, instead of being overrun by calls.
+//! Circuit breakers: an engine that fails is left alone for a while, instead of being overrun by
+//! calls.
 //!
 //! ```text
 //!            too many calls of the last seconds failed
@@ -8,8 +9,8 @@
 //!     └────────────────────────────────────────────────── half open ────────────┘
 //! ```
 //!
-//! As in Hystrix: closed lets every call through and counts their outcomes; open refuses them at once;
-//! half open lets one call through, whose outcome decides.
+//! As in Hystrix: closed lets every call through and counts their outcomes; open refuses them at
+//! once; half open lets one call through, whose outcome decides.
 
 /// Parts that the window is counted in.
 const SLOTS: usize = 10;
@@ -230,7 +231,8 @@ mod tests {
     }
 
     proptest! {
-        /// The window is the sum over the calls of its last seconds, and a closed breaker refuses none.
+        /// The window is the sum over the calls of its last seconds, and a closed breaker refuses
+        /// none.
         #[test]
         fn it_agrees_with_a_list_of_calls(
             steps in prop::collection::vec((0..2_500_i64, 0..6_u64, 0..6_u64), 1..200),

@@ -1,7 +1,7 @@
 //! The cache policy: which counters are answered through which cache.
 //!
-//! The choice is arithmetic on the id of the counter, so that every instance treats a counter the same
-//! way: with `id % 100 < 95`, a counter is on one side for all requests.
+//! The choice is arithmetic on the id of the counter, so that every instance treats a counter the
+//! same way: with `id % 100 < 95`, a counter is on one side for all requests.
 
 use raingauge_core::counter::Problem;
 use raingauge_core::limits::{INSTANCE_LEN_MAX, POLICY_OVERRIDES_MAX, POLICY_STEPS_MAX};
@@ -113,10 +113,12 @@ impl Policy {
             .map_err(|error| vec![Problem::new("policy", format!("cannot be read: {error}"))])?;
         let mut problems = Vec::new();
         policy.choice.check("", &mut problems);
+
         if policy.overrides.len() > POLICY_OVERRIDES_MAX {
             let detail = format!("names more than {POLICY_OVERRIDES_MAX} instances");
             problems.push(Problem::new("overrides", detail));
         }
+
         for (instance, choice) in &policy.overrides {
             if instance.is_empty() || instance.len() > INSTANCE_LEN_MAX {
                 let detail = format!("the name of an instance has 1 to {INSTANCE_LEN_MAX} bytes");
@@ -124,6 +126,7 @@ impl Policy {
             }
             choice.check(&format!("overrides.{instance}."), &mut problems);
         }
+
         if problems.is_empty() { Ok(policy) } else { Err(problems) }
     }
 
@@ -146,6 +149,7 @@ mod tests {
             "overrides": {"canary-1": {"strategy": "none"}}
         }))
         .unwrap();
+
         let of = |id| policy.choice_of("reader-7").strategy_of(id);
         assert_eq!(
             [of(24), of(124), of(26), of(27)],

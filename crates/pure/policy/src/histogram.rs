@@ -8,6 +8,7 @@ pub fn quantile(buckets: &[(f64, f64)], quantile: f64) -> Option<f64> {
     if total <= 0.0 {
         return None;
     }
+
     let rank = quantile.clamp(0.0, 1.0) * total;
     let place = buckets.iter().position(|(_, sum)| *sum >= rank).unwrap_or(buckets.len() - 1);
     let (below, counted) = match place {
@@ -18,6 +19,7 @@ pub fn quantile(buckets: &[(f64, f64)], quantile: f64) -> Option<f64> {
     if !bound.is_finite() {
         return Some(below);
     }
+
     let within = if sum > counted { (rank - counted) / (sum - counted) } else { 1.0 };
     Some(below + (bound - below) * within)
 }

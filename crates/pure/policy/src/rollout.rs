@@ -26,8 +26,8 @@ use serde::{Deserialize, Serialize};
 const FOLLOWED_MAX_MS: i64 = 60_000;
 /// A window with too few batches is extended up to this multiple of its length.
 const PATIENCE: f64 = 10.0;
-/// The share of a window after which a broken limit ends the rollout at once. Before that, the cache
-/// may still be cold.
+/// The share of a window after which a broken limit ends the rollout at once. Before that, the
+/// cache may still be cold.
 const SETTLED_SHARE: f64 = 0.2;
 
 /// A rollout and its progress.
@@ -220,8 +220,9 @@ impl Rollout {
         };
     }
 
-    /// Whether the policy in force was set by another than this rollout: it is neither the last version
-    /// that the rollout set, nor the ordered one that a conductor set and could not note any more.
+    /// Whether the policy in force was set by another than this rollout: it is neither the last
+    /// version that the rollout set, nor the ordered one that a conductor set and could not note
+    /// any more.
     pub fn is_overruled(&self, version: u32, policy: &Policy) -> bool {
         let is_of = |share: u32| self.plan.policy(&self.before, share) == *policy;
         let is_of_stage = || self.stage().is_some_and(|stage| is_of(stage.share));
@@ -239,8 +240,8 @@ impl Rollout {
         self.phase = Phase::Ended { end: End::Overruled, why };
     }
 
-    /// Advances the rollout by what the readers did since the last beat, and by the processes that do
-    /// not follow the policy yet.
+    /// Advances the rollout by what the readers did since the last beat, and by the processes that
+    /// do not follow the policy yet.
     pub fn beat(&mut self, now_ms: i64, grown: &Tally, lagging: Vec<String>) {
         match &mut self.phase {
             Phase::Following { .. } if lagging.is_empty() => self.phase = Phase::watching(now_ms),

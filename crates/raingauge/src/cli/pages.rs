@@ -37,6 +37,7 @@ fn shell_and_prose(page: &str) -> (String, String) {
             None => prose.push_str(&format!("{line} ")),
         }
     }
+
     (shell.replace("\\\n", " "), prose)
 }
 
@@ -68,6 +69,7 @@ fn command(line: &str) -> Option<Vec<String>> {
 fn fault(span: &str) -> Option<String> {
     let mut command = Cli::command();
     command.build();
+
     let mut command = &command;
 
     for word in span.split_whitespace().skip(1).take_while(|word| !word.contains('…')) {
@@ -83,6 +85,7 @@ fn fault(span: &str) -> Option<String> {
             return Some(format!("{} has no command {word}", command.get_name()));
         }
     }
+
     None
 }
 
@@ -100,12 +103,14 @@ fn pages_show_commands_that_exist() {
                 faults.push(format!("{page}: {}: {error}", words.join(" ")));
             }
         }
+
         let spans = prose.split('`').skip(1).step_by(2);
         for span in spans.filter(|span| span.starts_with("raingauge ")) {
             parsed += 1;
             faults.extend(fault(span).map(|fault| format!("{page}: `{span}`: {fault}")));
         }
     }
+
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert!(parsed > 60, "the pages show only {parsed} commands; has their form changed?");
 }

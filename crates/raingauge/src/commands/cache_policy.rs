@@ -33,8 +33,8 @@ enum Command {
     },
     /// Change the policy; every instance follows within two seconds
     ///
-    /// With --instance, only what that instance does instead is changed: --strategy none --instance canary-1 tries it
-    /// there, and --clear --instance canary-1 ends the exception.
+    /// With --instance, only what that instance does instead is changed: --strategy none --instance
+    /// canary-1 tries it there, and --clear --instance canary-1 ends the exception.
     #[command(
         after_help = "Example: raingauge cache-policy set --strategy result --rollout none:100:25 --reason 'a quarter without Redis'"
     )]
@@ -42,7 +42,8 @@ enum Command {
         /// none, result, phased or live
         #[arg(long, value_parser = strategy, required_unless_present_any = ["file", "clear"])]
         strategy: Option<Strategy>,
-        /// Counters with `id % MODULO < BELOW` have this strategy instead; may be given several times, the first that fits counts
+        /// Counters with `id % MODULO < BELOW` have this strategy instead; may be given several
+        /// times, the first that fits counts
         #[arg(long, value_name = "STRATEGY:MODULO:BELOW", value_parser = step, requires = "strategy")]
         rollout: Vec<Step>,
         /// Change what this instance does instead of the others
@@ -95,18 +96,21 @@ impl CachePolicy {
                             serde_json::to_vec(&changed(&found, choice, instance.clone())?)?
                         }
                     };
+
                     // Nobody's change in the meantime is overwritten.
                     let version = format!("\"{}\"", found["version"]);
                     let headers = [("x-reason", reason.as_str()), ("if-match", &version)];
                     let answer = session.client.send(Method::PUT, PATH, &headers, &body)?;
                     note("every instance follows within two seconds");
+
                     show(&answer, json)
                 }),
         }
     }
 }
 
-/// The policy with another choice for everybody, or for one instance; without a choice, that one has none of its own.
+/// The policy with another choice for everybody, or for one instance; without a choice, that one
+/// has none of its own.
 fn changed(
     found: &Value,
     choice: Option<Choice>,
@@ -133,6 +137,7 @@ fn show(found: &Value, json: bool) -> anyhow::Result<()> {
         found["changedBy"].as_str().unwrap_or_default()
     ))?;
     print(&format!("all instances: {choice}"))?;
+
     for (instance, choice) in overrides {
         print(&format!("{instance}: {choice}"))?;
     }

@@ -34,11 +34,13 @@ impl CheckConfig {
                 &json!({ "valid": checked.is_ok(), "problems": problems, "warnings": warnings }),
             )?;
         }
+
         match checked {
             Ok(settings) if !self.json => {
                 warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-                let (listen, folder) =
-                    (settings.server.listen, settings.storage.data_dir.display());
+                let listen = settings.server.listen;
+                let folder = settings.storage.data_dir.display();
+
                 Ok(print(&format!(
                     "the configuration is good: it listens on {listen} and keeps its data in {folder}"
                 ))?)

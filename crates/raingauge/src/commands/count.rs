@@ -8,7 +8,8 @@ use serde_json::Value;
 
 /// Count one key over a range of time
 ///
-/// Both ends are floored to the quarter hour, and the end does not belong to the range. Prints the count.
+/// Both ends are floored to the quarter hour, and the end does not belong to the range. Prints the
+/// count.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: raingauge count rain_drops:city:111222 --from 2024-09-24T22:03:50Z --to 2024-09-27T01:20:00Z"
@@ -35,12 +36,14 @@ impl Count {
         if self.fresh {
             parameters.push(("fresh", "true"));
         }
+
         let answer =
             self.place.with(|session| Ok(session.client.get("/v1/counts", &parameters)?))?;
         if self.json {
             return Ok(print_json(&answer)?);
         }
         print(&answer["count"].to_string())?;
+
         let ends = [&answer["fromTime"], &answer["toTime"]].map(Value::as_i64);
         if let [Some(from_s), Some(to_s)] = ends
             && (from_s, to_s) != (self.range.from, self.range.to)
@@ -51,6 +54,7 @@ impl Count {
                 format_rfc3339(to_s)
             ));
         }
+
         Ok(())
     }
 }

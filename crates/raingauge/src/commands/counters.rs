@@ -63,8 +63,9 @@ enum Command {
     },
     /// Create the counters of a file, or replace those that have changed
     ///
-    /// The file holds one counter, a list, or what export wrote, in YAML or JSON. A counter without an id is found by its name. What is not in the file
-    /// stays as it is. Nothing is changed while anything in the file is wrong. With --dry-run, each field that would change is shown.
+    /// The file holds one counter, a list, or what export wrote, in YAML or JSON. A counter without
+    /// an id is found by its name. What is not in the file stays as it is. Nothing is changed while
+    /// anything in the file is wrong. With --dry-run, each field that would change is shown.
     #[command(
         after_help = "Example: raingauge counters apply -f demo/taxi.counters.yaml --dry-run"
     )]
@@ -81,7 +82,8 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Archive a counter: it neither counts nor answers any more; its versions and its counts stay until it is purged
+    /// Archive a counter: it neither counts nor answers any more; its versions and its counts stay
+    /// until it is purged
     #[command(after_help = "Example: raingauge counters delete 34 --reason 'the campaign is over'")]
     Delete {
         /// Id of the counter
@@ -94,8 +96,8 @@ enum Command {
     },
     /// Erase the counts of a key
     ///
-    /// They are gone for good, from memory and disk, and no backfill brings them back. The event log keeps the events
-    /// themselves until its retention ends; the answer says when.
+    /// They are gone for good, from memory and disk, and no backfill brings them back. The event
+    /// log keeps the events themselves until its retention ends; the answer says when.
     #[command(after_help = "Example: raingauge counters erase-key 34 rain_drops:city:111222")]
     EraseKey {
         /// Id of the counter
@@ -107,8 +109,9 @@ enum Command {
     },
     /// Erase everything that a counter has counted, of all keys
     ///
-    /// The counts are gone for good, and no backfill brings them back; the counter goes on and counts from nothing. A backfill
-    /// that runs is cancelled. The space is freed in the background, by a server, from about two minutes later on.
+    /// The counts are gone for good, and no backfill brings them back; the counter goes on and
+    /// counts from nothing. A backfill that runs is cancelled. The space is freed in the
+    /// background, by a server, from about two minutes later on.
     #[command(after_help = "Example: raingauge counters erase 34 --yes")]
     Erase {
         /// Id of the counter
@@ -121,8 +124,8 @@ enum Command {
     },
     /// Erase what an archived counter keeps, and free the space
     ///
-    /// Its versions stay. When it is brought back, it counts from nothing. The space is freed in the background, by a server,
-    /// from about two minutes later on.
+    /// Its versions stay. When it is brought back, it counts from nothing. The space is freed in
+    /// the background, by a server, from about two minutes later on.
     #[command(after_help = "Example: raingauge counters purge 34")]
     Purge {
         /// Id of the counter
@@ -215,6 +218,7 @@ fn list(session: &Session, json: bool) -> anyhow::Result<()> {
     if json {
         return Ok(print_json(&answer)?);
     }
+
     let counters =
         answer["counters"].as_array().context("the server's list of counters cannot be read")?;
     let columns = [
@@ -224,6 +228,7 @@ fn list(session: &Session, json: bool) -> anyhow::Result<()> {
         ("event type", Align::Left),
         ("template", Align::Left),
     ];
+
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let row = |found: &Value| {
         ["id", "name", "state", "eventType", "template"].map(|name| text(&found[name])).to_vec()
@@ -236,8 +241,10 @@ fn get(session: &Session, id: u32, json: bool) -> anyhow::Result<()> {
     if json {
         return Ok(print_json(&found)?);
     }
-    let (version, changed_at) = (found["version"].as_u64(), found["changedAt"].as_i64());
-    let (version, changed_at) = (version.unwrap_or_default(), changed_at.unwrap_or_default());
+    let version = found["version"].as_u64();
+    let changed_at = found["changedAt"].as_i64();
+    let version = version.unwrap_or_default();
+    let changed_at = changed_at.unwrap_or_default();
     let by = found["changedBy"].as_str().unwrap_or_default();
     let yaml = counter_to_yaml(&apply::read(&found)?, version, changed_at, by)?;
     Ok(print(yaml.trim_end())?)
@@ -268,6 +275,7 @@ fn report(outcomes: &[Outcome], dry_run: bool, json: bool) -> anyhow::Result<()>
             print("no changes")?;
         }
     }
+
     if failed > 0 {
         bail!("{failed} of {} counters could not be applied", outcomes.len());
     }
@@ -291,6 +299,7 @@ fn erase(
         return Ok(print_json(&answer)?);
     }
     print(done)?;
+
     match answer["logForgetsAt"].as_i64() {
         Some(at_s) => note(&format!(
             "the log forgets the events by {}",
@@ -298,6 +307,7 @@ fn erase(
         )),
         None => note("the log forgets the events when the retention of its topic ends"),
     }
+
     Ok(())
 }
 
@@ -348,9 +358,11 @@ fn print_preview(name: &str, answer: &Value) -> anyhow::Result<()> {
         number("counted"),
         number("keys"),
     ))?;
+
     for (reason, events) in answer["skipped"].as_object().into_iter().flatten() {
         print(&format!("  passes over {events}: {reason}"))?;
     }
+
     for problem in answer["conflicts"].as_array().into_iter().flatten() {
         print(&format!("  conflict: {}", problem["detail"].as_str().unwrap_or_default()))?;
     }
@@ -363,6 +375,7 @@ fn print_preview(name: &str, answer: &Value) -> anyhow::Result<()> {
             hot["count"].to_string(),
         ]
     };
+
     let rows: Vec<_> = answer["hottest"].as_array().into_iter().flatten().map(row).collect();
     if rows.is_empty() {
         return Ok(());
@@ -374,15 +387,18 @@ fn backfill(session: &Session, id: u32, wait: bool, json: bool) -> anyhow::Resul
     let path = format!("/v1/counters/{id}/backfill");
     let mut answer = session.client.send(Method::POST, &path, &[], &[])?;
     let mut said = u64::MAX;
+
     while (wait || session.own().is_some()) && answer["status"] == "running" {
         let percent = (answer["progress"].as_f64().unwrap_or_default() * 100.0) as u64;
         if percent != said {
             note(&format!("backfill of counter {id}: {percent} %"));
             said = percent;
         }
+
         std::thread::sleep(POLL_INTERVAL);
         answer = session.client.get(&path, &[])?;
     }
+
     if json {
         print_json(&answer)?;
     } else {
@@ -392,6 +408,7 @@ fn backfill(session: &Session, id: u32, wait: bool, json: bool) -> anyhow::Resul
             answer["counted"]
         ))?;
     }
+
     match answer["status"].as_str() {
         Some("cancelled") => {
             let reason = answer["reason"].as_str().unwrap_or("the counter was changed");

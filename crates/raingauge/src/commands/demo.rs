@@ -21,9 +21,10 @@ use std::time::Instant;
 
 /// Count real public events, show some answers, and serve the page
 ///
-/// Taxi pickups, presses of coffee buttons, a shop's invoices, taxi trips and earthquakes are built in.
-/// They are imported into a fresh data folder, which is removed at the end unless --data-dir names one
-/// to keep. After that, the taxi pickups are replayed into the present, so that charts and rates move.
+/// Taxi pickups, presses of coffee buttons, a shop's invoices, taxi trips and earthquakes are built
+/// in. They are imported into a fresh data folder, which is removed at the end unless --data-dir
+/// names one to keep. After that, the taxi pickups are replayed into the present, so that charts
+/// and rates move.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: raingauge demo\nExample: raingauge demo --once --listen 127.0.0.1:0"
@@ -47,6 +48,7 @@ impl Demo {
     pub fn run(self) -> anyhow::Result<()> {
         let folder = Folder::new(self.data_dir.as_deref())?;
         let own = self.start(folder.path())?;
+
         // An interrupt from here on is heard; one that comes during the import is obeyed after it.
         let mut signals = own.runtime.block_on(async { serve::Signals::listen() })?;
         let shown = load(&own, folder.path()).and_then(|client| {
@@ -61,6 +63,7 @@ impl Demo {
                 replay.stop();
             }
         });
+
         own.stop()?;
         ended
     }
@@ -75,14 +78,16 @@ impl Demo {
         } else {
             bail!("the demo listens on this machine alone: give --listen 127.0.0.1:PORT");
         }
-        OwnServer::start(settings).map_err(|error| match is_taken(&error) {
-            true => {
+
+        OwnServer::start(settings).map_err(|error| {
+            if is_taken(&error) {
                 anyhow::anyhow!(
                     "{} is taken: choose another with --listen, such as --listen 127.0.0.1:0",
                     self.listen
                 )
+            } else {
+                error
             }
-            false => error,
         })
     }
 
@@ -100,6 +105,7 @@ impl Demo {
                 note("an interrupt (Ctrl-C) ends it");
             }
         }
+
         Ok(())
     }
 }
@@ -153,15 +159,18 @@ fn import_all(own: &OwnServer, folder: &Path) -> anyhow::Result<()> {
     let mut bar =
         Bar::new(material::FILES.iter().map(|file| file.content.len() as u64).sum(), (0, 0));
     let mut rows_read = 0;
+
     for file in material::FILES {
         let mapping = Mapping::parse(file.mapping)?;
         let rows = Rows::read(Box::new(file.content), Path::new(file.name), &mapping)?;
         let progress = Progress::new(rows.identity());
         let mut account = Account::new(progress, None, folder.join("rejected.csv"), &mut bar)?;
+
         pump(rows, &local, &mut account)?;
         rows_read += account.finish()?.rows;
         bar.next_file();
     }
+
     bar.finish();
     local.wait()?;
     note(&format!(
@@ -169,6 +178,7 @@ fn import_all(own: &OwnServer, folder: &Path) -> anyhow::Result<()> {
         grouped(rows_read as i64),
         began.elapsed().as_secs_f64()
     ));
+
     Ok(())
 }
 

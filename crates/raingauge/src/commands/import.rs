@@ -5,9 +5,10 @@
 //!           1 thread            a few        any order     rejected rows, progress file, bar
 //! ```
 //!
-//! Every event has an id that the same row of the same file always gets, so that a batch may be sent again whenever it is
-//! not known what became of it: what was counted before is told to be a duplicate. The progress file spares the work of
-//! sending everything again; it never decides what is counted while the server still remembers the ids.
+//! Every event has an id that the same row of the same file always gets, so that a batch may be
+//! sent again whenever it is not known what became of it: what was counted before is told to be a
+//! duplicate. The progress file spares the work of sending everything again; it never decides what
+//! is counted while the server still remembers the ids.
 
 mod account;
 mod bar;
@@ -41,8 +42,10 @@ const DEDUPE_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 
 /// Turn the rows of a file into events and count them
 ///
-/// The file is CSV or NDJSON, plain or packed with gzip; a mapping says which column becomes what. An import that was interrupted goes on where it stopped
-/// when it is started again, and counts nothing twice. Rows that are refused are kept in a file, with their lines and the reasons; they are no failure.
+/// The file is CSV or NDJSON, plain or packed with gzip; a mapping says which column becomes what.
+/// An import that was interrupted goes on where it stopped when it is started again, and counts
+/// nothing twice. Rows that are refused are kept in a file, with their lines and the reasons; they
+/// are no failure.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: raingauge import demo/taxi.csv.gz --mapping demo/taxi.mapping.toml\n\
@@ -92,7 +95,9 @@ impl Import {
             }
             error => error.into(),
         })?;
-        // The file is opened before a server is bothered: most mistakes show here. It is opened once, as it may be a pipe.
+
+        // The file is opened before a server is bothered: most mistakes show here. It is opened
+        // once, as it may be a pipe.
         let rows = Rows::open(&self.file, &mapping)?;
         let finished = self.place.with(|session| match session.own() {
             Some(own) => self.import(&Local::new(own), rows, &mapping, own.dedupe_window),
@@ -122,23 +127,28 @@ impl Import {
             resume_anyway: self.resume_anyway,
             window,
         };
+
         let (rows, progress) = start.rows(sink, rows, &self.file, mapping)?;
         let resumed_after = progress.rows_sent;
         if resumed_after > 0 {
             note(&format!("going on after row {}", grouped(resumed_after as i64)));
         }
+
         let mut bar = Bar::new(rows.len_bytes(), (resumed_after, rows.bytes_read()));
         let mut account =
             Account::new(progress, Some(progress_path.clone()), self.rejected_path(), &mut bar)?;
         let last = pump(rows, sink, &mut account)?;
         let totals = account.finish()?;
+
         bar.finish();
         let durable_after = began.elapsed();
         let counted = sink.wait_applied(last)?;
+
         if self.progress_file.is_none() {
             std::fs::remove_file(&progress_path)
                 .with_context(|| format!("cannot remove {}", progress_path.display()))?;
         }
+
         Ok(Finished {
             totals,
             resumed_after,
@@ -153,6 +163,7 @@ impl Import {
         let rows_per_second = (totals.rows - resumed_after) as f64 / seconds.max(1e-6);
         let rejected_file =
             (totals.rejected > 0).then(|| self.rejected_path().display().to_string());
+
         if self.json {
             return Ok(print_json(&json!({
                 "rows": totals.rows, "accepted": totals.accepted, "duplicates": totals.duplicates,
@@ -161,6 +172,7 @@ impl Import {
                 "rejectedFile": rejected_file,
             }))?);
         }
+
         let [rows, accepted, duplicates, rejected] =
             [totals.rows, totals.accepted, totals.duplicates, totals.rejected]
                 .map(|number| grouped(number as i64));
@@ -174,6 +186,7 @@ impl Import {
                 None => "not yet all counted".to_owned(),
             }
         ))?;
+
         Ok(())
     }
 

@@ -41,7 +41,8 @@ enum Command {
     },
     /// Compact all nodes now, one after the other
     ///
-    /// With --wait, or on a data folder, ends when that is done, and with 1 when not every node was compacted.
+    /// With --wait, or on a data folder, ends when that is done, and with 1 when not every node was
+    /// compacted.
     #[command(after_help = "Example: raingauge maintenance compact --wait")]
     Compact {
         /// Wait until all nodes are compacted
@@ -77,12 +78,14 @@ impl Maintenance {
 
 fn compact(session: &Session, wait: bool, json: bool) -> anyhow::Result<()> {
     let mut status = session.client.post(COMPACTION_PATH, &json!({}))?;
+
     // A server that belongs to this command ends with it.
     let waits = wait || session.own().is_some();
     if waits {
         status = ended(&session.client)?;
     }
     show(&status, json)?;
+
     match status["last"][0]["result"].as_str() {
         Some(result) if waits && result != "finished" => {
             bail!("the compaction ended with the result {result}")
@@ -108,9 +111,11 @@ fn show(status: &Value, json: bool) -> anyhow::Result<()> {
     }
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     for upcoming in list(&status["schedules"]) {
-        let (expression, next) = (text(&upcoming["expression"]), time(&upcoming["next"]));
+        let expression = text(&upcoming["expression"]);
+        let next = time(&upcoming["next"]);
         print(&format!("due next  {next}  {expression}  ({})", text(&status["timezone"])))?;
     }
+
     match &status["running"] {
         Value::Null => print("running   nothing")?,
         running => {
@@ -122,12 +127,14 @@ fn show(status: &Value, json: bool) -> anyhow::Result<()> {
             print(&nodes(&list(&running["nodes"])))?;
         }
     }
+
     let last = list(&status["last"]);
     if !last.is_empty() {
         let columns =
             ["started", "ended", "by", "nodes", "result", "detail"].map(|name| (name, Align::Left));
         print(&render(&columns, &last.iter().take(SHOWN_MAX).map(row).collect::<Vec<_>>()))?;
     }
+
     Ok(())
 }
 
@@ -153,14 +160,15 @@ fn nodes(nodes: &[Value]) -> String {
         ("seconds", Align::Right),
         ("progress", Align::Left),
     ];
+
     let row = |node: &Value| {
         let progress = &node["progress"];
-        let progress = match progress.is_null() {
-            true => text(&node["error"]),
-            false => {
-                format!("{} of {} {}", progress["done"], progress["total"], text(&progress["unit"]))
-            }
+        let progress = if progress.is_null() {
+            text(&node["error"])
+        } else {
+            format!("{} of {} {}", progress["done"], progress["total"], text(&progress["unit"]))
         };
+
         let seconds =
             node["seconds"].as_f64().map(|seconds| format!("{seconds:.1}")).unwrap_or_default();
         vec![text(&node["rack"]), text(&node["node"]), text(&node["state"]), seconds, progress]

@@ -27,8 +27,8 @@ enum What {
 
 /// Make a one-time link with which somebody chooses a password and signs in
 ///
-/// For somebody who is there already it sets a new password, and the role that is given: the way back in for an
-/// administrator who lost the password. It works beside a running server.
+/// For somebody who is there already it sets a new password, and the role that is given: the way
+/// back in for an administrator who lost the password. It works beside a running server.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: raingauge portal invite zoe --role admin --data-dir raingauge-data"
@@ -40,7 +40,8 @@ struct Invite {
     /// What the person may do: viewer, editor or admin
     #[arg(long, value_name = "ROLE", value_parser = role, default_value = "viewer")]
     role: Role,
-    /// E-mail address by which they may also come in at the provider of [openid], without the link; nothing is sent to it
+    /// E-mail address by which they may also come in at the provider of [openid], without the link;
+    /// nothing is sent to it
     #[arg(long, value_name = "ADDRESS", default_value = "")]
     email: String,
     /// Configuration file (TOML), the one of the server
@@ -85,13 +86,16 @@ impl Invite {
                 Err(refusal) => bail!("nobody was invited: {refusal:?}"),
             }
         })?;
+
         let link = format!("{}{path}", portal::base(&settings, settings.server.listen));
         if self.json {
-            let (name, role) = (&self.name, self.role.name());
+            let name = &self.name;
+            let role = self.role.name();
             return Ok(print_json(
                 &json!({ "name": name, "role": role, "link": link, "validS": INVITATION_S }),
             )?);
         }
+
         print(&link)?;
         super::note(&format!(
             "{} opens this link within {} hours and chooses a password; it is good once",

@@ -33,11 +33,13 @@ impl Recount {
         let parameters = [("key", self.key.as_str()), ("fromTime", &from), ("toTime", &to)];
         let answer =
             self.place.with(|session| Ok(session.client.get("/v1/recount", &parameters)?))?;
+
         if self.json {
             print_json(&answer)?;
         } else {
             print_people(&answer)?;
         }
+
         match answer["equal"].as_bool() {
             Some(true) => Ok(()),
             _ => bail!("the stored counts of {} differ from the event log", self.key),
@@ -54,6 +56,7 @@ fn print_people(answer: &Value) -> anyhow::Result<()> {
             "compared from {since} on: the log no longer holds all events of earlier buckets"
         ));
     }
+
     match number("setBuckets") {
         0 => {}
         1 => note(
@@ -63,16 +66,19 @@ fn print_people(answer: &Value) -> anyhow::Result<()> {
             "{set} of the buckets were set, not counted: the log says so, and nothing else about them"
         )),
     }
+
     let differences = answer["differences"].as_array().map(Vec::as_slice).unwrap_or_default();
     if differences.is_empty() {
         return Ok(print("equal")?);
     }
+
     let columns = [
         ("bucket", Align::Left),
         ("time", Align::Left),
         ("stored", Align::Right),
         ("recounted", Align::Right),
     ];
+
     let cell = |value: &Value| {
         if value.is_null() { "none".to_owned() } else { value.to_string() }
     };

@@ -39,17 +39,18 @@ impl Repair {
             let document = json!({ "appliedTo": report.applied_to, "faults": report.faults, "repaired": !report.is_left });
             return Ok(super::print_json(&document)?);
         }
+
         if report.faults.is_empty() {
             return Ok(super::print("The event log is sound: there is nothing to repair")?);
         }
         let counted =
             format!("The bucket store includes the log up to offset {}.", report.applied_to);
-        let then = match report.is_left {
-            true => {
-                "Nothing was changed that needs --accept-loss, or --restamp for times, and was not given it."
-            }
-            false => "It is repaired. Where times were changed, run a backfill of each counter.",
+        let then = if report.is_left {
+            "Nothing was changed that needs --accept-loss, or --restamp for times, and was not given it."
+        } else {
+            "It is repaired. Where times were changed, run a backfill of each counter."
         };
+
         Ok(super::print(&format!("{}\n{counted} {then}", report.faults.join("\n")))?)
     }
 }

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 
 /// Run the server until it is told to end
 ///
-/// Prints one line with its address to standard output when it is ready, and logs to standard error. SIGTERM or an interrupt ends it in order: running
-/// requests may finish, and what was accepted is counted.
+/// Prints one line with its address to standard output when it is ready, and logs to standard
+/// error. SIGTERM or an interrupt ends it in order: running requests may finish, and what was
+/// accepted is counted.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: raingauge serve --data-dir /var/lib/raingauge --listen 127.0.0.1:8080\n\

@@ -72,8 +72,8 @@ impl OwnServer {
         let metrics = observe::install(&settings.observe)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let server = runtime.block_on(Server::start(&settings, metrics))?;
-        let (dedupe_window, queue_bytes_max) =
-            (settings.dedupe.window, settings.log.queue_bytes_max);
+        let dedupe_window = settings.dedupe.window;
+        let queue_bytes_max = settings.log.queue_bytes_max;
         Ok(Self { runtime, dedupe_window, queue_bytes_max, server })
     }
 
@@ -94,7 +94,8 @@ impl OwnServer {
     }
 }
 
-/// A token for everything, known to this process alone: the secret, and what the settings hold of it.
+/// A token for everything, known to this process alone: the secret, and what the settings hold of
+/// it.
 pub fn own_token() -> (String, Token) {
     let (secret, hash) = new_token();
     let mut sha256 = [0; 32];

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 /// Such a consumer stands still until this skips what is lost, so that nothing is lost silently.
 /// Without --yes it says what is lost, and changes nothing. Kafka may drop entries before they are
 /// counted; writers may run then, and the one that counts the partition goes on within ten seconds.
-/// The log of a data folder drops entries only before other consumers have read them; its server has
-/// to be stopped.
+/// The log of a data folder drops entries only before other consumers have read them; its server
+/// has to be stopped.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: raingauge skip-lost --config config/cluster.toml --partition 3 --yes"
@@ -46,6 +46,7 @@ impl SkipLost {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let lost = services::skip_lost(&settings, &self.consumer, self.partition, self.yes);
         let lost = runtime.block_on(lost);
+
         runtime.shutdown_background();
         let Some(lost) = lost? else {
             anyhow::bail!(
@@ -54,6 +55,7 @@ impl SkipLost {
                 self.consumer
             );
         };
+
         if self.json {
             let document = json!({
                 "consumer": lost.consumer.as_str(),
@@ -65,6 +67,7 @@ impl SkipLost {
             });
             return Ok(super::print_json(&document)?);
         }
+
         let then = if self.yes {
             format!("{} goes on behind it", self.consumer)
         } else {

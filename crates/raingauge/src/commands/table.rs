@@ -23,6 +23,7 @@ pub fn render(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
             });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
+
     let rule = widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("  ");
     let lines = [line(&header), rule].into_iter().chain(rows.iter().map(|row| line(row)));
     lines.collect::<Vec<_>>().join("\n")

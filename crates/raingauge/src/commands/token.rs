@@ -34,11 +34,13 @@ impl Token {
         }
         let (token, sha256) = new_token();
         let scopes: Vec<&str> = self.scope.iter().map(|scope| scope.name()).collect();
+
         if self.json {
             return Ok(print_json(
                 &json!({ "token": token, "name": self.name, "sha256": sha256, "scopes": scopes }),
             )?);
         }
+
         print(&token)?;
         let entry = entry(&self.name, &sha256, &scopes);
         Ok(print(&format!(
@@ -47,10 +49,12 @@ impl Token {
     }
 }
 
-/// The token as the configuration file takes it. Each is a table of its own, so that several may stand in one file.
+/// The token as the configuration file takes it. Each is a table of its own, so that several may
+/// stand in one file.
 fn entry(name: &str, sha256: &str, scopes: &[&str]) -> String {
     let scopes = scopes.iter().map(|scope| toml::Value::from(*scope)).collect::<Vec<_>>();
-    let (name, scopes) = (toml::Value::from(name), toml::Value::from(scopes));
+    let name = toml::Value::from(name);
+    let scopes = toml::Value::from(scopes);
     format!("[[auth.tokens]]\nname = {name}\nsha256 = \"{sha256}\"\nscopes = {scopes}")
 }
 

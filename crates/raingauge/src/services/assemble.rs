@@ -55,11 +55,13 @@ impl Process {
             Arc::clone(&engines.published),
             engines.logs.clone(),
         );
+
         let counters = Arc::new(counters(&engines, settings, &key_limit));
         if matches!(engines.running, Running::Embedded(_)) {
             let catalog = &*engines.database.catalog;
             embedded::begin_counting(settings, catalog, &counters, &engines.published).await?;
         }
+
         let ingest = Arc::new(ingest(&engines, settings, key_limit));
         let (reader, policies) = caching::reader(settings, &counters, &engines).await?;
         let counted = counted(&engines, settings);
@@ -93,6 +95,7 @@ impl Process {
             },
             largest: raingauge_app::largest::Memory::default(),
         };
+
         Ok(Self { app: Arc::new(app), running, key_watch, made_tokens })
     }
 
@@ -140,6 +143,7 @@ fn counters(engines: &Engines, settings: &Settings, key_limit: &Arc<KeyLimit>) -
         Arc::clone(&engines.published),
         Arc::clone(&engines.clock),
     );
+
     let counters = match &engines.takes_effect {
         Some(effect) => {
             let covered = Covered {
@@ -175,6 +179,7 @@ fn counted(engines: &Engines, settings: &Settings) -> Counted {
         clock: Arc::clone(&engines.clock),
         future_allowance_s: settings.events.future_allowance.as_secs() as i64,
     };
+
     let scans = Scans::default();
     let clock = Arc::clone(&engines.wall_clock);
     Counted {
@@ -209,6 +214,7 @@ fn operations(
         published: Arc::clone(&engines.published),
         clock: clock(),
     }));
+
     let rollouts = Conductor::new(rollouts::Deps {
         rollouts: Arc::clone(&engines.database.rollouts),
         counters: Arc::clone(counters),
@@ -218,6 +224,7 @@ fn operations(
         clock: clock(),
         still_max: engines.rollout_still_max,
     });
+
     let self_audit = SelfAudit::new(self_audit::Deps {
         recounter: Arc::clone(&counted.recounter),
         reader: Arc::clone(reader),

@@ -18,12 +18,14 @@ pub async fn reader(
 ) -> anyhow::Result<(Arc<Reader>, Arc<CachePolicies>)> {
     let policies = Arc::new(CachePolicies::new(settings.cluster.instance.clone()));
     follow_once(counters, &policies).await;
+
     let options = Options {
         deadline: settings.caching.deadline,
         reads_in_flight_max: settings.caching.reads_in_flight_max,
         reads_waiting_max: settings.caching.reads_waiting_max,
         ..Options::default()
     };
+
     let results: Option<Arc<dyn cache::ResultCache>> = match settings.caching.result {
         ResultCache::None => None,
         ResultCache::Memory => Some(Arc::new(MemoryCache::new(

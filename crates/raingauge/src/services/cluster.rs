@@ -114,6 +114,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
     let database = database::open(settings).await?;
     let cql = open_cql(settings, startup).await?;
     let topic = open_topic(settings, startup).await?;
+
     check_topic(startup, &cql, &topic).await?;
     topic.keep_windows_in(Arc::new(CqlChunks::new(
         cql.clone(),
@@ -132,6 +133,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
         if let Some(live) = &live {
             follower.follow_hearing(Arc::clone(live) as Arc<dyn Hearing>);
         }
+
         (live.map(|live| live as Arc<dyn BucketReader>), Some(stream))
     } else {
         (None, None)
@@ -145,11 +147,13 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
     let (stop, stopping) = watch::channel(false);
     let (fleet, troubles) = if settings.cluster.has(Role::Writer) {
         let follows = Follows { follower: &follower, published: &published };
-        let (sink, clock) = (Arc::clone(&sink), Arc::clone(&clock));
+        let sink = Arc::clone(&sink);
+        let clock = Arc::clone(&clock);
         start_fleet(settings, &topic, cql, sink, follows, clock, stopping)?
     } else {
         (None, Troubles::default())
     };
+
     Ok(Engines {
         database,
         sink,
@@ -194,7 +198,8 @@ async fn start_follower(
     let never = |_: &NotThere| false;
     let what = "the catalog and the checkpoints of the writers";
     let start = async || {
-        let (catalog, checkpoints) = (Arc::clone(&database.catalog), Arc::clone(&checkpoints));
+        let catalog = Arc::clone(&database.catalog);
+        let checkpoints = Arc::clone(&checkpoints);
         Follower::start(catalog, checkpoints, Arc::clone(published), topic.partitions()).await
     };
     Ok(until_there(startup, what, never, start).await?)
@@ -202,12 +207,15 @@ async fn start_follower(
 
 async fn open_cql(settings: &Settings, startup: &Startup) -> anyhow::Result<Cql> {
     use raingauge_cql::Error::{Datacenter, Keyspace, Refused, SchemaTooNew, SettingsDiffer, Tls};
-    let (options, settings_here) = (cql_options(settings), fingerprint(settings));
+
+    let options = cql_options(settings);
+    let settings_here = fingerprint(settings);
     let is_final = |error: &_| {
         let is_setting =
             matches!(error, Datacenter { .. } | SettingsDiffer { .. } | Keyspace(_) | Tls(_));
         is_setting || matches!(error, Refused { .. } | SchemaTooNew { .. })
     };
+
     let what = format!("the bucket store, {}", options.place());
     let open = async || {
         let cql = Cql::connect(options.clone()).await?;
@@ -229,7 +237,8 @@ async fn open_topic(settings: &Settings, startup: &Startup) -> anyhow::Result<Ka
 /// Compares the topic with the one that was counted: a recreated one is not read.
 async fn check_topic(startup: &Startup, cql: &Cql, topic: &KafkaTopic) -> anyhow::Result<()> {
     let Some(id) = topic.id() else { return Ok(()) };
-    let (name, epoch) = (&topic.options().topic, topic.options().epoch);
+    let name = &topic.options().topic;
+    let epoch = topic.options().epoch;
     let never = |_: &raingauge_cql::Error| false;
     let is_same = async || cql.is_same_topic(name, epoch, id).await;
     if !until_there(startup, "the id of the topic that was counted", never, is_same).await? {
@@ -261,6 +270,7 @@ fn start_maintenance(settings: &Settings, cql: &Cql, clock: &Arc<dyn Clock>) -> 
         url: compaction.url,
         tables: if compaction.all_tables { CompactionTables::All } else { CompactionTables::Auto },
     };
+
     Arc::new(Maintenance::start(
         Arc::new(NodeCompactor::new(cql.clone(), options)),
         Arc::new(CqlLease::new(cql.clone(), "maintenance", holder(settings))),
@@ -299,10 +309,13 @@ fn start_fleet(
         tells_lag: false,
         ..worker::Options::default()
     };
-    let feed = match settings.cluster.publishes_tiles {
-        true => Some(Arc::new(KafkaFeed::new(topic)?) as Arc<dyn TileFeed>),
-        false => None,
+
+    let feed = if settings.cluster.publishes_tiles {
+        Some(Arc::new(KafkaFeed::new(topic)?) as Arc<dyn TileFeed>)
+    } else {
+        None
     };
+
     let runtime = Handle::current();
     let engines_feed = feed.clone().map(|feed| Feed { feed, clock: Arc::clone(&clock) });
     let deps = Deps {
@@ -321,6 +334,7 @@ fn start_fleet(
         options,
         stalled_after: STALLED_AFTER,
     };
+
     let fleet = Fleet::new(deps);
     let troubles = fleet.troubles();
     Ok((Some(tokio::spawn(fleet.run(stopping))), troubles))
@@ -344,11 +358,13 @@ impl Member {
                     tracing::error!(%reason, "this process counts nothing until it is in the group again");
                 }
                 assigned.send_replace(now.partitions.into_iter().collect());
+
                 if told.changed().await.is_err() {
                     return;
                 }
             }
         });
+
         Ok(Self { group: Mutex::new(Some(group)), assigned: receiver })
     }
 }
@@ -406,13 +422,16 @@ pub async fn skip_lost(
     let topic = KafkaTopic::open(kafka_options(settings)).await?;
     let engines = PartitionEngines { topic, cql, feed: None, runtime: Handle::current() };
     let find_and_skip = move || {
-        let (log, store) = (engines.topic.log(partition)?, engines.store(partition));
+        let log = engines.topic.log(partition)?;
+        let store = engines.store(partition);
         let found = lost::find(&log, &*store)?;
         if let Some(lost) = found.as_ref().filter(|_| skips) {
             lost::skip(&*store, lost)?;
         }
+
         Ok(found)
     };
+
     tokio::task::spawn_blocking(find_and_skip).await?
 }
 
@@ -426,10 +445,15 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
             window_days: settings.cluster.cql.window_days,
         };
         let migrated = raingauge_cql::schema::migrate(&cql, &layout).await?;
-        let (server, from, to) = (migrated.server, migrated.from, migrated.to);
+        let server = migrated.server;
+        let from = migrated.from;
+
+        let to = migrated.to;
         done.push(format!("{} ({server:?}): schema version {from} is now {to}", cql.place()));
+
         let topic = &settings.cluster.kafka.topic;
         Cql::connect(cql.clone()).await?.put_settings(topic, &fingerprint(settings)).await?;
+
         let kafka = &settings.cluster.kafka;
         let retention_ms = settings.log.retention.as_millis() as i64;
         let plan =
@@ -440,6 +464,7 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
             done.extend(topic.warnings);
         }
     }
+
     if settings.cluster.catalog_is_mysql {
         let migrated = MySqlCatalog::migrate(&database::mysql_options(settings)).await?;
         done.push(format!(
@@ -447,5 +472,6 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
             migrated.from, migrated.to
         ));
     }
+
     Ok(done)
 }

@@ -27,6 +27,7 @@ use std::time::Duration;
 pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
     let folder = &settings.storage.data_dir;
     files::make_folder(folder)?;
+
     let wall_clock = settings::clock::clock(settings.clock);
     let ahead_ms_max = settings.clock_ahead_days_max as i64 * 86_400_000;
     let log_clock = Arc::new(LogClock::new(Arc::clone(&wall_clock), ahead_ms_max));
@@ -39,7 +40,9 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
     let database = database::in_data_folder(settings).await?;
     let published = Arc::new(Published::default());
     let applied_to = worker::applied_to(&*store, &published)?;
+
     check_catalog(settings, &*database.catalog, &published).await?;
+
     // Whatever refuses the start has to be looked at before this.
     let log = Arc::new(log.open(applied_to, log_clock)?);
 
@@ -50,12 +53,14 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
         Arc::clone(&clock),
         settings.maintenance.options.clone(),
     );
+
     let sink = Arc::clone(&log) as Arc<dyn EventSink>;
     let watchdog = Watchdog {
         sink: Arc::clone(&sink),
         writer: Arc::clone(&writer),
         published: Arc::clone(&published),
     };
+
     let logs: Vec<Arc<dyn EventLog>> = vec![log];
     Ok(Engines {
         database,
@@ -95,6 +100,7 @@ fn start_writer(
         drain_timeout: settings.server.drain_timeout,
         ..worker::Options::default()
     };
+
     Ok(worker::Handle::start(
         Arc::clone(log) as Arc<dyn EventLog>,
         Arc::clone(store) as Arc<dyn BucketWriter>,
@@ -156,19 +162,23 @@ pub fn repair(
     let folder = &settings.storage.data_dir;
     let tiles = folder.join("tiles");
     anyhow::ensure!(folder.join("log").is_dir(), "{} holds no event log", folder.display());
-    let applied_to = match tiles.is_dir() {
-        true => TileStore::open(&tiles, &tile_options(settings))?.checkpoint()?.position,
-        false => 0,
+
+    let applied_to = if tiles.is_dir() {
+        TileStore::open(&tiles, &tile_options(settings))?.checkpoint()?.position
+    } else {
+        0
     };
+
     let now_ms = settings::clock::clock(settings.clock).now_ms();
     let repair = LogRepair::examine(&folder.join("log"), applied_to, now_ms)?;
     let faults = repair.faults().iter().map(ToString::to_string).collect();
     let is_left = repair.apply(RepairAllowed { loss: accepts_loss, restamp: restamps })?;
+
     Ok(RepairReport { applied_to, faults, is_left })
 }
 
-/// Finds what the log of the data folder dropped before a consumer had read it. Lets the consumer go
-/// on behind it when `skips` says so.
+/// Finds what the log of the data folder dropped before a consumer had read it. Lets the consumer
+/// go on behind it when `skips` says so.
 pub fn skip_lost(
     settings: &Settings,
     consumer: &Name,
@@ -181,6 +191,7 @@ pub fn skip_lost(
     );
     let folder = &settings.storage.data_dir;
     anyhow::ensure!(folder.join("log").is_dir(), "{} holds no event log", folder.display());
+
     let start = SegmentLog::inspect(&folder.join("log"), log_options(settings))?.start();
     let store = TileStore::open(&folder.join("tiles"), &tile_options(settings))?;
     let stored = store.positions()?.into_iter().find(|(name, _)| name == consumer);

@@ -27,5 +27,6 @@ pub fn make_folder(folder: &Path) -> anyhow::Result<()> {
             "other accounts of this machine may enter the data folder; `chmod -R go= FOLDER` keeps them out"
         );
     }
+
     Ok(())
 }

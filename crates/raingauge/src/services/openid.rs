@@ -24,6 +24,7 @@ pub fn openid(
         groups_claim,
         groups,
     } = settings.portal.openid.clone();
+
     let Some(base) = settings.portal.public_url.as_deref().filter(|_| !issuer.is_empty()) else {
         return Ok(None);
     };
@@ -32,5 +33,6 @@ pub fn openid(
     let provider =
         Provider::new(options, clock).map_err(|problem| anyhow!("openid.issuer: {problem}"))?;
     let rules = Rules { label, domains, role, groups };
+
     Ok(Some(openid::OpenId { provider: Arc::new(provider), rules }))
 }

@@ -1,8 +1,9 @@
 //! What must not be open to everybody.
 //!
-//! An address of loopback says little about who comes: a proxy on the same machine brings the whole network along. So
-//! whatever shows that others are to come (an address for browsers, a provider that they sign in at, a proxy's header, a
-//! second pair of eyes) demands that they are asked who they are.
+//! An address of loopback says little about who comes: a proxy on the same machine brings the whole
+//! network along. So whatever shows that others are to come (an address for browsers, a provider
+//! that they sign in at, a proxy's header, a second pair of eyes) demands that they are asked who
+//! they are.
 
 use super::Settings;
 use super::check::Checker;
@@ -43,11 +44,13 @@ impl Settings {
                 );
             }
         }
+
         let is_open = !portal.sign_in && self.cluster.has(Role::Portal) && public_url.is_some();
         let message =
             "nobody would have to sign in, and portal.public_url says that others are to come"
                 .to_owned();
         let advice = "Leave portal.sign_in on, or leave portal.public_url empty";
+
         refuse(
             checker,
             "portal.sign_in",

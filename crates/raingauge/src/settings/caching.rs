@@ -48,6 +48,7 @@ impl Caching {
             "redis" => ResultCache::Redis,
             _ => ResultCache::None,
         };
+
         let caching = Self {
             deadline: millis(from.whole("reader", "deadline_ms")),
             reads_in_flight_max: super::size(from.whole("reader", "reads_in_flight_max")),
@@ -56,6 +57,7 @@ impl Caching {
             memory_entries_max: super::size(from.whole("cache", "memory_entries_max")),
             redis: Redis::read(from),
         };
+
         caching.contradictions(from);
         caching
     }
@@ -77,6 +79,7 @@ impl Caching {
                 advice,
             );
         }
+
         if redis.certificate_file.is_some() != redis.key_file.is_some() {
             let key = "cache.redis_certificate_file";
             let message =
@@ -95,11 +98,14 @@ impl Redis {
             .filter(|url| !url.is_empty())
             .map(str::to_owned)
             .collect();
+
         let mut file = |name| {
             Some(from.text("cache", name)).filter(|path| !path.is_empty()).map(PathBuf::from)
         };
-        let (ca_file, certificate_file, key_file) =
-            (file("redis_ca_file"), file("redis_certificate_file"), file("redis_key_file"));
+        let ca_file = file("redis_ca_file");
+        let certificate_file = file("redis_certificate_file");
+        let key_file = file("redis_key_file");
+
         Self {
             urls,
             is_cluster: from.word("cache", "redis_cluster") == "yes",

@@ -1,4 +1,5 @@
-//! Turns what was given into values of the right type, inside their ranges, and keeps every problem on the way.
+//! Turns what was given into values of the right type, inside their ranges, and keeps every problem
+//! on the way.
 
 use super::given::{Given, Item, Raw, parse_value};
 use super::keys::{self, Key, Kind};
@@ -7,8 +8,8 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Reads keys one by one. A key with a problem answers its default, so that the others are checked too; nobody sees
-/// the default, because a configuration with a problem is refused.
+/// Reads keys one by one. A key with a problem answers its default, so that the others are checked
+/// too; nobody sees the default, because a configuration with a problem is refused.
 pub struct Checker {
     given: Given,
     origins: HashMap<String, Origin>,
@@ -71,6 +72,7 @@ impl Checker {
             }
             other => Err(wrong_type("a whole number", &other)),
         };
+
         let inside = read.and_then(|number: i128| match u64::try_from(number) {
             Ok(number) if (min..=max).contains(&number) => Ok(number),
             _ => Err(format!("{number} is out of range")),
@@ -94,6 +96,7 @@ impl Checker {
         let Some(Item { raw, origin }) = item else {
             return default;
         };
+
         text_of(raw).and_then(|text| address_of(&text)).unwrap_or_else(|message| {
             let advice = format!(
                 "Give an IP address or localhost, a colon and a port, such as \"{default}\". {}",
@@ -110,10 +113,10 @@ impl Checker {
             unreachable!("{} may be an address", key.path())
         };
         let Item { raw, origin } = item?;
-        let read = text_of(raw).and_then(|text| match text.trim().is_empty() {
-            true => Ok(None),
-            false => address_of(&text).map(Some),
+        let read = text_of(raw).and_then(|text| {
+            if text.trim().is_empty() { Ok(None) } else { address_of(&text).map(Some) }
         });
+
         read.unwrap_or_else(|message| {
             let advice =
                 format!("Give an IP address or localhost, a colon and a port, or an empty text for none. {}", key.doc);
@@ -134,6 +137,7 @@ impl Checker {
                 false => Ok(text.into()),
             }
         });
+
         read.unwrap_or_else(|message| {
             let advice = format!("Give the path of a folder, such as \"{default}\". {}", key.doc);
             self.problem(key.path(), origin, message, advice);
@@ -154,6 +158,7 @@ impl Checker {
             true => Err(format!("{} has characters that it cannot have", quote(&text))),
             false => Ok(text.trim().to_owned()),
         });
+
         read.unwrap_or_else(|message| {
             self.problem(
                 key.path(),
@@ -180,6 +185,7 @@ impl Checker {
                 _ => Err(format!("{} is neither true nor false", quote(&text))),
             }),
         };
+
         read.unwrap_or_else(|message| {
             let advice = format!("Give true or false; the default is {default}. {}", key.doc);
             self.problem(key.path(), origin, message, advice);
@@ -208,12 +214,14 @@ impl Checker {
                     Err(format!("{} is not one of its words", quote(&text)))
                 }
             });
+
         read.unwrap_or_else(|message| {
             let advice = format!(
                 "{hint}Give one of {}; the default is {default}. {}",
                 words.join(", "),
                 key.doc
             );
+
             self.problem(key.path(), origin, message, advice);
             default
         })
@@ -230,6 +238,7 @@ impl Checker {
                 .map_err(|message| format!("this is not TOML: {message}")),
             raw => Ok(raw),
         };
+
         match read {
             Ok(Raw::List(items)) => return items,
             Ok(other) => {
@@ -237,6 +246,7 @@ impl Checker {
             }
             Err(message) => self.problem(key.path(), origin, message, advice),
         }
+
         Vec::new()
     }
 }

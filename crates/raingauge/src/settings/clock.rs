@@ -14,6 +14,7 @@ pub fn read(from: &mut Checker) -> Option<FastClock> {
     if text.is_empty() {
         return None;
     }
+
     let clock = parse(&text);
     if clock.is_none() {
         let message = format!("{text:?} does not say when a clock starts and how fast it runs");
@@ -22,6 +23,7 @@ pub fn read(from: &mut Checker) -> Option<FastClock> {
         );
         from.problem("clock.experiment", from.origin("clock.experiment"), message, advice);
     }
+
     clock
 }
 

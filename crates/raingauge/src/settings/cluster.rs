@@ -108,6 +108,7 @@ impl Cluster {
             kafka: Kafka::read(from),
             mysql: MySql { url: from.text("mysql", "url") },
         };
+
         cluster.contradictions(from);
         cluster
     }
@@ -124,6 +125,7 @@ impl Cluster {
             let advice = "Set cql.read_plan to \"tiles\", or cql.tables to \"yes\"";
             checker.problem("cql.read_plan", checker.origin("cql.read_plan"), message, advice);
         }
+
         if !self.is_cluster && self.roles != Role::ALL {
             let message = "over the embedded engines one process runs every role";
             let advice = "Leave the roles out, or set cluster.engines to \"cluster\"";
@@ -134,12 +136,14 @@ impl Cluster {
                 advice,
             );
         }
+
         if self.catalog_is_mysql && self.mysql.url.is_empty() {
             let message = "the catalog is in MySQL, and nothing says where that is".to_owned();
             let advice =
                 "Give mysql.url, such as \"mysql://raingauge:secret@127.0.0.1:3306/raingauge\"";
             checker.problem("mysql.url", checker.origin("mysql.url"), message, advice);
         }
+
         let pairs = [
             ("cql.user", &self.cql.user, "cql.password", &self.cql.password),
             ("kafka.user", &self.kafka.user, "kafka.password", &self.kafka.password),
@@ -150,6 +154,7 @@ impl Cluster {
                 checker.problem(user_key, checker.origin(user_key), message, "Give both, or none");
             }
         }
+
         let pairs = [
             ("cql", &self.cql.certificate_file, &self.cql.key_file),
             ("kafka", &self.kafka.certificate_file, &self.kafka.key_file),
@@ -162,6 +167,7 @@ impl Cluster {
                 checker.problem(key.clone(), checker.origin(&key), message, "Give both, or none");
             }
         }
+
         self.kafka.contradictions(checker);
     }
 
@@ -213,6 +219,7 @@ impl Kafka {
                 );
             }
         }
+
         if self.control_keys.iter().any(|key| key.len() < CONTROL_KEY_LEN_MIN) {
             let message =
                 format!("a key of control entries has less than {CONTROL_KEY_LEN_MIN} characters");
@@ -224,6 +231,7 @@ impl Kafka {
                 advice,
             );
         }
+
         let has_scram = self.user.is_some() && self.sasl_mechanism != "plain";
         let wishes = [("kafka.tls", self.has_tls), ("kafka.sasl_mechanism", has_scram)];
         for (key, _) in wishes.into_iter().filter(|(_, wish)| *wish && !cfg!(feature = "kafka-tls"))

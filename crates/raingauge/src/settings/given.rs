@@ -1,4 +1,5 @@
-//! What was given for each key, and where: the file first, then the environment, then the options of the command line.
+//! What was given for each key, and where: the file first, then the environment, then the options
+//! of the command line.
 
 use super::keys::{self, Key, PREFIX};
 use super::problem::{Origin, Problem};
@@ -62,7 +63,8 @@ impl Given {
         }
     }
 
-    /// Takes a variable when its name starts as those of the configuration do; others belong to somebody else.
+    /// Takes a variable when its name starts as those of the configuration do; others belong to
+    /// somebody else.
     pub fn read_variable(&mut self, name: String, value: String) {
         let Some(rest) = name.strip_prefix(PREFIX) else {
             return;
@@ -82,6 +84,7 @@ impl Given {
                     None => "Remove it; docs/configuration.md lists every key".to_owned(),
                 };
                 let message = "no key of the configuration has this variable".to_owned();
+
                 self.problems.push(Problem {
                     key: String::new(),
                     origin: Origin::Variable(name),
@@ -108,6 +111,7 @@ impl Given {
         };
         let (root, errors) = DeTable::parse_recoverable(text);
         self.is_torn = !errors.is_empty();
+
         for error in errors {
             self.problems.push(Problem {
                 key: String::new(),
@@ -117,12 +121,15 @@ impl Given {
                     .to_owned(),
             });
         }
+
         let before = self.problems.len();
         for (section, value) in root.into_inner() {
             self.read_section(section.get_ref(), section.span(), value, &origin);
         }
+
         if self.is_torn {
-            // After a mistake in the syntax a key may seem to stand where it does not: such complaints would mislead.
+            // After a mistake in the syntax a key may seem to stand where it does not: such
+            // complaints would mislead.
             self.problems.truncate(before);
             let torn_lines: Vec<_> =
                 self.problems.iter().filter_map(|problem| problem.origin.line()).collect();
@@ -151,8 +158,8 @@ impl Given {
                 );
             }
             _ if keys::has_section(section) => {
-                let (message, meant) =
-                    ("this is a section, not a key", Some(format!("[{section}]")));
+                let message = "this is a section, not a key";
+                let meant = Some(format!("[{section}]"));
                 return self.unknown(section.to_owned(), origin(span), message, meant);
             }
             _ => {
@@ -189,7 +196,8 @@ impl Given {
     }
 }
 
-/// One TOML value, for a list that a variable gives. Everything in it stands where the variable does.
+/// One TOML value, for a list that a variable gives. Everything in it stands where the variable
+/// does.
 pub fn parse_value(text: &str, origin: &Origin) -> Result<Raw, String> {
     let value = DeValue::parse(text.trim()).map_err(|error| error.message().replace('\n', ", "))?;
     Ok(raw_of(value, &|_| origin.clone()))

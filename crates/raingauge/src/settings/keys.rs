@@ -1,5 +1,5 @@
-//! Every key of the configuration, in one table. The reading of values, `config/standalone.toml` and
-//! `docs/configuration.md` all follow it; tests compare them.
+//! Every key of the configuration, in one table. The reading of values, `config/standalone.toml`
+//! and `docs/configuration.md` all follow it; tests compare them.
 
 pub mod cluster;
 pub mod portal;
@@ -372,16 +372,15 @@ pub fn has_section(section: &str) -> bool {
     all().any(|key| key.section == section)
 }
 
-/// The section or key that the user probably meant by a path that does not exist. The right name in the wrong section
-/// is the likeliest mistake, then a wrong letter or unit.
+/// The section or key that the user probably meant by a path that does not exist. The right name in
+/// the wrong section is the likeliest mistake, then a wrong letter or unit.
 pub fn nearest(section: &str, name: &str) -> Option<String> {
     if let Some(key) = all().find(|key| key.name == name) {
         return Some(key.path());
     }
     let asked = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
-    let distance = |key: &Key| match section.is_empty() {
-        true => edits(&asked, key.name),
-        false => edits(&asked, &key.path()),
+    let distance = |key: &Key| {
+        if section.is_empty() { edits(&asked, key.name) } else { edits(&asked, &key.path()) }
     };
     let best = all().min_by_key(|key| distance(key))?;
     is_near(distance(best), &asked).then(|| best.path())
@@ -399,7 +398,8 @@ pub fn nearest_word<'a>(asked: &str, words: &[&'a str]) -> Option<&'a str> {
     is_near(edits(asked, best), asked).then_some(*best)
 }
 
-/// Most letters of a name that are compared; longer than any name here, so that a page of text costs nothing.
+/// Most letters of a name that are compared; longer than any name here, so that a page of text
+/// costs nothing.
 const CHARS_MAX: usize = 64;
 
 /// A third of the letters may be wrong; beyond that a suggestion is a guess.
@@ -407,12 +407,13 @@ fn is_near(edits: usize, asked: &str) -> bool {
     edits <= (asked.chars().count().min(CHARS_MAX) / 3).max(1)
 }
 
-/// Letters to insert, delete, replace, or swap with their neighbour, to come from one word to the other (the "optimal
-/// string alignment" distance).
+/// Letters to insert, delete, replace, or swap with their neighbour, to come from one word to the
+/// other (the "optimal string alignment" distance).
 fn edits(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.chars().take(CHARS_MAX).collect();
     let to: Vec<char> = to.chars().collect();
     let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];
+
     for i in 1..=from.len() {
         let mut row = vec![i];
         for j in 1..=to.len() {
@@ -423,7 +424,9 @@ fn edits(from: &str, to: &str) -> usize {
             }
             row.push(least);
         }
+
         rows.push(row);
     }
+
     rows[from.len()][to.len()]
 }

@@ -30,6 +30,7 @@ impl Maintenance {
                 _ => OnFailure::Continue,
             },
         };
+
         let compaction = Compaction {
             way: from.word("maintenance", "compaction_way"),
             command: from
@@ -45,7 +46,8 @@ impl Maintenance {
 }
 
 fn schedules(from: &mut Checker) -> Schedules {
-    let (text, zone) = (from.text("maintenance", "schedule"), from.text("maintenance", "timezone"));
+    let text = from.text("maintenance", "schedule");
+    let zone = from.text("maintenance", "timezone");
     Schedules::parse(&text, &zone).unwrap_or_else(|error| {
         let (key, advice) = match error {
             Error::Zone(_) => {
@@ -56,6 +58,7 @@ fn schedules(from: &mut Checker) -> Schedules {
                 "Give cron expressions such as \"0 3 * * *; 0 14 * * 1-5\", or none",
             ),
         };
+
         from.problem(key, from.origin(key), error.to_string(), advice);
         Schedules::none()
     })

@@ -42,6 +42,7 @@ impl OpenId {
             groups_claim: from.text("openid", "groups_claim"),
             groups: groups(from),
         };
+
         openid.contradictions(from, public_url);
         openid
     }
@@ -51,6 +52,7 @@ impl OpenId {
             return;
         }
         let is_wrong = from.is_wrong("openid.groups");
+
         for (is_missing, key, message, advice) in [
             (
                 self.client_id.is_empty(),
@@ -86,15 +88,18 @@ impl OpenId {
     }
 }
 
-/// An address of https. Keys of a provider that come by plain http could be anybody's, except on this machine.
+/// An address of https. Keys of a provider that come by plain http could be anybody's, except on
+/// this machine.
 fn issuer(from: &mut Checker) -> String {
-    let (key, issuer) = ("openid.issuer", from.text("openid", "issuer"));
+    let key = "openid.issuer";
+    let issuer = from.text("openid", "issuer");
     let is_plain = |char: char| char.is_ascii_graphic() && !"?#@\"<>\\".contains(char);
     let is_of_provider = match (issuer.strip_prefix("https://"), issuer.strip_prefix("http://")) {
         (Some(place), _) => !place.is_empty() && !place.starts_with('/'),
         (_, Some(place)) => is_here(place),
         _ => false,
     };
+
     let is_right = issuer.is_empty() || is_of_provider && issuer.chars().all(is_plain);
     if !is_right {
         let message = format!("{issuer:?} is not the address of a provider");
@@ -102,6 +107,7 @@ fn issuer(from: &mut Checker) -> String {
                       .well-known/openid-configuration; plain http is allowed on this machine alone";
         from.problem(key, from.origin(key), message, advice);
     }
+
     issuer
 }
 
@@ -132,12 +138,15 @@ fn domains(from: &mut Checker) -> Vec<String> {
             "Give what follows the @ of addresses, such as rain.example",
         );
     }
+
     domains
 }
 
 fn groups(from: &mut Checker) -> Vec<(String, Role)> {
-    let (key, text) = ("openid.groups", from.text("openid", "groups"));
+    let key = "openid.groups";
+    let text = from.text("openid", "groups");
     let mut groups = Vec::new();
+
     for part in parts(&text) {
         let pair =
             part.rsplit_once('=').map(|(group, role)| (group.trim(), Role::from_name(role.trim())));
@@ -149,6 +158,7 @@ fn groups(from: &mut Checker) -> Vec<(String, Role)> {
             }
         }
     }
+
     groups
 }
 

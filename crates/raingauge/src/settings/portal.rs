@@ -43,11 +43,13 @@ impl Portal {
         };
         let public_url = public_url(from);
         let header = address_header(from);
+
         // Behind a proxy whose header nobody reads, everybody comes from one address.
         let has_one_address =
             header.is_none() && public_url.as_deref().is_some_and(|url| !is_of_this_machine(url));
         let address_header = header.filter(|name| name != NO_HEADER);
         let openid = OpenId::read(from, public_url.as_deref());
+
         Self {
             passwords: passwords(from, &openid),
             openid,
@@ -80,7 +82,8 @@ fn samples(from: &mut Checker) -> Samples {
 }
 
 fn passwords(from: &mut Checker, openid: &OpenId) -> bool {
-    let (key, passwords) = ("portal.passwords", from.switch("portal", "passwords"));
+    let key = "portal.passwords";
+    let passwords = from.switch("portal", "passwords");
     if !passwords && openid.issuer.is_empty() && !from.is_wrong("openid.issuer") {
         let message =
             "passwords are switched off, and there is no provider to sign in at".to_owned();
@@ -95,6 +98,7 @@ fn public_url(from: &mut Checker) -> Option<String> {
     if url.is_empty() {
         return None;
     }
+
     let place =
         url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or_default();
     let is_host = |char: char| char.is_ascii_alphanumeric() || ".-:[]".contains(char);
@@ -104,6 +108,7 @@ fn public_url(from: &mut Checker) -> Option<String> {
         from.problem("portal.public_url", from.origin("portal.public_url"), message, advice);
         return None;
     }
+
     Some(url.to_ascii_lowercase())
 }
 
@@ -111,7 +116,8 @@ fn public_url(from: &mut Checker) -> Option<String> {
 const NO_HEADER: &str = "none";
 
 fn address_header(from: &mut Checker) -> Option<String> {
-    let (key, text) = ("portal.address_header", from.text("portal", "address_header"));
+    let key = "portal.address_header";
+    let text = from.text("portal", "address_header");
     if !text.chars().all(|char| char.is_ascii_alphanumeric() || char == '-') {
         let message = format!("{text:?} is not the name of a header");
         from.problem(
@@ -122,12 +128,15 @@ fn address_header(from: &mut Checker) -> Option<String> {
         );
         return None;
     }
+
     Some(text.to_ascii_lowercase()).filter(|name| !name.is_empty())
 }
 
 fn proxies(from: &mut Checker) -> Vec<Network> {
-    let (key, text) = ("portal.proxies", from.text("portal", "proxies"));
+    let key = "portal.proxies";
+    let text = from.text("portal", "proxies");
     let mut networks = Vec::new();
+
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         match part.parse() {
             Ok(network) => networks.push(network),
@@ -142,5 +151,6 @@ fn proxies(from: &mut Checker) -> Vec<Network> {
             }
         }
     }
+
     networks
 }

@@ -50,9 +50,10 @@ impl fmt::Display for Origin {
 
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.key.is_empty() {
-            true => write!(out, "{}: ", self.origin)?,
-            false => write!(out, "{} ({}): ", self.key, self.origin)?,
+        if self.key.is_empty() {
+            write!(out, "{}: ", self.origin)?
+        } else {
+            write!(out, "{} ({}): ", self.key, self.origin)?
         }
         write!(out, "{}. {}", self.message, self.advice)
     }

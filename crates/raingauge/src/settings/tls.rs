@@ -1,4 +1,5 @@
-//! How the doors are protected on the network: TLS, or the word of the operator that the network needs none.
+//! How the doors are protected on the network: TLS, or the word of the operator that the network
+//! needs none.
 
 use super::check::Checker;
 use super::{Settings, is_loopback};
@@ -10,8 +11,9 @@ use std::path::PathBuf;
 pub fn read(from: &mut Checker) -> Option<Files> {
     let mut file =
         |name| Some(from.text("server", name)).filter(|text| !text.is_empty()).map(PathBuf::from);
-    let (certificate, key, client_ca) =
-        (file("tls_certificate"), file("tls_key"), file("tls_client_ca"));
+    let certificate = file("tls_certificate");
+    let key = file("tls_key");
+    let client_ca = file("tls_client_ca");
     let missing = match (&certificate, &key, &client_ca) {
         (Some(_), Some(_), _) | (None, None, None) => None,
         (Some(_), None, _) => Some(("server.tls_certificate", "server.tls_key")),
@@ -20,10 +22,12 @@ pub fn read(from: &mut Checker) -> Option<Files> {
             Some(("server.tls_client_ca", "server.tls_certificate and server.tls_key"))
         }
     };
+
     if let Some((given, missing)) = missing {
         let message = format!("{given} is given without {missing}");
         from.problem(given, from.origin(given), message, format!("Give {missing} too, or neither"));
     }
+
     Some(Files { certificate: certificate?, key: key?, client_ca })
 }
 
@@ -45,11 +49,13 @@ pub fn warnings(settings: &Settings) -> Vec<String> {
             "a door that other machines reach speaks no TLS, because {why}: tokens and passwords cross that network in clear"
         ));
     }
+
     if settings.cluster.catalog_is_mysql && is_unverified(&settings.cluster.mysql.url) {
         let warning = "mysql.url names another machine and does not check its certificate: who stands between can read the \
                        password. Add ?ssl-mode=verify_identity, and ssl-ca=FILE for an authority of your own";
         warnings.push(warning.to_owned());
     }
+
     warnings
 }
 
@@ -62,12 +68,14 @@ fn is_unverified(url: &str) -> bool {
             .filter_map(|parameter| parameter.split_once('='))
             .any(|(key, value)| key == name && is(value))
     };
+
     let authority = place
         .split_once("://")
         .map_or(place, |(_, rest)| rest)
         .split('/')
         .next()
         .unwrap_or_default();
+
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let name = match host.strip_prefix('[') {
         Some(address) => address.split(']').next(),
@@ -76,17 +84,20 @@ fn is_unverified(url: &str) -> bool {
     let name = name.unwrap_or_default();
     let is_here =
         name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+
     !is_here
         && !has("socket", |path| !path.is_empty())
         && !has("ssl-mode", |mode| mode.to_ascii_lowercase().starts_with("verify_"))
 }
 
-/// A door without TLS that other machines reach carries tokens, passwords and sessions in clear. It is refused, unless a
-/// proxy with TLS stands in front of it, or the operator says that the network is safe.
+/// A door without TLS that other machines reach carries tokens, passwords and sessions in clear. It
+/// is refused, unless a proxy with TLS stands in front of it, or the operator says that the network
+/// is safe.
 pub fn refuse_plaintext(settings: &Settings, checker: &mut Checker) {
     let server = &settings.server;
     let is_behind_tls =
         settings.portal.public_url.as_deref().is_some_and(|url| url.starts_with("https://"));
+
     if server.tls.is_some()
         || server.plaintext
         || is_behind_tls
@@ -94,6 +105,7 @@ pub fn refuse_plaintext(settings: &Settings, checker: &mut Checker) {
     {
         return;
     }
+
     let doors =
         [("server.listen", Some(server.listen)), ("server.grpc_listen", server.grpc_listen)];
     for (key, address) in doors {

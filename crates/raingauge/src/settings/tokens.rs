@@ -1,4 +1,5 @@
-//! The tokens of `[auth]`. What is written there is never quoted back: it may be a token put in the place of its hash.
+//! The tokens of `[auth]`. What is written there is never quoted back: it may be a token put in the
+//! place of its hash.
 
 use super::check::{Checker, text_of, wrong_type};
 use super::given::{Item, Raw};
@@ -25,6 +26,7 @@ pub fn read(checker: &mut Checker) -> Vec<Token> {
         checker.problem(KEY, checker.origin(KEY), message, format!("Keep at most {TOKENS_MAX}"));
         return Vec::new();
     }
+
     let mut tokens: Vec<Token> = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
         let path = format!("{KEY}[{index}]");
@@ -44,8 +46,10 @@ pub fn read(checker: &mut Checker) -> Vec<Token> {
                 "Keep one of the two, or make a new token",
             );
         }
+
         tokens.push(token);
     }
+
     tokens
 }
 
@@ -57,8 +61,12 @@ fn read_token(checker: &mut Checker, path: &str, item: Item) -> Option<Token> {
             return None;
         }
     };
-    let (mut name, mut sha256, mut scopes) = (None, None, None);
+
+    let mut name = None;
+    let mut sha256 = None;
+    let mut scopes = None;
     let mut seen = Vec::new();
+
     for (field, Item { raw, origin }) in fields {
         let field_path = format!("{path}.{field}");
         let read = match field.as_str() {
@@ -70,11 +78,13 @@ fn read_token(checker: &mut Checker, path: &str, item: Item) -> Option<Token> {
                 format!("Its fields are {}", FIELDS.join(", ")),
             )),
         };
+
         if let Err((message, advice)) = read {
             checker.problem(field_path, origin, message, advice);
         }
         seen.push(field);
     }
+
     for missing in FIELDS.iter().filter(|field| !seen.iter().any(|seen| seen == **field)) {
         checker.problem(
             format!("{path}.{missing}"),
@@ -83,6 +93,7 @@ fn read_token(checker: &mut Checker, path: &str, item: Item) -> Option<Token> {
             ADVICE,
         );
     }
+
     Some(Token { name: name?, sha256: sha256?, scopes: scopes? })
 }
 
@@ -96,9 +107,10 @@ fn read_name(raw: Raw) -> Result<String, Wrong> {
         )
     };
     let name = text_of(raw).map_err(|message| (message, advice()))?;
-    match name.is_empty() || name.len() > NAME_LEN_MAX || name.contains(char::is_control) {
-        true => Err(("the name is empty, too long or not printable".to_owned(), advice())),
-        false => Ok(name),
+    if name.is_empty() || name.len() > NAME_LEN_MAX || name.contains(char::is_control) {
+        Err(("the name is empty, too long or not printable".to_owned(), advice()))
+    } else {
+        Ok(name)
     }
 }
 
@@ -115,6 +127,7 @@ fn read_hash(raw: Raw) -> Result<[u8; 32], Wrong> {
             format!("Whoever read this file may use it: make another. {}", advice()),
         ));
     }
+
     let mut hash = [0; 32];
     match hex::decode_to_slice(&text, &mut hash) {
         Ok(()) => Ok(hash),
@@ -130,6 +143,7 @@ fn read_scopes(checker: &mut Checker, path: &str, raw: Raw) -> Result<Scopes, Wr
         Raw::List(_) => return Err(("a token without scopes may do nothing".to_owned(), advice())),
         other => return Err((wrong_type("a list", &other), advice())),
     };
+
     let mut scopes = Scopes::default();
     for item in items {
         let read = text_of(item.raw).and_then(|text| {
@@ -140,5 +154,6 @@ fn read_scopes(checker: &mut Checker, path: &str, raw: Raw) -> Result<Scopes, Wr
             Err(message) => checker.problem(path, item.origin, message, advice()),
         }
     }
+
     Ok(scopes)
 }

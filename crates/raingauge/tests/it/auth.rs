@@ -12,8 +12,8 @@ pub const SCOPES: [&str; 6] =
 const OPEN: [(&str, &str); 4] =
     [("GET", "/"), ("HEAD", "/healthz"), ("GET", "/v1/nothing"), ("PATCH", "/v1/counts")];
 
-/// Every route of the contract, asked for a counter that is there, and the scope that it needs. What changes a counter
-/// changes another one than what reads it.
+/// Every route of the contract, asked for a counter that is there, and the scope that it needs.
+/// What changes a counter changes another one than what reads it.
 fn routes_of(server: &Client) -> Vec<(String, String, Option<String>)> {
     let contract = server.get("/openapi.json").expect(200);
     let mut routes = Vec::new();
@@ -26,9 +26,11 @@ fn routes_of(server: &Client) -> Vec<(String, String, Option<String>)> {
             let id = if method == "GET" { "34" } else { "35" };
             let path = path.replace("{id}", id).replace("{key}", "other");
             let scope = operation["security"][0]["bearer"][0].as_str();
+
             routes.push((method, path, scope.map(str::to_owned)));
         }
     }
+
     routes
 }
 
@@ -53,10 +55,12 @@ fn every_route_asks_for_its_scope() {
     let admin = server.with_token(&token("admin"));
     admin.create(drops_counter());
     admin.create(json!({"id": 35, "name": "other", "template": "other", "eventType": "other"}));
+
     let send = |client: &Client, method: &str, path: &str| client.send(method, path, &[], b"{}");
     let mut routes = routes_of(&server);
     routes.extend(OPEN.map(|(method, path)| (method.to_owned(), path.to_owned(), None)));
     routes.push(("HEAD".to_owned(), "/v1/counters".to_owned(), Some("counts:read".to_owned())));
+
     for (method, path, needed) in &routes {
         let Some(needed) = needed else {
             let answer = send(&server, method, path);
@@ -67,11 +71,13 @@ fn every_route_asks_for_its_scope() {
             );
             continue;
         };
+
         if method != "HEAD" {
             send(&server, method, path).expect_problem(401, "token_missing");
             send(&server.with_token(&token("nobody")), method, path)
                 .expect_problem(401, "token_unknown");
         }
+
         for scope in SCOPES {
             let answer = send(&server.with_token(&token(scope)), method, path);
             let is_more = scope == "admin" || (needed == "metrics:read" && scope == "counts:read");
@@ -112,6 +118,7 @@ fn a_preview_lists_keys_to_readers_of_counts_alone() {
     let headers = [("content-type", "application/x-ndjson")];
     let receipt =
         writer.send("POST", "/v1/events?wait=applied", &headers, signup.as_bytes()).expect(200);
+
     assert_eq!(receipt["accepted"], 1, "{receipt}");
 
     let draft =
@@ -125,22 +132,26 @@ fn a_preview_lists_keys_to_readers_of_counts_alone() {
         (&blind["counted"], &blind["hottest"], &blind["keysHidden"]),
         (&json!(1), &json!([]), &json!(true))
     );
+
     assert_eq!(
         (&seeing["hottest"][0]["key"], &seeing["keysHidden"]),
         (&json!("mail:zoe@rain.example"), &json!(false))
     );
 }
 
-/// A producer's token counts, and does not say what was counted. What was set shows in the audit log and in a recount.
+/// A producer's token counts, and does not say what was counted. What was set shows in the audit
+/// log and in a recount.
 #[test]
 fn setting_buckets_is_a_right_of_its_own_and_shows() {
     let home = home_with_tokens();
     let server = home.start();
     let with = |scope: &str| server.with_token(&token(scope));
     with("counters:write").create(drops_counter());
+
     let noon = at("2024-09-24T12:00:00Z");
     let events: Vec<_> = (0..10).map(|id| drop_event(&id.to_string(), noon, "oslo")).collect();
     with("events:write").count_events(&events);
+
     let day = at("2024-09-24T00:00:00Z");
     let buckets = json!([{"key": "drops:oslo", "granularity": "day", "time": day, "count": 0}]);
     for scope in ["events:write", "counters:write", "counts:read"] {
@@ -151,9 +162,11 @@ fn setting_buckets_is_a_right_of_its_own_and_shows() {
             "{refused}"
         );
     }
+
     let recount = format!("/v1/recount?key=drops:oslo&fromTime={day}&toTime={}", day + 86_400);
     assert_eq!(with("counts:read").get(&recount).json()["setBuckets"], json!(null));
     with("buckets:write").post("/v1/buckets", &buckets).expect(200);
+
     let after = with("counts:read").get(&recount).json();
     assert_eq!(
         (&after["equal"], &after["stored"], &after["setBuckets"]),
@@ -178,6 +191,7 @@ fn answers_have_the_headers_of_an_interface() {
         server.get("/readyz"),
         server.get("/openapi.json"),
     ];
+
     for answer in answers {
         assert_eq!(answer.header("x-content-type-options"), "nosniff", "{}", answer.text());
         assert_eq!(answer.header("cache-control"), "no-store", "{}", answer.text());
@@ -186,9 +200,11 @@ fn answers_have_the_headers_of_an_interface() {
             "{}",
             answer.text()
         );
+
         let challenge = if answer.status == 401 { "Bearer" } else { "" };
         assert_eq!(answer.header("www-authenticate"), challenge);
     }
+
     // Pages have a policy of their own.
     assert!(server.get("/sign-in").header("content-security-policy").contains("script-src 'self'"));
 }
@@ -200,20 +216,25 @@ fn a_refusal_comes_before_the_body() {
     let server = home.start();
     let head = "POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n";
     let answer = server.raw(head.as_bytes());
+
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+
     // The connection is of no more use, and whoever keeps it for the next request is told.
     assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
     assert!(
         server.errors().lines().all(|line| !line.contains(&token("admin"))),
         "no secret is logged"
     );
+
     for header in ["Basic cm9vdDpyb290", "Bearer", "bearer  ", "rg_", ""] {
         server
             .send("GET", "/v1/counters", &[("authorization", header)], b"")
             .expect_problem(401, "token_missing");
     }
+
     let lower = format!("bearer {}", token("admin"));
     assert_eq!(server.send("GET", "/v1/counters", &[("authorization", &lower)], b"").status, 200);
+
     // The hash in the configuration opens nothing.
     let hash = hex::encode(Sha256::digest(token("admin")));
     server.with_token(&hash).get("/v1/counters").expect_problem(401, "token_unknown");
@@ -231,11 +252,13 @@ fn an_address_beyond_loopback_needs_a_token() {
             refused.errors
         );
     }
+
     let mut home = home_with_tokens();
     let refused =
         home.try_start_on("0.0.0.0:0").err().expect("tokens do not cross a network in clear");
     assert!(refused.errors.contains("server.plaintext"), "{}", refused.errors);
     home.set("server.plaintext", "true");
+
     let server = home.try_start_on("0.0.0.0:0").expect("the operator wants it so");
     let port = server.address.rsplit(':').next().unwrap_or_default().to_owned();
     let local = Client::new(&format!("127.0.0.1:{port}"));

@@ -74,6 +74,7 @@ impl Client {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
+
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
@@ -83,6 +84,7 @@ impl Client {
         } else {
             self.agent.run(request.body(())?)
         };
+
         let (head, body) = answer?.into_parts();
         let body = body.into_with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
         Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })

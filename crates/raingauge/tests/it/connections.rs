@@ -1,4 +1,5 @@
-//! What clients may do with connections: none of them, silent, slow or many, keeps the others from being answered.
+//! What clients may do with connections: none of them, silent, slow or many, keeps the others from
+//! being answered.
 
 use crate::grpc::{address_of, raw};
 use crate::server::{Home, PATIENCE, Server, until};
@@ -106,6 +107,7 @@ fn a_slow_body_is_given_up_by_the_api_and_by_the_pages() {
             server.address
         )
     };
+
     for (path, kind) in
         [("/v1/events", "application/json"), ("/sign-in", "application/x-www-form-urlencoded")]
     {
@@ -121,9 +123,12 @@ fn a_slow_reader_is_left() {
     let asked = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(1_000);
     let reader = silent(&server.address, b"");
     let sending = reader.try_clone().expect("a second handle");
-    // The requests themselves do not fit either: the server reads no more of them when it cannot answer.
+
+    // The requests themselves do not fit either: the server reads no more of them when it cannot
+    // answer.
     let sender = std::thread::spawn(move || (&sending).write_all(&asked).is_ok());
     until("the server leaves", || (expired(&server, "write") == 1.0).then_some(()));
+
     let _ = read_to_end(reader);
     let _ = sender.join();
 
@@ -137,6 +142,7 @@ fn a_slow_reader_is_left() {
             .expect("a request");
         let (response, _) =
             sender.ready().await.expect("ready").send_request(request, true).expect("sent");
+
         // The answer is larger than the window, which is never opened again.
         let _body = response.await.expect("an answer").into_body();
         let _ = connection.await;
@@ -152,6 +158,7 @@ fn health_is_answered_while_every_connection_is_taken() {
     let server = home.start();
     let grpc = address_of(&server).expect("the address is in the log");
     let mut held: Vec<TcpStream> = (0..4).map(|_| silent(&server.address, b"")).collect();
+
     held.extend((0..100).map(|_| silent(&server.address, b"GET /")));
 
     for path in ["/healthz", "/readyz"] {
@@ -159,20 +166,25 @@ fn health_is_answered_while_every_connection_is_taken() {
         assert_eq!(answer.status, 200, "{path}");
         assert_eq!(answer.header("connection"), "close");
     }
+
     let refused = server.get("/v1/counters");
     refused.expect_problem(503, "connections_full");
     assert_eq!(refused.header("retry-after"), "1");
+
     // The other door has places of its own, and a reserve of its own.
     wait(async {
         let mut held = Vec::new();
         for _ in 0..4 {
             held.push(raw::connect(&grpc).await);
         }
+
         let mut batch = raw::begin(&held[0], &grpc, BATCH, &[]).await;
         batch.stream.send_data(raw::framed(b"").into(), true).expect("sent");
         assert_eq!(batch.answer().await.header("grpc-status"), "0");
+
         let check = raw::call(&grpc, HEALTH_CHECK, &[], &raw::framed(b"")).await;
         assert_eq!(check.header("grpc-status"), "0");
+
         let refused = raw::call(&grpc, BATCH, &[], &raw::framed(b"")).await;
         assert_eq!(
             (refused.header("grpc-status"), refused.header("raingauge-code")),
@@ -182,6 +194,7 @@ fn health_is_answered_while_every_connection_is_taken() {
 
     drop(held);
     until("there is a place again", || (server.get("/v1/counters").status == 200).then_some(()));
+
     let refused = |reason| {
         format!("raingauge_connections_refused_total{{door=\"http\",reason=\"{reason}\"}}")
     };
@@ -200,6 +213,7 @@ fn one_address_does_not_take_the_connections_of_others() {
         elsewhere
             .bind("127.0.0.2:0".parse().expect("an address"))
             .expect("all of 127.0.0.0/8 is this machine");
+
         let address = server.address.parse().expect("an address");
         let stream = elsewhere
             .connect(address)
@@ -207,6 +221,7 @@ fn one_address_does_not_take_the_connections_of_others() {
             .expect("the door is open")
             .into_std()
             .expect("a socket");
+
         stream.set_nonblocking(false).expect("a socket");
         let mut stream = stream;
         stream.write_all(b"GET /v1/counters HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").expect("sent");
@@ -227,12 +242,14 @@ fn a_door_survives_that_the_system_gives_no_connections() {
             .status();
         assert!(set.expect("prlimit is there").success());
     };
+
     limit("8:");
     let knocking = silent(&server.address, HEALTH);
     until("the server says so", || {
         server.errors().contains("gives no more connections").then_some(())
     });
     limit("4096:");
+
     let mut knocking = knocking;
     assert!(read_head(&mut knocking).starts_with("HTTP/1.1 200"));
     assert!(

@@ -1,5 +1,5 @@
-//! A consumer of the log beside counting, which does not run: the log is kept for it, it is overtaken
-//! by the bound, and an operator lets it go on. Counting does not notice.
+//! A consumer of the log beside counting, which does not run: the log is kept for it, it is
+//! overtaken by the bound, and an operator lets it go on. Counting does not notice.
 
 use crate::client::{drop_event, drops_counter, now_s, rfc3339};
 use crate::server::{Home, Server, until};
@@ -42,13 +42,16 @@ fn a_consumer_that_lags_holds_the_log_up_to_the_bound_and_nothing_else() {
         (0..5).for_each(|batch| fill(&server, batch));
         server.terminate();
     }
+
     let kept = segments(&home);
     assert!(kept > 4, "{kept} segments");
+
     let dummy = Name::new("dummy").expect("a name");
     let store = TileStore::open(&home.data().join("tiles"), &TileOptions::default());
     store.expect("a store").commit(&dummy, 0, Vec::new()).expect("committed");
 
-    // Everything is older than the retention and the dedupe window, and the log is kept all the same.
+    // Everything is older than the retention and the dedupe window, and the log is kept all the
+    // same.
     set_days_ahead(&mut home, 10);
     {
         let server = home.start();
@@ -67,6 +70,7 @@ fn a_consumer_that_lags_holds_the_log_up_to_the_bound_and_nothing_else() {
         assert!(segments(&home) < kept);
         assert!(server.errors().contains("was overtaken") && server.errors().contains("dummy"));
         assert_eq!(server.get("/readyz").text(), "ready\n");
+
         let late = drop_event("late", now_s() + 10 * DAY_S, "oslo");
         assert_eq!(server.count_events(&[late])["accepted"], 1);
         assert!(lost < server.metric(LAG), "{lost}");
@@ -79,8 +83,10 @@ fn a_consumer_that_lags_holds_the_log_up_to_the_bound_and_nothing_else() {
     };
     assert!(skip(&["--consumer", "nobody"]).errors.contains("no consumer nobody"));
     assert!(!skip(&["--consumer", "No body"]).status.success());
+
     let told = skip(&["--consumer", "dummy", "--json"]).json();
     assert_eq!((&told["consumer"], &told["skipped"]), (&"dummy".into(), &false.into()));
+
     let skipped = skip(&["--consumer", "dummy", "--yes"]);
     assert!(skipped.output.contains("what lay between has been dropped"), "{skipped:?}");
     assert!(skip(&["--consumer", "dummy"]).errors.contains("has lost nothing"));

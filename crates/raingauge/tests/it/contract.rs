@@ -1,4 +1,5 @@
-//! The public contract, call by call, as users and other tools rely on it: names, shapes, order, errors.
+//! The public contract, call by call, as users and other tools rely on it: names, shapes, order,
+//! errors.
 
 pub mod backfill;
 pub mod buckets;

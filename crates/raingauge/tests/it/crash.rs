@@ -1,9 +1,11 @@
-//! Crashes: the real process is killed at random moments under load, again and again, over the same data.
+//! Crashes: the real process is killed at random moments under load, again and again, over the same
+//! data.
 //!
-//! Afterwards every count equals a naive model that was fed with what was acknowledged. What was not acknowledged may
-//! have been counted or not, and is sent again, which counts it exactly once.
+//! Afterwards every count equals a naive model that was fed with what was acknowledged. What was
+//! not acknowledged may have been counted or not, and is sent again, which counts it exactly once.
 //!
-//! `RAINGAUGE_CRASH_ROUNDS` and `RAINGAUGE_CRASH_SEED` choose how often and which; `scripts/crash` sets them.
+//! `RAINGAUGE_CRASH_ROUNDS` and `RAINGAUGE_CRASH_SEED` choose how often and which; `scripts/crash`
+//! sets them.
 
 mod damage;
 pub mod load;
@@ -22,7 +24,8 @@ const ROUNDS_PER_HOME: usize = 40;
 /// Rounds after which every count is compared.
 const ROUNDS_PER_CHECK: usize = 20;
 
-/// A small cache, small segments and short sets of identities: in these rounds everything rolls over.
+/// A small cache, small segments and short sets of identities: in these rounds everything rolls
+/// over.
 pub fn small_home() -> Home {
     Home::with(&[
         ("storage.tile_cache_bytes", "1048576"),
@@ -49,12 +52,15 @@ pub fn seed() -> u64 {
 fn every_count_survives_being_killed_at_random_moments() {
     let rounds = number("RAINGAUGE_CRASH_ROUNDS").unwrap_or(200) as usize;
     let mut random = StdRng::seed_from_u64(seed());
-    let (mut done, mut restarts) = (0, Vec::new());
+    let mut done = 0;
+    let mut restarts = Vec::new();
+
     while done < rounds {
         let mut sequence = Sequence::new(&mut random);
         done += sequence.run(ROUNDS_PER_HOME.min(rounds - done), &mut random);
         restarts.append(&mut sequence.restarts);
     }
+
     restarts.sort_unstable();
     println!(
         "{done} rounds; restarts took {:?} in the middle, {:?} at most",
@@ -75,13 +81,15 @@ pub struct Sequence {
 impl Sequence {
     pub fn new(random: &mut StdRng) -> Self {
         let producers = ["a", "b"].map(|name| Producer::new(name, random));
-        let (editor, setter) = (Editor::new(random), Setter::new(random));
+        let editor = Editor::new(random);
+        let setter = Setter::new(random);
         let sequence = Self { home: small_home(), producers, editor, setter, restarts: Vec::new() };
         load::create_counters(&sequence.home.start());
         sequence
     }
 
-    /// Answers how many rounds there were: producers that have no more to send end a sequence early.
+    /// Answers how many rounds there were: producers that have no more to send end a sequence
+    /// early.
     fn run(&mut self, rounds: usize, random: &mut StdRng) -> usize {
         for round in 1..=rounds {
             if random.random_bool(0.2) {
@@ -90,13 +98,16 @@ impl Sequence {
             let server = self.restart();
             self.check_bounds(&server);
             self.settle(&server);
+
             let is_last = round == rounds || self.producers.iter().all(Producer::is_done);
             if is_last || round % ROUNDS_PER_CHECK == 0 {
                 self.check(&server, random);
             }
+
             if is_last {
                 return round;
             }
+
             // Now and then a round lives long enough for what is committed by the clock.
             let life_ms =
                 if random.random_bool(0.02) { 2_300 } else { random.random_range(1..200) };
@@ -124,12 +135,14 @@ impl Sequence {
             .stderr(Stdio::null())
             .spawn()
             .expect("it starts");
+
         std::thread::sleep(Duration::from_millis(random.random_range(0..80)));
         child.kill().expect("it can be killed");
         child.wait().expect("it ends");
     }
 
-    /// Everybody sends until the server is killed under them. The moment of the kill is what is random here.
+    /// Everybody sends until the server is killed under them. The moment of the kill is what is
+    /// random here.
     fn load_and_kill(&mut self, server: Server, life: Duration) {
         let client: Client = (*server).clone();
         std::thread::scope(|scope| {
@@ -162,12 +175,14 @@ impl Sequence {
         let counts = client
             .counts(&keys.iter().map(|key| (key.as_str(), START_S, END_S)).collect::<Vec<_>>());
         let pending = self.producers.each_ref().map(Producer::pending);
+
         for (key, count) in keys.iter().zip(counts) {
             let least: i64 = self
                 .producers
                 .iter()
                 .map(|producer| producer.acknowledged().count(key, START_S, END_S))
                 .sum();
+
             let most = least
                 + pending.iter().map(|pending| pending.count(key, START_S, END_S)).sum::<i64>();
             assert!((least..=most).contains(&count), "{key}: {count} is not in {least}..={most}");
@@ -178,8 +193,10 @@ impl Sequence {
     pub fn expected(&self, random: &mut StdRng) -> Vec<(String, i64, i64, i64)> {
         let mut model = Model::default();
         self.producers.iter().for_each(|producer| model.merge(producer.acknowledged()));
+
         let mut expected = self.setter.expected();
         expected.push(("edited".to_owned(), START_S, END_S, self.editor.total()));
+
         for key in model.keys() {
             let mut ranges =
                 vec![(START_S, END_S), (END_S - 7_200, END_S), (END_S - 3_600, END_S - 900)];
@@ -193,6 +210,7 @@ impl Sequence {
                     .map(|(from, to)| (key.to_owned(), from, to, model.count(key, from, to))),
             );
         }
+
         expected
     }
 

@@ -18,7 +18,8 @@ fn short_counter() -> Value {
 }
 
 fn set_clock(home: &mut Home, shown_s: i64) {
-    let (shown, now) = (crate::client::rfc3339(shown_s), crate::client::rfc3339(now_s()));
+    let shown = crate::client::rfc3339(shown_s);
+    let now = crate::client::rfc3339(now_s());
     home.set("clock.experiment", &format!("{shown} at {now} times 1"));
 }
 
@@ -68,6 +69,7 @@ fn a_log_from_the_future_is_told_and_can_be_dated_anew() {
         server.lines("/v1/events", &[event]).expect_problem(503, "clock_unsound");
         server.get("/readyz").expect_problem(503, "not_ready");
         assert!(server.metric("raingauge_clock_ahead_seconds") < -499.0 * 86_400.0);
+
         let (from, to) = (now_s() - 7_200, now_s() - 900);
         assert_eq!(
             server.results(&[("drops:oslo", from, to)])[0]["error"]["code"],
@@ -78,6 +80,7 @@ fn a_log_from_the_future_is_told_and_can_be_dated_anew() {
 
     assert!(repair(&home, &[]).contains("later than this machine's clock"));
     assert!(repair(&home, &["--restamp"]).contains("It is repaired"));
+
     let server = home.start();
     takes(&server, "b");
     assert_eq!(server.count("drops:oslo", now_s() - 7_200, now_s() + 900), 1);
@@ -113,6 +116,7 @@ fn a_clock_far_ahead_of_the_log_needs_a_word() {
         server.terminate();
     }
     home.set("clock.ahead_days_max", "101");
+
     let server = home.start();
     let receipt = server.count_events(&[drop_event("b", now_s() + 100 * DAY_S, "oslo")]);
     assert_eq!(receipt["accepted"], 1);
@@ -130,6 +134,7 @@ fn a_refused_start_changes_nothing_and_a_loss_can_be_accepted() {
         takes(&server, "b");
         server.terminate();
     }
+
     let segment = newest_segment(&home);
     let sound = fs::read(&segment).expect("the segment can be read");
     let mut damaged = sound.clone();
@@ -147,6 +152,7 @@ fn a_refused_start_changes_nothing_and_a_loss_can_be_accepted() {
     assert!(repair(&home, &[]).contains("are lost: 1 entries"));
     assert!(home.try_start().is_err());
     assert!(repair(&home, &["--accept-loss"]).contains("It is repaired"));
+
     let server = home.start();
     takes(&server, "c");
     assert_eq!(

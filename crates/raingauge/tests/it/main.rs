@@ -1,6 +1,8 @@
-//! Tests of the whole program: each starts the real binary over a folder of its own and talks to it through its doors.
+//! Tests of the whole program: each starts the real binary over a folder of its own and talks to it
+//! through its doors.
 //!
-//! No test waits for time to pass; it waits for a condition. Random tests print the seed that replays them.
+//! No test waits for time to pass; it waits for a condition. Random tests print the seed that
+//! replays them.
 
 mod abuse;
 mod auth;

@@ -55,12 +55,14 @@ fn a_compaction_is_begun_observed_and_changes_no_count() {
         json!({ "timezone": "UTC", "schedules": [], "running": null, "last": [] })
     );
     server.send("DELETE", COMPACTION, &[], b"").expect_problem(409, "compaction_idle");
+
     // A small folder is compacted in no time: it is tried until it is seen at work.
     let running = until("a compaction is seen at work", || {
         let running = begin(&server)?["running"].take();
         (!running.is_null()).then_some(running)
     });
     assert_eq!(running["trigger"], json!({ "request": "anonymous" }));
+
     let ended = until("it has ended", || last(&server));
     assert_eq!(ended["result"], "finished", "{ended}");
     assert_eq!(
@@ -86,6 +88,7 @@ fn a_compaction_is_stopped() {
             answer.expect_problem(409, "compaction_idle");
             return None;
         }
+
         let ended = until("it has ended", || last(&server));
         (ended["result"] == "stopped").then_some(())
     });
@@ -102,10 +105,12 @@ fn what_is_planned_is_told_and_wrong_plans_are_refused() {
     let status = status(&server);
     assert_eq!(status["timezone"], "Asia/Tokyo");
     assert_eq!(status["schedules"][1]["expression"], "30 14 * * 1-5");
+
     // Three in the morning in Tokyo is six in the evening of the day before in UTC.
     assert_eq!(status["schedules"][0]["next"].as_i64().unwrap() % 86_400, 18 * 3_600);
     server.kill();
     home.set("maintenance.schedule", "at three");
+
     let refused = home.try_start().err().expect("it does not start");
     assert!(
         refused.errors.contains("maintenance.schedule (variable RAINGAUGE__MAINTENANCE__SCHEDULE)"),
@@ -113,6 +118,7 @@ fn what_is_planned_is_told_and_wrong_plans_are_refused() {
     );
     home.set("maintenance.schedule", "");
     home.set("maintenance.timezone", "Nowhere");
+
     let refused = home.try_start().err().expect("it does not start");
     assert!(
         refused.errors.contains("maintenance.timezone") && refused.errors.contains("Nowhere"),
@@ -134,6 +140,7 @@ fn a_compaction_that_is_due_begins_by_itself() {
         assert!(std::time::Instant::now() < deadline, "it does not begin: {}", status(&server));
         std::thread::sleep(std::time::Duration::from_millis(50));
     };
+
     assert_eq!(
         (&run["trigger"], &run["result"]),
         (&json!({ "schedule": "* * * * *" }), &json!("finished"))
@@ -147,12 +154,15 @@ fn the_command_line_compacts_and_tells() {
     let server = with_events(&home);
     let url = format!("http://{}", server.address);
     let ran = home.run(&["maintenance", "compact", "--wait", "--server", &url, "--json"]).json();
+
     assert_eq!(ran["last"][0]["result"], "finished", "{ran}");
     let shown = home.run(&["maintenance", "status", "--server", &url]);
     assert!(shown.status.success() && shown.output.contains("1 of 1"), "{shown:?}");
+
     let stopped = home.run(&["maintenance", "stop", "--server", &url]);
     assert!(!stopped.status.success() && stopped.errors.contains("compaction_idle"), "{stopped:?}");
     server.terminate();
+
     let data = home.data().display().to_string();
     let ran = home.run(&["maintenance", "compact", "--data-dir", &data]);
     assert!(ran.status.success() && ran.output.contains("finished"), "{ran:?}");

@@ -100,26 +100,32 @@ fn from_the_first_link_to_an_audited_change() {
     let home = Home::with(&[("auth.required", "true"), ("observe.log_level", "trace")]);
     let server = home.start();
     server.get("/v1/counters").expect_problem(401, "token_missing");
+
     let link = first_link(&home).expect("a link for the first administrator");
     let zoe = Browser::welcome(&server, &link, "zoe");
     assert_eq!(server.get(&link).status, 410);
+
     let made = zoe.post(
         "/tokens",
         &[("name", "shop"), ("scope", "counters:write"), ("scope", "counts:read")],
     );
     assert_eq!(made.status, 200, "{}", made.text());
+
     let token = format!("rg_{}", between(&made.text(), "rg_"));
     let shop = server.with_token(&token);
     until("the token is known", || (shop.get("/v1/counters").status == 200).then_some(()));
     shop.create(drops_counter());
     shop.send("PUT", "/v1/cache-policy", &[], b"{}").expect_problem(403, "scope_missing");
+
     let versions = shop.get("/v1/counters/34/versions").expect(200);
     assert_eq!(versions["versions"][0]["changedBy"], "shop");
+
     let entry = zoe
         .audit()
         .into_iter()
         .find(|entry| entry["verb"] == "counter.create")
         .expect("it is written down");
+
     assert_eq!(
         (&entry["who"], &entry["object"], &entry["outcome"]),
         (&json!("shop"), &json!("counter 34"), &json!("done"))
@@ -129,11 +135,13 @@ fn from_the_first_link_to_an_audited_change() {
     until("the token opens nothing any more", || {
         (shop.get("/v1/counters").status == 401).then_some(())
     });
+
     // Nothing secret is in what the process wrote, but for the link, which is spent.
     let failed =
         post(&zoe.client, "/sign-in", "", &[("name", "zoe"), ("password", "some wrong password")]);
     assert_eq!(failed.status, 422);
     zoe.post("/sign-out", &[]);
+
     let errors = server.errors();
     let session = zoe.cookie.split('=').nth(1).unwrap_or_default();
     for secret in [PASSWORD, "some wrong password", session, &zoe.csrf, &token, "$argon2"] {
@@ -147,11 +155,13 @@ fn the_first_link_is_made_anew_until_somebody_is_there() {
     let home = Home::new();
     let server = home.start();
     let first = first_link(&home).expect("a link");
+
     // Nobody becomes an administrator by reading a log.
     let errors = server.errors();
     assert!(errors.contains("first-admin-link") && !errors.contains("/welcome/"), "{errors}");
     assert_eq!(server.get(&first).status, 200);
     server.terminate();
+
     let server = home.start();
     let second = first_link(&home).expect("a link");
     assert_ne!(first, second);
@@ -159,8 +169,10 @@ fn the_first_link_is_made_anew_until_somebody_is_there() {
     Browser::welcome(&server, &second, "zoe");
     assert_eq!(server.get(&first).status, 410);
     server.terminate();
+
     let server = home.start();
     assert_eq!(first_link(&home), None);
+
     // Sessions and passwords outlast a restart.
     Browser::sign_in(&server, "zoe", PASSWORD);
 }
@@ -170,15 +182,18 @@ fn the_command_line_is_the_way_back_in() {
     let home = Home::new();
     let server = home.start();
     Browser::welcome(&server, &first_link(&home).expect("a link"), "zoe");
+
     let data = home.data().display().to_string();
     let invited = home
         .run(&["portal", "invite", "zoe", "--role", "admin", "--data-dir", &data, "--json"])
         .json();
     let link = invited["link"].as_str().expect("a link").to_owned();
     assert!(link.starts_with("http://127.0.0.1:8080/welcome/"), "{link}");
+
     let path = format!("/welcome/{}", link.rsplit('/').next().unwrap_or_default());
     let zoe = Browser::welcome(&server, &path, "");
     assert!(zoe.get("/people").text().contains("zoe"));
+
     let plain = home.run(&["portal", "invite", "max", "--data-dir", &data]);
     assert!(
         plain.status.success()
@@ -186,6 +201,7 @@ fn the_command_line_is_the_way_back_in() {
             && plain.output.lines().count() == 1
     );
     assert!(plain.errors.contains("within 24 hours"), "{}", plain.errors);
+
     let invited: Vec<String> = zoe
         .audit()
         .iter()
@@ -197,10 +213,12 @@ fn the_command_line_is_the_way_back_in() {
             )
         })
         .collect();
+
     let expected = [("zoe", "admin"), ("max", "viewer")].map(|(name, role)| {
         format!(r#""the command line" "person {name}" "done" {{"role":"{role}"}}"#)
     });
     assert_eq!(invited, expected);
+
     for wrong in [&["a;b"][..], &["max", "--role", "king"], &["max", "--email", "nowhere"]] {
         let arguments: Vec<&str> = ["portal", "invite"]
             .iter()
@@ -219,11 +237,13 @@ fn who_need_not_sign_in_sits_at_this_machine() {
     let page = server.get("/");
     assert!(page.status == 200 && page.text().contains("anonymous"), "{}", page.text());
     assert_eq!(first_link(&home), None);
+
     // A page from elsewhere whose name leads here is no administrator.
     assert_eq!(server.send("GET", "/", &[("host", "evil.example")], b"").status, 403);
     let open = Home::with(&[("portal.sign_in", "false"), ("auth.required", "true")]);
     let refused = open.try_start_on("0.0.0.0:0").err().expect("it is refused");
     assert!(refused.errors.contains("portal.sign_in"), "{}", refused.errors);
+
     let home = Home::with(&[("auth.required", "true"), ("server.plaintext", "true")]);
     let server = home.try_start_on("0.0.0.0:0").expect("people sign in, programs have tokens");
     assert!(first_link(&home).is_some(), "{}", server.errors());
@@ -235,6 +255,7 @@ fn every_change_through_the_api_is_written_down() {
     let server = home.start();
     let zoe = Browser::welcome(&server, &first_link(&home).expect("a link"), "zoe");
     let reason = [("x-reason", "because")];
+
     server
         .send("POST", "/v1/counters", &reason, drops_counter().to_string().as_bytes())
         .expect(201);
@@ -251,19 +272,23 @@ fn every_change_through_the_api_is_written_down() {
         .expect_problem(412, "version_mismatch");
     server.send("POST", "/v1/counters/34/backfill", &[], b"").expect(202);
     server.send("POST", "/v1/buckets", &[], b"[{}]").expect(200);
+
     let day = at("2024-09-24T00:00:00Z");
     let buckets = json!([{"key": "drops:oslo", "granularity": "day", "time": day, "count": 7}]);
     for _ in 0..2 {
         let key = [("idempotency-key", "once")];
         server.send("POST", "/v1/buckets", &key, buckets.to_string().as_bytes()).expect(200);
     }
+
     let digest = hex::encode(Sha256::digest(format!("drops:oslo\nday\n{day}\n7\n")));
     server.send("PUT", "/v1/cache-policy", &reason, br#"{"strategy": "none"}"#).expect(200);
     assert_eq!(server.send("POST", "/v1/maintenance/compaction", &[], b"").status, 202);
     server.send("DELETE", "/v1/counters/34", &reason, b"").expect(200);
+
     // Questions are none of the audit log's.
     server.send("POST", "/v1/counters/34/preview", &[], b"");
     server.send("POST", "/v1/counts", &[], br#"{"requests": []}"#);
+
     let written: Vec<String> = zoe
         .audit()
         .iter()
@@ -273,6 +298,7 @@ fn every_change_through_the_api_is_written_down() {
             format!("{} {} {} {}", text("verb"), text("object"), text("outcome"), entry["details"])
         })
         .collect();
+
     let set = json!({"accepted": 1, "rejected": 0, "counters": [34], "keys": 1, "someKeys": ["drops:oslo"],
         "fromTime": day, "toTime": day + 86_400, "sha256": digest});
     let set = format!("buckets.set buckets done {}", json!({"answer": set}));
@@ -298,10 +324,13 @@ fn other_accounts_of_the_machine_read_nothing() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let mode = |path: &std::path::Path| {
         std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
     };
-    let (mut folders, mut files) = (vec![home.data()], 0);
+    let mut folders = vec![home.data()];
+    let mut files = 0;
+
     while let Some(folder) = folders.pop() {
         assert_eq!(mode(&folder), 0o700, "{}", folder.display());
         for found in std::fs::read_dir(&folder).expect("a folder") {
@@ -314,12 +343,14 @@ fn other_accounts_of_the_machine_read_nothing() {
             }
         }
     }
+
     assert!(files > 3, "{files} files");
     assert!(!server.errors().contains("other accounts"), "{}", server.errors());
     server.terminate();
 
     let wide = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(home.data(), wide).expect("it is ours");
+
     let server = home.start();
     assert!(server.errors().contains("other accounts of this machine may enter the data folder"));
 }

@@ -1,4 +1,5 @@
-//! A guarded rollout of a cache strategy on a live server, from the command line and from the portal.
+//! A guarded rollout of a cache strategy on a live server, from the command line and from the
+//! portal.
 
 use crate::client::{Client, at, drop_event, drops_counter};
 use crate::portal::{between, post};
@@ -22,12 +23,14 @@ pub fn while_asked<T>(readers: &[&Server], what: impl FnOnce() -> T) -> T {
             assert_eq!(client.post("/v1/counts", &batch).expect(200)["results"][0]["count"], 10);
         }
     };
+
     std::thread::scope(|scope| {
         let asking: Vec<_> = readers.iter().map(|reader| scope.spawn(|| ask(reader))).collect();
         let over = Over(&is_over);
         let done = what();
         drop(over);
         asking.into_iter().for_each(|asking| asking.join().expect("every count was right"));
+
         done
     })
 }
@@ -62,6 +65,7 @@ fn a_program_begins_and_stops_a_rollout() {
     let before = server.get("/v1/cache-policy").expect(200);
     let begin = |plan: Value| server.post("/v1/rollouts", &plan);
     let invalid = begin(json!({ "to": "none", "shares": [7, 7] }));
+
     assert_eq!(invalid.expect_problem(422, "rollout_invalid")["problems"][0]["field"], "shares");
     begin(json!({ "to": "none", "colour": "red" })).expect_problem(422, "rollout_invalid");
 
@@ -69,6 +73,7 @@ fn a_program_begins_and_stops_a_rollout() {
     let begun = answer.expect(201);
     let path = format!("/v1/rollouts/{}", begun["id"]);
     assert_eq!(answer.header("location"), path);
+
     let plan = &begun["plan"];
     assert_eq!((&plan["shares"], &plan["holdS"]), (&json!([50, 100]), &json!(1_800.0)));
     assert_eq!((&plan["limits"]["breakers"], &begun["endedAt"]), (&json!(2.0), &Value::Null));
@@ -88,6 +93,7 @@ fn a_rollout_goes_through_or_comes_back_by_itself() {
     let home = Home::new();
     let server = home.start();
     count_ten(&server);
+
     let policy = || server.get("/v1/cache-policy").json();
     let before =
         json!({"strategy": "none", "rollout": [{"strategy": "none", "modulo": 7, "below": 3}]});
@@ -104,6 +110,7 @@ fn a_rollout_goes_through_or_comes_back_by_itself() {
         "{}",
         broken.output
     );
+
     let back = policy();
     assert_eq!((&back["strategy"], &back["rollout"]), (&before["strategy"], &before["rollout"]));
     assert!(
@@ -120,6 +127,7 @@ fn a_rollout_goes_through_or_comes_back_by_itself() {
         through.output,
         through.errors
     );
+
     let after = policy();
     assert_eq!((&after["strategy"], after.get("rollout")), (&json!("live"), None));
 
@@ -133,6 +141,7 @@ fn a_rollout_goes_through_or_comes_back_by_itself() {
         "--shares",
         "50,20",
     ]);
+
     assert!(
         !refused.status.success() && refused.errors.contains("--shares must grow"),
         "{}",
@@ -148,7 +157,8 @@ fn send(server: &Server, path: &str, fields: &[(&str, &str)]) {
     assert_eq!(answer.status, 303, "{}", answer.text());
 }
 
-/// Begins a rollout to all counters in some steps, which are watched for as short as the portal looks.
+/// Begins a rollout to all counters in some steps, which are watched for as short as the portal
+/// looks.
 pub fn begin(server: &Server, to: &str, shares: &str, p99: &str, breakers: &str) {
     let fields = [
         ("to", to),
@@ -186,6 +196,7 @@ fn a_rollout_of_the_portal_outlasts_a_crash_and_the_next_one_comes_back_by_itsel
     });
     assert_eq!(server.get("/v1/cache-policy").json()["strategy"], "live");
     server.kill();
+
     let server = home.start();
     let report = while_asked(&[&server], || phase(&server, 1, |phase| phase["name"] == "ended"));
     assert_eq!(
@@ -205,6 +216,7 @@ fn a_rollout_of_the_portal_outlasts_a_crash_and_the_next_one_comes_back_by_itsel
         report["phase"]["end"] == "broken" && why.starts_with("the 99th percentile is"),
         "{report}"
     );
+
     let back = server.get("/v1/cache-policy").json();
     assert_eq!((&back["strategy"], &back["version"]), (&json!("none"), &json!(5)));
     assert!(
@@ -213,6 +225,7 @@ fn a_rollout_of_the_portal_outlasts_a_crash_and_the_next_one_comes_back_by_itsel
             .is_some_and(|why| why.starts_with("Rollout 2: rolled back: the 99th")),
         "{back}"
     );
+
     for (outcome, seen) in [("finished", 1.0), ("rolled back", 1.0), ("failed", 0.0)] {
         let series = format!("raingauge_rollouts_total{{outcome=\"{outcome}\"}}");
         until("the end is counted", || (server.metric(&series) == seen).then_some(()));

@@ -65,10 +65,12 @@ fn every_documented_option_of_a_script_is_taken() {
             arguments.push(option);
             arguments.extend(takes_value.then(|| sample(command, option)));
             arguments.push("--check-arguments");
+
             let ran = run(&format!("{ROOT}/scripts/{script}"), &arguments, temporary.path());
             assert!(ran.status.success(), "{script} {arguments:?}: {ran:?}");
         }
     }
+
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
 }
 
@@ -82,9 +84,11 @@ fn a_wrong_option_of_a_script_is_refused_before_anything_is_started() {
         assert_eq!(ran.status.code(), Some(2), "{script}: {said}");
         assert!(said.contains("--no-such-option"), "{script}: {said}");
     }
+
     for (script, argument) in [("crash", "none"), ("bench-cluster", "none"), ("lab", "none")] {
         let ran = run(&format!("{ROOT}/scripts/{script}"), &[argument], temporary.path());
         assert_eq!(ran.status.code(), Some(2), "{script}: {ran:?}");
     }
+
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
 }

@@ -10,7 +10,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longest wait for a server to be ready, for a process to end, for a condition to hold. A failing test ends by it.
+/// Longest wait for a server to be ready, for a process to end, for a condition to hold. A failing
+/// test ends by it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A data folder, and the settings of the servers over it. The folder goes with it.
@@ -116,6 +117,7 @@ impl Home {
             .append(true)
             .open(&errors_path)
             .expect("a file for the logs");
+
         let errors_from = errors.metadata().map_or(0, |metadata| metadata.len()) as usize;
         let mut child = self
             .command(arguments)
@@ -123,6 +125,7 @@ impl Home {
             .stderr(errors)
             .spawn()
             .expect("the binary can be started");
+
         let ready = ready_line(&mut child);
         let errors =
             || std::fs::read_to_string(&errors_path).unwrap_or_default().split_off(errors_from);
@@ -141,7 +144,8 @@ impl Home {
         }
     }
 
-    /// Runs a command of the binary to its end, in the folder of this home. Answers what it printed.
+    /// Runs a command of the binary to its end, in the folder of this home. Answers what it
+    /// printed.
     pub fn run(&self, arguments: &[&str]) -> Ran {
         let arguments: Vec<String> =
             arguments.iter().map(|argument| (*argument).to_owned()).collect();
@@ -165,6 +169,7 @@ impl Home {
                 shell
             }
         };
+
         command
             .args(arguments)
             .env_clear()
@@ -174,7 +179,8 @@ impl Home {
     }
 }
 
-/// The first line on standard output; `None` when there is none before the process ends or patience does.
+/// The first line on standard output; `None` when there is none before the process ends or patience
+/// does.
 fn ready_line(child: &mut Child) -> Option<String> {
     let output = child.stdout.take()?;
     let (sender, receiver) = mpsc::channel();

@@ -40,8 +40,8 @@ impl Authority {
 
 /// A home whose server has a certificate of an authority, with the authority.
 fn home_with_tls() -> (Home, Authority) {
-    let (mut home, authority) =
-        (Home::with(&[("server.grpc_listen", "127.0.0.1:0")]), Authority::new());
+    let mut home = Home::with(&[("server.grpc_listen", "127.0.0.1:0")]);
+    let authority = Authority::new();
     write(&home, "ca.pem", &authority.pem);
     renew(&home, &authority, "localhost");
     home.set("server.tls_certificate", &path(&home, "server.pem"));
@@ -75,11 +75,14 @@ fn shake(address: &str, authority: &Authority, protocols: &[&[u8]]) -> (Vec<u8>,
     roots
         .add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).expect("PEM"))
         .expect("an authority");
+
     let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+
     let name = ServerName::try_from("127.0.0.1").expect("a name");
     let mut connection = ClientConnection::new(Arc::new(config), name).expect("a connection");
     let mut stream = TcpStream::connect(address).expect("the door is open");
+
     while connection.is_handshaking() {
         connection.complete_io(&mut stream).expect("TLS");
     }
@@ -97,6 +100,7 @@ fn both_doors_speak_tls_and_offer_both_versions_of_http() {
     let server = home.start();
     let grpc = address_of(&server).expect("the address is in the log");
     let both: [&[u8]; 2] = [b"http/1.1", b"h2"];
+
     for address in [&server.address, &grpc] {
         assert_eq!(shake(address, &authority, &both).1.as_deref(), Some(&b"h2"[..]));
         assert_eq!(shake(address, &authority, &both[..1]).1.as_deref(), Some(&b"http/1.1"[..]));
@@ -105,8 +109,10 @@ fn both_doors_speak_tls_and_offer_both_versions_of_http() {
 
     let client = https(&server, &authority);
     assert_eq!(client.get("/v1/counters").status, 200);
+
     let page = client.get("/sign-in");
     assert_eq!((page.status, page.header("strict-transport-security").is_empty()), (200, false));
+
     // Who does not know that the door speaks TLS is told.
     server.get("/healthz").expect_problem(400, "tls_required");
 }
@@ -129,7 +135,8 @@ fn a_handshake_has_the_time_of_a_head() {
 fn a_new_certificate_is_used_without_a_restart_and_a_bad_one_is_not() {
     let (home, authority) = home_with_tls();
     let server = home.start();
-    let (client, first) = (https(&server, &authority), shake(&server.address, &authority, &[]).0);
+    let client = https(&server, &authority);
+    let first = shake(&server.address, &authority, &[]).0;
 
     write(&home, "server.pem", "no certificate");
     let reloads =
@@ -140,10 +147,12 @@ fn a_new_certificate_is_used_without_a_restart_and_a_bad_one_is_not() {
 
     assert!(client.metric("raingauge_tls_certificate_end_seconds") > 4e9);
     renew(&home, &authority, "localhost");
+
     let second = until("the new certificate is used", || {
         let now = shake(&server.address, &authority, &[]).0;
         (now != first).then_some(now)
     });
+
     // SIGHUP does not end the process: it has the files read at once.
     let before = reloads("done");
     server.signal("HUP");
@@ -155,6 +164,7 @@ fn a_new_certificate_is_used_without_a_restart_and_a_bad_one_is_not() {
 fn files_that_make_no_server_are_refused() {
     let (home, authority) = home_with_tls();
     write(&home, "server.key", &authority.sign("localhost").1);
+
     for refused in
         [home.try_start().err().expect("it is refused").errors, home.run(&["check-config"]).errors]
     {
@@ -164,6 +174,7 @@ fn files_that_make_no_server_are_refused() {
             "{refused}"
         );
     }
+
     std::fs::remove_file(home.path().join("server.key")).expect("the file was there");
     let refused = home.try_start().err().expect("it is refused").errors;
     assert!(
@@ -178,16 +189,21 @@ fn the_command_line_speaks_tls() {
     let (mut home, authority) = home_with_tls();
     let other = Authority::new();
     write(&home, "other.pem", &other.pem);
+
     let server = home.start();
     let list = |home: &Home, server: &Server, options: &[&str]| {
         let url = format!("https://{}", server.address);
         let ran = home.run(&[&["counters", "list", "--server", &url], options].concat());
         (ran.status.success(), ran.errors)
     };
-    let (ca, wrong) = (path(&home, "ca.pem"), path(&home, "other.pem"));
+
+    let ca = path(&home, "ca.pem");
+    let wrong = path(&home, "other.pem");
     assert_eq!(list(&home, &server, &["--ca-file", &ca]), (true, String::new()));
+
     let (ok, errors) = list(&home, &server, &["--ca-file", &wrong]);
     assert!(!ok && errors.contains("--ca-file or RAINGAUGE_CA_FILE"), "{errors}");
+
     let plain = home.run(&["counters", "list", "--server", &format!("http://{}", server.address)]);
     assert!(plain.errors.contains("ask it by https://"), "{}", plain.errors);
     drop(server);
@@ -197,14 +213,19 @@ fn the_command_line_speaks_tls() {
     let server = home.start();
     let (certificate, key) = authority.sign("operator");
     let (own, own_key) = (write(&home, "own.pem", &certificate), write(&home, "own.key", &key));
-    let (own, own_key) = (own.display().to_string(), own_key.display().to_string());
+    let own = own.display().to_string();
+
+    let own_key = own_key.display().to_string();
     let shown = ["--ca-file", &ca, "--certificate-file", &own, "--key-file", &own_key];
     assert_eq!(list(&home, &server, &shown), (true, String::new()));
+
     let (ok, errors) = list(&home, &server, &["--ca-file", &ca]);
     assert!(!ok && errors.contains("--certificate-file and --key-file"), "{errors}");
+
     let (certificate, key) = other.sign("operator");
     write(&home, "own.pem", &certificate);
     write(&home, "own.key", &key);
+
     let (ok, errors) = list(&home, &server, &shown);
     assert!(!ok && errors.contains("that its authority signed"), "{errors}");
 }

@@ -1,4 +1,5 @@
-//! The truth: real public data, imported by the command, asked over HTTP. Another tool computed the answers.
+//! The truth: real public data, imported by the command, asked over HTTP. Another tool computed the
+//! answers.
 
 use crate::client::Client;
 use crate::server::{Home, Ran, Server};
@@ -45,7 +46,8 @@ fn import_all(home: &Home, truth: &Value, place: &[&str]) {
     let run = |command: &[&str]| -> Ran { home.run(&[command, place].concat()) };
     create_counters(home, truth, place);
     for import in list(truth, "imports") {
-        let (file, mapping) = (demo(text(import, "file")), demo(text(import, "mapping")));
+        let file = demo(text(import, "file"));
+        let mapping = demo(text(import, "mapping"));
         let imported = run(&["import", &file, "--mapping", &mapping, "--json"]).json();
         for name in ["rows", "accepted", "duplicates"] {
             assert_eq!(imported[name], import[name], "{name} of {mapping}: {imported}");
@@ -58,6 +60,7 @@ fn import_all(home: &Home, truth: &Value, place: &[&str]) {
 pub fn ask_everything(client: &Client, truth: &Value) {
     let questions = list(truth, "questions");
     assert!(questions.len() > 600);
+
     let mut wrong = Vec::new();
     for chunk in questions.chunks(500) {
         let ranges: Vec<(&str, i64, i64)> = chunk
@@ -72,12 +75,14 @@ pub fn ask_everything(client: &Client, truth: &Value) {
             }
         }
     }
+
     for question in list(truth, "series") {
         let key = text(question, "key")
             .replace('%', "%25")
             .replace('&', "%26")
             .replace('+', "%2B")
             .replace(' ', "%20");
+
         let path = format!(
             "/v1/series?key={key}&fromTime={}&toTime={}&granularity={}&timezone={}",
             question["fromTime"],
@@ -85,17 +90,20 @@ pub fn ask_everything(client: &Client, truth: &Value) {
             text(question, "granularity"),
             text(question, "timezone")
         );
+
         let series = client.get(&path).expect(200);
         if series["points"] != question["points"] {
             wrong.push(format!("{question} was answered {series}"));
         }
     }
+
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn every_question_about_the_extracts_is_answered_as_another_tool_does() {
-    let (home, truth) = (Home::new(), truth());
+    let home = Home::new();
+    let truth = truth();
     let server: Server = home.start();
     import_all(&home, &truth, &["--server", &format!("http://{}", server.address)]);
     ask_everything(&server, &truth);
@@ -107,7 +115,8 @@ fn every_question_about_the_extracts_is_answered_as_another_tool_does() {
 /// Without a server the import works on the folder itself, and a server over it answers the same.
 #[test]
 fn an_import_into_a_folder_counts_the_same() {
-    let (home, truth) = (Home::new(), truth());
+    let home = Home::new();
+    let truth = truth();
     let data = home.data().display().to_string();
     import_all(&home, &truth, &["--data-dir", &data]);
     ask_everything(&home.start(), &truth);

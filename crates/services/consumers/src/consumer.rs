@@ -77,6 +77,7 @@ impl Consumer {
                 first
             }
         };
+
         let end = log.end();
         if position > end {
             return Err(Error::LogTooShort { consumer: name, position, end });
@@ -186,8 +187,10 @@ mod tests {
         let world = World::new(&["a", "b", "c"]).await;
         let (mut consumer, registry) = world.open(1).unwrap();
         assert_eq!(registry.needs(0), Needs { counting: Offset::MAX, others: 1 });
+
         let blocks = consumer.read(1, 1, LONG).unwrap();
         assert_eq!((blocks[0].base, blocks.len()), (1, 1));
+
         let change = (b"seen".to_vec(), Some(b"b".to_vec()));
         consumer.commit(2, vec![change]).unwrap();
         assert_eq!(registry.needs(0).others, 2);

@@ -51,6 +51,7 @@ mod tests {
             let head = Head::parse(payload).unwrap();
             assert_eq!(names.each_ref().map(|name| head.is_for(name)), is_for);
         }
+
         for payload in
             [&b""[..], b"x", b"[]", b"{}", br#"{"for":"counting"}"#, br#"{"for":1,"kind":"x"}"#]
         {

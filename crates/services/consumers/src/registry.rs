@@ -153,6 +153,7 @@ mod tests {
     fn a_log_is_needed_from_the_least_of_the_consumers_places() {
         let store = MemoryConsumers::default();
         store.commit(&name("idle"), 30, Vec::new()).unwrap();
+
         let registry = Registry::of(&store, 0).unwrap();
         assert_eq!(registry.needs(0), Needs { counting: Offset::MAX, others: 30 });
         assert_eq!(registry.needs(1), Needs::of_counting(Offset::MAX));

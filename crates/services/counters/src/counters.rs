@@ -1,4 +1,5 @@
-//! Changes of counters: from the catalog into the log, where they take effect in order with the events.
+//! Changes of counters: from the catalog into the log, where they take effect in order with the
+//! events.
 
 mod buckets;
 
@@ -90,20 +91,22 @@ pub struct Counters {
     changes: Mutex<BTreeMap<u32, (i64, u32)>>,
 }
 
-/// The partitions of a log whose writers are elsewhere, what those know, and how far ahead of the clock an event may be.
+/// The partitions of a log whose writers are elsewhere, what those know, and how far ahead of the
+/// clock an event may be.
 pub struct Covered {
     pub logs: Vec<Arc<dyn EventLog>>,
     pub states: Arc<dyn States>,
     pub future_allowance_s: i64,
 }
 
-/// How often a number for an erasure is chosen while others begin backfills and erasures of the same counter.
+/// How often a number for an erasure is chosen while others begin backfills and erasures of the
+/// same counter.
 const ERASURE_TRIES: usize = 8;
 /// How often it is looked whether every partition has erased.
 const ERASED_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How much later than the log's start a backfill begins, so that it begins alike in every partition although the log is
-/// trimmed meanwhile.
+/// How much later than the log's start a backfill begins, so that it begins alike in every
+/// partition although the log is trimmed meanwhile.
 const TRIM_MARGIN_S: i64 = 3_600;
 
 impl Counters {
@@ -221,8 +224,8 @@ impl Counters {
         Ok(created)
     }
 
-    /// Replaces the counter of this id where it is at version `expected`. Returns once the new version
-    /// counts.
+    /// Replaces the counter of this id where it is at version `expected`. Returns once the new
+    /// version counts.
     pub async fn replace(
         &self,
         counter: Counter,
@@ -247,12 +250,13 @@ impl Counters {
         self.replace(counter, expected, by, reason).await
     }
 
-    /// Asks the writers to make a counter's counts again from the log; answers when it has begun. While one is
-    /// undecided, there is no other: whoever asks again waits for the same one.
+    /// Asks the writers to make a counter's counts again from the log; answers when it has begun.
+    /// While one is undecided, there is no other: whoever asks again waits for the same one.
     pub async fn backfill(&self, id: u32) -> Result<(), Error> {
         self.sink.check()?;
         let found = self.get(id).await?;
         self.follow().await?;
+
         let conductor = self
             .conductor
             .as_ref()
@@ -260,21 +264,25 @@ impl Counters {
         if let Some(number) = conductor.next_number(id) {
             let after_s = self.covered_from_s().await?;
             self.introduce(standing_of(&found), &found.counter).await?;
+
             let control = Control::Backfill {
                 counter: id,
                 after_s,
                 number: Some(number),
                 configuration: None,
             };
+
             let end = self.sink.append_control(DECIDER, control.to_json()).await?;
             self.wait_applied(&[(DECIDER, end)]).await?;
         }
+
         // The other partitions are told at once.
         Ok(conductor.conduct().await?)
     }
 
-    /// Erases what was counted of a key; answers when it is gone from every partition. Events that arrive later count
-    /// again. The log keeps the events themselves for as long as it keeps any, and no backfill or recount counts them.
+    /// Erases what was counted of a key; answers when it is gone from every partition. Events that
+    /// arrive later count again. The log keeps the events themselves for as long as it keeps any,
+    /// and no backfill or recount counts them.
     pub async fn erase(&self, id: u32, key: &str) -> Result<(), Error> {
         self.sink.check()?;
         let found = self.get(id).await?;
@@ -287,14 +295,15 @@ impl Counters {
         self.send(move |_| erase.clone()).await
     }
 
-    /// Erases everything that was counted of a counter; answers when every partition counts from nothing. It goes on as it
-    /// is; a backfill that runs is cancelled, and later ones count nothing of what was erased. The store is freed of it
-    /// in the background.
+    /// Erases everything that was counted of a counter; answers when every partition counts from
+    /// nothing. It goes on as it is; a backfill that runs is cancelled, and later ones count
+    /// nothing of what was erased. The store is freed of it in the background.
     pub async fn erase_all(&self, id: u32) -> Result<(), Error> {
         self.sink.check()?;
         let found = self.get(id).await?;
         self.follow().await?;
         self.introduce(standing_of(&found), &found.counter).await?;
+
         let conductor = self
             .conductor
             .as_ref()
@@ -303,6 +312,7 @@ impl Counters {
 
         // The other partitions follow in the same order of switches and erasures.
         conductor.conduct().await?;
+
         while !conductor.is_followed(id) {
             if let Some(reason) = self.published.failure() {
                 return Err(Error::Stopped(reason));
@@ -310,6 +320,7 @@ impl Counters {
             tokio::time::sleep(ERASED_INTERVAL).await;
             conductor.conduct().await?;
         }
+
         Ok(())
     }
 
@@ -335,20 +346,21 @@ impl Counters {
         Err(Error::Stopped("others change the counter at the same time: try again".into()))
     }
 
-    /// From when on every partition holds every event, for a backfill that begins alike in all. Where the only writer is in
-    /// this process, it knows.
+    /// From when on every partition holds every event, for a backfill that begins alike in all.
+    /// Where the only writer is in this process, it knows.
     async fn covered_from_s(&self) -> Result<Option<i64>, Error> {
         let Some(Covered { logs, future_allowance_s, .. }) = &self.covered else {
             return Ok(None);
         };
-        let (logs, ahead_s) = (logs.clone(), future_allowance_s + TRIM_MARGIN_S);
+        let logs = logs.clone();
+        let ahead_s = future_allowance_s + TRIM_MARGIN_S;
         let newest = move || logs.iter().map(|log| covered_from_s(&**log, ahead_s)).max();
         let found = tokio::task::spawn_blocking(newest).await;
         found.map_err(|error| Error::Stopped(error.to_string().into()))
     }
 
-    /// Sees to it that every partition knows a counter as it is before anything is asked for it: the writers of other
-    /// processes learn of a change by themselves, but later.
+    /// Sees to it that every partition knows a counter as it is before anything is asked for it:
+    /// the writers of other processes learn of a change by themselves, but later.
     async fn introduce(&self, standing: Standing, counter: &Counter) -> Result<(), Error> {
         let Some(Covered { states, .. }) = &self.covered else {
             return Ok(());
@@ -359,12 +371,14 @@ impl Counters {
                 .and_then(|part| part.rules.last())
                 .is_some_and(|rule| rule.counter == *counter)
         };
+
         let known = states.parts(counter.id);
         let knows = |partition: &Partition| {
             known.iter().any(|(of, parts)| of == partition && is_newest(parts))
         };
         let control =
             Control::counter(standing.version, standing.changed_at, counter.clone()).to_json();
+
         for partition in (0..self.sink.partitions()).filter(|partition| !knows(partition)) {
             self.sink.append_control(partition, control.clone()).await?;
         }
@@ -376,7 +390,8 @@ impl Counters {
         self.effect.take_effect().await
     }
 
-    /// Tells every partition its part, or none of them, and waits until all parts have taken effect.
+    /// Tells every partition its part, or none of them, and waits until all parts have taken
+    /// effect.
     async fn send(
         &self,
         of_partition: impl Fn(Partition) -> Control + Send + Sync + 'static,
@@ -390,21 +405,24 @@ impl Counters {
         self.published.wait_applied(ends).await.map_err(Error::Stopped)
     }
 
-    /// Makes another version of a counter. Each is kept in the catalog, and in every partition for as long as the log
-    /// has events from before it, so that there must not be any number of them.
+    /// Makes another version of a counter. Each is kept in the catalog, and in every partition for
+    /// as long as the log has events from before it, so that there must not be any number of them.
     async fn version_of(
         &self,
         counter: Counter,
         expected: Option<u32>,
         change: Change,
     ) -> Result<Versioned, Error> {
-        let (id, hour) = (counter.id, change.at_s.div_euclid(HOUR_S));
+        let id = counter.id;
+        let hour = change.at_s.div_euclid(HOUR_S);
+
         if self.get(id).await?.version >= VERSIONS_MAX {
             return Err(Error::TooManyVersions(id));
         }
         {
             let mut changes = self.changes.lock();
             changes.retain(|_, (of_hour, _)| *of_hour == hour);
+
             let (_, made) = changes.entry(id).or_insert((hour, 0));
             if *made >= VERSIONS_PER_HOUR_MAX {
                 return Err(Error::ChangedTooOften(id));
@@ -415,13 +433,10 @@ impl Counters {
     }
 
     fn change(&self, by: &str, reason: &str) -> Result<Change, Error> {
-        match reason.len() > REASON_LEN_MAX {
-            true => Err(Error::ReasonTooLong),
-            false => Ok(Change {
-                by: by.to_owned(),
-                reason: reason.to_owned(),
-                at_s: self.clock.now_s(),
-            }),
+        if reason.len() > REASON_LEN_MAX {
+            Err(Error::ReasonTooLong)
+        } else {
+            Ok(Change { by: by.to_owned(), reason: reason.to_owned(), at_s: self.clock.now_s() })
         }
     }
 }

@@ -34,6 +34,7 @@ pub fn say(counter: &Counter) -> Vec<Said> {
     let at = |instant: Option<i64>, otherwise: &str| {
         instant.map_or_else(|| otherwise.to_owned(), |seconds| format!("{} UTC", minute(seconds)))
     };
+
     vec![
         said("name", "Name", counter.name.clone()),
         said("eventType", "Event type", counter.event_type.clone()),
@@ -107,11 +108,13 @@ pub fn on_top(base: &Counter, theirs: &Counter, mine: &Counter) -> Counter {
         |to, from| to.owner.clone_from(&from.owner),
         |to, from| to.description.clone_from(&from.description),
     ];
+
     for (take, changed) in parts.iter().zip(changed) {
         if changed {
             take(&mut merged, mine);
         }
     }
+
     merged
 }
 
@@ -160,6 +163,7 @@ fn sentence(condition: &Condition, inside: bool) -> String {
         let text = all.join(word);
         if inside && all.len() > 1 { format!("({text})") } else { text }
     };
+
     match condition.operator.as_str() {
         "and" => joined(" and "),
         "or" => joined(" or "),
@@ -176,6 +180,7 @@ fn comparison(condition: &Condition) -> String {
     let field = name_of(condition.lhs.as_deref().unwrap_or_default());
     let constant = condition.rhs.as_ref();
     let said = constant.map(ToString::to_string).unwrap_or_default();
+
     match condition.operator.as_str() {
         "eq" => format!("{field} is {said}"),
         "ne" => format!("{field} is not {said}"),
@@ -243,6 +248,7 @@ mod tests {
             said(json!({ "operator": "prefix", "lhs": "source", "rhs": "/a" })),
             r#"source begins with "/a""#
         );
+
         let nested = json!({ "operator": "and", "conditions": [
             { "operator": "gt", "lhs": "data.fare", "rhs": 10 },
             { "operator": "or", "conditions": [
@@ -255,6 +261,7 @@ mod tests {
     fn only_what_differs_is_told() {
         let before = counter(json!({ "value": 1, "retentionDays": { "quarter": 1, "hour": 400 } }));
         assert_eq!(between(&before, &before), []);
+
         let after =
             counter(json!({ "value": { "field": "data.fare", "scale": 100 }, "owner": "weather",
             "retentionDays": { "quarter": 1_000, "hour": null }, "activeFrom": 1_727_215_200 }));
@@ -269,6 +276,7 @@ mod tests {
             ("activeFrom", "the first event on", "2024-09-24 22:00 UTC"),
             ("owner", "nothing", "weather"),
         ];
+
         assert_eq!(
             told,
             expected.map(|(field, before, after)| (field, before.to_owned(), after.to_owned()))

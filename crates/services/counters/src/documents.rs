@@ -51,8 +51,8 @@ pub struct Provenance<'a> {
 
 /// One kind of document that may be proposed, approved and applied.
 ///
-/// A configuration is JSON with the document's id as its member `id`; one that is missing or 0 asks for
-/// a new id.
+/// A configuration is JSON with the document's id as its member `id`; one that is missing or 0 asks
+/// for a new id.
 pub trait DocumentKind: Send + Sync {
     /// The name of the kind in drafts and in the API.
     fn name(&self) -> &'static str;
@@ -70,7 +70,8 @@ pub trait DocumentKind: Send + Sync {
         provenance: Provenance<'a>,
     ) -> BoxFuture<'a, Result<Document, Error>>;
 
-    /// Replaces a document that is at version `base`. Returns once the new version has taken effect.
+    /// Replaces a document that is at version `base`. Returns once the new version has taken
+    /// effect.
     fn replace<'a>(
         &'a self,
         configuration: &'a Json,

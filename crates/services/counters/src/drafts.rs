@@ -1,9 +1,9 @@
 //! The workflow of drafts: a proposed document is sent for review, approved by a second person, and
 //! takes effect; or it is sent back, or withdrawn.
 //!
-//! A decision names the revision of the draft that was seen, so nobody decides about something else.
-//! Nobody approves a draft to which they contributed, and a draft never overwrites a version of its
-//! document that is newer than the one it is based on.
+//! A decision names the revision of the draft that was seen, so nobody decides about something
+//! else. Nobody approves a draft to which they contributed, and a draft never overwrites a version
+//! of its document that is newer than the one it is based on.
 
 mod reason;
 mod second;
@@ -65,8 +65,8 @@ impl From<store::Error> for Error {
     }
 }
 
-/// A configuration that is proposed, and the version of its document that it starts from: 0 for a new
-/// document.
+/// A configuration that is proposed, and the version of its document that it starts from: 0 for a
+/// new document.
 #[derive(Clone, Debug)]
 pub struct Proposal<'a> {
     pub kind: &'a str,
@@ -88,8 +88,8 @@ pub struct Decision<'a> {
 #[derive(Clone, Debug)]
 pub struct DraftChange {
     pub draft: Draft,
-    /// What it changes of its document, where its configuration was changed or applied. `None` for a
-    /// new document.
+    /// What it changes of its document, where its configuration was changed or applied. `None` for
+    /// a new document.
     pub changes: Option<Vec<Changed>>,
 }
 
@@ -103,7 +103,8 @@ pub struct Standing {
 impl Standing {
     /// The base and the current version, where the document has changed since.
     pub fn conflict(&self) -> Option<(&Document, &Document)> {
-        let (base, current) = (self.base.as_ref()?, self.current.as_ref()?);
+        let base = self.base.as_ref()?;
+        let current = self.current.as_ref()?;
         (base.version != current.version).then_some((base, current))
     }
 }
@@ -193,8 +194,8 @@ impl Drafts {
         Ok(DraftChange { draft, changes })
     }
 
-    /// Changes what a draft proposes. It stays a draft of the same document, and what was said of it in
-    /// a review is gone. A new document may still ask for another id.
+    /// Changes what a draft proposes. It stays a draft of the same document, and what was said of
+    /// it in a review is gone. A new document may still ask for another id.
     pub async fn edit(
         &self,
         id: u64,
@@ -212,6 +213,7 @@ impl Drafts {
         if let Some(members) = configuration.as_object_mut().filter(|_| !draft.is_new()) {
             members.insert("id".to_owned(), json!(draft.document_id()));
         }
+
         let configuration = self.kind(&draft.kind)?.check(&configuration)?;
         let base_version = if draft.is_new() { 0 } else { base_version };
 
@@ -225,6 +227,7 @@ impl Drafts {
             changed_at: self.clock.now_s(),
             ..draft
         };
+
         let changes = self.changes_of(&edited).await?;
         let draft = self.store.replace(by.contributes_to(edited)).await?;
         Ok(DraftChange { draft, changes })
@@ -271,7 +274,8 @@ impl Drafts {
             self.check_second(decision.by, &draft).await?;
         }
 
-        let (name, text) = (decision.by.name, decision.text);
+        let name = decision.by.name;
+        let text = decision.text;
         let reason = reason::of_approval(&draft, name, text);
         let approved = Draft { reviewer: name.to_owned(), comment: text.to_owned(), ..draft };
         self.take_effect(approved, &reason).await
@@ -323,15 +327,17 @@ impl Drafts {
         Ok(DraftChange { draft: self.store.replace(draft).await?, changes: None })
     }
 
-    /// Makes the document what the draft proposes, and then ends the draft. A process that dies between
-    /// the two leaves a draft that can be applied again: it finds the document as it wants it.
+    /// Makes the document what the draft proposes, and then ends the draft. A process that dies
+    /// between the two leaves a draft that can be applied again: it finds the document as it wants
+    /// it.
     async fn take_effect(&self, draft: Draft, reason: &str) -> Result<DraftChange, Error> {
         let kind = self.kind(&draft.kind)?;
         let changes = self.changes_of(&draft).await?;
         let provenance = Provenance { by: &draft.author, reason };
-        let changed = match draft.is_new() {
-            true => kind.create(&draft.configuration, provenance).await,
-            false => kind.replace(&draft.configuration, draft.base_version, provenance).await,
+        let changed = if draft.is_new() {
+            kind.create(&draft.configuration, provenance).await
+        } else {
+            kind.replace(&draft.configuration, draft.base_version, provenance).await
         };
 
         let document = match changed {

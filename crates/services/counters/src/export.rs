@@ -1,5 +1,5 @@
-//! Configurations as text: what `raingauge counters` writes and what pages give away, so that both are the same to the
-//! letter. `raingauge counters apply` takes either.
+//! Configurations as text: what `raingauge counters` writes and what pages give away, so that both
+//! are the same to the letter. `raingauge counters apply` takes either.
 
 use raingauge_core::counter::{Counter, State};
 use raingauge_core::time::format_rfc3339;

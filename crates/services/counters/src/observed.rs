@@ -184,8 +184,8 @@ impl Sample {
     }
 }
 
-/// Looks at the newest events of each partition, as many of one as of another, [`EVENTS_MAX`] by default.
-/// Blocks the thread.
+/// Looks at the newest events of each partition, as many of one as of another, [`EVENTS_MAX`] by
+/// default. Blocks the thread.
 pub fn observed(logs: &[Arc<dyn EventLog>], events_max: u64) -> Result<Observed, Error> {
     let mut seen = Seen { values_left: VALUES_TOGETHER_MAX, ..Seen::default() };
     let each_max = events_max / (logs.len() as u64).max(1);
@@ -266,19 +266,23 @@ impl SeenType {
         self.events += 1;
         self.appended_s = self.appended_s.max(appended_s);
         self.lateness_s.push((appended_s - time_s).max(0));
+
         let source = event.source.as_ref();
         if let Some(events) = self.sources.get_mut(source) {
             *events += 1;
         } else if self.sources.len() < SOURCES_MAX {
             self.sources.insert(source.into(), 1);
         }
+
         self.take_field("source", &Scalar::Text(source.into()), values_left);
+
         if let Some(subject) = &event.subject {
             self.take_field("subject", &Scalar::Text(subject.as_ref().into()), values_left);
         }
         field::visit(event.data, DEPTH_MAX, |path, scalar| {
             self.take_field(path, &scalar, values_left)
         });
+
         if event.data.len() <= SAMPLE_LEN_MAX {
             if self.samples.len() == SAMPLES {
                 self.samples.pop_front();
@@ -296,6 +300,7 @@ impl SeenType {
             }
             self.fields.insert(path.into(), SeenField::new(kind));
         }
+
         let Some(field) = self.fields.get_mut(path) else {
             return;
         };
@@ -303,6 +308,7 @@ impl SeenType {
             field.last = self.events;
             field.events += 1;
         }
+
         if field.kind != kind {
             field.kind = Kind::Mixed;
         }
@@ -318,19 +324,22 @@ impl SeenType {
             (self.lateness_s.len() - self.lateness_s.partition_point(|late_s| *late_s <= limit_s))
                 as u64
         };
-        let lateness = match self.lateness_s.is_empty() {
-            true => Lateness::default(),
-            false => Lateness {
+        let lateness = if self.lateness_s.is_empty() {
+            Lateness::default()
+        } else {
+            Lateness {
                 median_s: at(0.5),
                 p99_s: at(0.99),
                 max_s: at(1.0),
                 over_quarter: over(QUARTER_S),
                 over_hour: over(HOUR_S),
-            },
+            }
         };
+
         let mut sources: Vec<(String, u64)> =
             self.sources.into_iter().map(|(source, events)| (source.into(), events)).collect();
         sources.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+
         let mut fields: Vec<Field> =
             self.fields.into_iter().map(|(path, field)| field.finish(path.into())).collect();
         fields.sort_by(|left, right| {
@@ -385,6 +394,7 @@ impl SeenField {
             .into_iter()
             .map(|(text, (kind, events))| Example { text: text.into(), kind, events })
             .collect();
+
         examples.sort_by(|left, right| {
             right.events.cmp(&left.events).then_with(|| left.text.cmp(&right.text))
         });

@@ -78,7 +78,8 @@ pub struct Comparison {
 /// How the keys of two configurations differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyChanges {
-    /// Keys that only the later one has, that only the earlier one has, with another count, with the same.
+    /// Keys that only the later one has, that only the earlier one has, with another count, with
+    /// the same.
     pub gained: usize,
     pub lost: usize,
     pub changed: usize,
@@ -95,7 +96,8 @@ pub struct KeyChange {
     pub after: Option<i128>,
 }
 
-/// Runs a draft over the newest events of each partition, as many of one as of another. Blocks the thread.
+/// Runs a draft over the newest events of each partition, as many of one as of another. Blocks the
+/// thread.
 pub fn preview(logs: &[Arc<dyn EventLog>], draft: &Counter, stop: &Stop) -> Result<Preview, Error> {
     preview_newest(logs, draft, EVENTS_MAX, stop)
 }
@@ -160,18 +162,22 @@ fn key_changes(before: &Keys, after: &Keys) -> KeyChanges {
             (Some(_), None) => changes.lost += 1,
             (None, _) => changes.gained += 1,
         }
+
         if old != new {
             differing.push((old.unwrap_or(0).abs_diff(new.unwrap_or(0)), key, old, new));
         }
     }
+
     differing
         .sort_unstable_by(|left, right| right.0.cmp(&left.0).then_with(|| left.1.cmp(right.1)));
     differing.truncate(KEYS_SHOWN);
+
     let named = differing.into_iter().map(|(_, key, before, after)| KeyChange {
         key: key.to_owned(),
         before,
         after,
     });
+
     changes.largest = named.collect();
     changes
 }
@@ -203,21 +209,27 @@ impl Tally {
 
     fn take<'e>(&mut self, event: &Event<'e>, scratch: &mut Scratch<'e>) {
         self.preview.events += 1;
+
         if !self.draft.listens_to(event) {
             return;
         }
         self.preview.events_of_type += 1;
-        let (mut skipped, time_s) = (None, event.time_s());
+
+        let mut skipped = None;
+        let time_s = event.time_s();
         let Self { ruleset, preview, keys, cells, days, .. } = self;
         let mut count = |_, key: &str, value: i64| {
             preview.counted += 1;
             preview.from_time = Some(preview.from_time.map_or(time_s, |from| from.min(time_s)));
             preview.to_time = Some(preview.to_time.map_or(time_s, |to| to.max(time_s)));
             days.insert(time_s / DAY_S);
+
             let number = number_of(keys, key, value);
             cells.insert((number, (time_s / Granularity::Quarter.width_s()) as u32));
         };
+
         ruleset.apply(event, scratch, &mut count, |_, skip| skipped = Some(skip));
+
         if let Some(skip) = skipped {
             *self.preview.skipped.entry(Skip::name(skip)).or_default() += 1;
         }
@@ -231,11 +243,13 @@ impl Tally {
                 .collect::<HashSet<_>>()
                 .len()
         };
+
         let cells = [self.cells.len(), coarser(4), coarser(96)].map(|cells| cells as f64);
         let days = self.days.len().max(1) as f64;
         let key_bytes: usize = self.keys.keys().map(|key| key.len()).sum();
         let key_bytes = key_bytes as f64 / self.keys.len().max(1) as f64;
         let [quarters, hours, whole_days] = cells.map(|cells| cells / days);
+
         self.preview.daily = Daily {
             quarter_cells: quarters,
             hour_cells: hours,
@@ -252,6 +266,7 @@ impl Tally {
                 count: *count,
             })
             .collect();
+
         hottest.sort_unstable_by(|left, right| {
             right.events.cmp(&left.events).then_with(|| left.key.cmp(&right.key))
         });
@@ -259,6 +274,7 @@ impl Tally {
         self.preview.cells_per_day = cells.iter().sum::<f64>() / days;
         self.preview.keys = self.keys.len();
         self.preview.hottest = hottest;
+
         self.preview
     }
 }

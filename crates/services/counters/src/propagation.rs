@@ -21,7 +21,8 @@ pub(crate) struct Announcer {
     catalog: Arc<dyn Catalog>,
     sink: Arc<dyn EventSink>,
     published: Arc<Published>,
-    /// The catalog's revision that has been followed. One change is followed at a time, so that none is written twice.
+    /// The catalog's revision that has been followed. One change is followed at a time, so that
+    /// none is written twice.
     revision: tokio::sync::Mutex<Option<i64>>,
 }
 
@@ -52,20 +53,21 @@ impl Announcer {
         if *followed == Some(revision) {
             return Ok(());
         }
+
         let changed = match *followed {
             Some(known) if known < revision => self.catalog.changed_since(known).await?,
             _ => self.catalog.list().await?,
         };
         let mut ends = Vec::new();
         for found in changed {
-            let (known, news) = (
-                self.published.view().versions.get(&found.counter.id).copied(),
-                standing_of(&found),
-            );
+            let known = self.published.view().versions.get(&found.counter.id).copied();
+            let news = standing_of(&found);
+
             if known.is_none_or(|known| {
                 (known.version, known.fingerprint) != (news.version, news.fingerprint)
             }) {
-                // Who alone writes to the log knows that the catalog is right, also when it went back.
+                // Who alone writes to the log knows that the catalog is right, also when it went
+                // back.
                 let put_back = known.is_some_and(|known| known.version >= news.version);
                 let Versioned { counter, version, changed_at, .. } = found;
                 let control =
@@ -73,6 +75,7 @@ impl Announcer {
                 ends = vec![(0, self.sink.append_control(0, control.to_json()).await?)];
             }
         }
+
         self.published.wait_applied(&ends).await.map_err(Error::Stopped)?;
         *followed = Some(revision);
         Ok(())

@@ -74,8 +74,8 @@ impl RecentEvents {
         self.scan(caller, move |logs, stop| compare(logs, &before, &after, events_max, stop)).await
     }
 
-    /// The types of the newest events and their fields, at most some seconds old. `redact` removes what
-    /// must not be shown, before anything is remembered.
+    /// The types of the newest events and their fields, at most some seconds old. `redact` removes
+    /// what must not be shown, before anything is remembered.
     pub async fn observed(
         &self,
         redact: impl FnOnce(&mut Observed) + Send + 'static,
@@ -83,6 +83,7 @@ impl RecentEvents {
         let mut last = Arc::clone(&self.last).lock_owned().await;
         let at_ms = self.clock.now_ms();
         let ends: Vec<Offset> = self.logs.iter().map(|log| log.end()).collect();
+
         if let Some(last) = &*last {
             let is_recent = (last.at_ms..last.at_ms + KEPT_MS).contains(&at_ms);
             if is_recent || last.ends == ends {
@@ -95,6 +96,7 @@ impl RecentEvents {
         let work = tokio::task::spawn_blocking(move || {
             let mut found = observed(&logs, EVENTS_MAX)?;
             redact(&mut found);
+
             let observed = Arc::new(found);
             *last = Some(Observation { at_ms, ends, observed: Arc::clone(&observed) });
             Ok::<_, worker::Error>(observed)
@@ -109,7 +111,8 @@ impl RecentEvents {
         scan: impl FnOnce(&[Arc<dyn EventLog>], &Stop) -> Result<T, worker::Error> + Send + 'static,
     ) -> Result<T, Error> {
         let turn = self.scans.turn(caller).await?;
-        let (logs, stop) = (self.logs.clone(), turn.stop().clone());
+        let logs = self.logs.clone();
+        let stop = turn.stop().clone();
         let found = tokio::task::spawn_blocking(move || scan(&logs, &stop)).await??;
         Ok(found)
     }

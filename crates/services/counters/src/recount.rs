@@ -28,8 +28,9 @@ use tally::Tally;
 const DIFFERENCES_MAX: usize = 1_000;
 /// How often a recount looks again because the key was counted while it looked.
 const TRIES: usize = 20;
-/// How much earlier than its range a recount begins to read, besides the allowance for events from the future: clocks of
-/// several machines differ, and what is appended need not be in the order of their times.
+/// How much earlier than its range a recount begins to read, besides the allowance for events from
+/// the future: clocks of several machines differ, and what is appended need not be in the order of
+/// their times.
 const CLOCKS_MARGIN_S: i64 = 3_600;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -38,18 +39,19 @@ pub struct Recount {
     pub key: String,
     pub from_time: i64,
     pub to_time: i64,
-    /// What lies before this is not compared, because the log no longer holds all its events, or because its buckets
-    /// have expired; seconds since 1970.
+    /// What lies before this is not compared, because the log no longer holds all its events, or
+    /// because its buckets have expired; seconds since 1970.
     pub compared_from: i64,
     pub stored: i128,
     pub recounted: i128,
     pub equal: bool,
     pub differences: Vec<Difference>,
-    /// Buckets of the range that were set by `POST /v1/buckets` since the log begins: nothing else is known of them, and a
-    /// count that includes one is not that of events.
+    /// Buckets of the range that were set by `POST /v1/buckets` since the log begins: nothing else
+    /// is known of them, and a count that includes one is not that of events.
     #[serde(skip_serializing_if = "is_zero")]
     pub set_buckets: usize,
-    /// Every bucket that was compared and that either side has; not part of answers, which tell what differs.
+    /// Every bucket that was compared and that either side has; not part of answers, which tell
+    /// what differs.
     #[serde(skip)]
     pub buckets: Vec<Difference>,
 }
@@ -65,7 +67,8 @@ pub struct Asked {
     pub range: Plan,
 }
 
-/// How far a recount has come, for those who wait for it, and whether anybody does. Clones tell of the same one.
+/// How far a recount has come, for those who wait for it, and whether anybody does. Clones tell of
+/// the same one.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     walked: Arc<Walked>,
@@ -120,7 +123,8 @@ struct Model {
     key: String,
     range: Plan,
     tally: Mutex<Tally>,
-    /// Some were to be set by a request of which it is not known yet whether it repeats another one.
+    /// Some were to be set by a request of which it is not known yet whether it repeats another
+    /// one.
     is_unclear: AtomicBool,
 }
 
@@ -160,8 +164,9 @@ impl Recounter {
         self.recount_all(vec![asked], &Progress::until(stop)).await?.pop().unwrap_or(Ok(None))
     }
 
-    /// Recounts many keys on one walk through the log, and answers in their order. Each fails alone, but for what befalls
-    /// the log or the store. Keys whose counter is changed meanwhile are recounted by themselves.
+    /// Recounts many keys on one walk through the log, and answers in their order. Each fails
+    /// alone, but for what befalls the log or the store. Keys whose counter is changed meanwhile
+    /// are recounted by themselves.
     pub async fn recount_all(
         &self,
         asked: Vec<Asked>,
@@ -174,11 +179,13 @@ impl Recounter {
             if open.is_empty() {
                 break;
             }
+
             let again = open.iter().map(|place| asked[*place].clone()).collect();
             for (place, answer) in open.into_iter().zip(self.try_all(again, progress).await?) {
                 answers[place] = Some(answer);
             }
         }
+
         let conclude = |(answer, asked): (Option<Answer>, Asked)| match answer {
             Some(Answer::Unknown) => Ok(None),
             Some(Answer::Recounted(recount)) => Ok(Some(*recount)),
@@ -205,11 +212,13 @@ impl Recounter {
                 Err(error) => answers[place] = Some(Answer::Failed(error)),
             }
         }
+
         let applied =
             |log: &Arc<dyn EventLog>| (log.partition(), self.published.applied(log.partition()));
         let mut counted_to: Vec<(Partition, Offset)> = self.logs.iter().map(applied).collect();
         let start = self.begin(&models).await;
         self.replay(&models, start, &counted_to, progress).await?;
+
         for _ in 0..TRIES {
             if models.is_empty() {
                 break;
@@ -218,15 +227,19 @@ impl Recounter {
                 .wait_applied(&counted_to)
                 .await
                 .map_err(|reason| Error::State(reason.to_string()))?;
+
             let mut found = Vec::with_capacity(models.len());
             for model in &models {
                 found.push(self.compare(model).await);
             }
-            // What was applied while the stored cells were read is in the log by now, and must not have touched the key.
+
+            // What was applied while the stored cells were read is in the log by now, and must not
+            // have touched the key.
             let end: Vec<(Partition, Offset)> =
                 self.logs.iter().map(|log| (log.partition(), log.end())).collect();
             let touched = self.replay(&models, counted_to, &end, progress).await?;
             counted_to = end;
+
             let mut again = Vec::new();
             for (model, found) in models.into_iter().zip(found) {
                 let answer = match found {
@@ -243,8 +256,10 @@ impl Recounter {
                 };
                 answers[model.place] = Some(answer);
             }
+
             models = again;
         }
+
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(Answer::Changed)).collect())
     }
 
@@ -256,6 +271,7 @@ impl Recounter {
         };
         let counter = view.ruleset.rules()[index].counter.id;
         let parts = self.states.parts(counter);
+
         check_alike(&parts)?;
         let rules = parts.iter().map(|(partition, parts)| (*partition, compile(parts))).collect();
         Ok(Some(Model {
@@ -270,7 +286,8 @@ impl Recounter {
         }))
     }
 
-    /// Where to begin to read: what happened in a range came in at its begin at the earliest, but for clocks that differ.
+    /// Where to begin to read: what happened in a range came in at its begin at the earliest, but
+    /// for clocks that differ.
     async fn begin(&self, models: &[Arc<Model>]) -> Vec<(Partition, Offset)> {
         let from_s = models.iter().map(|model| model.range.from_s).min().unwrap_or(i64::MAX);
         let since_ms =
@@ -283,7 +300,8 @@ impl Recounter {
             .unwrap_or_else(|_| self.logs.iter().map(|log| (log.partition(), 0)).collect())
     }
 
-    /// Counts the entries of `[from, to)` of each partition into the models. Answers the places of those that they touched.
+    /// Counts the entries of `[from, to)` of each partition into the models. Answers the places of
+    /// those that they touched.
     async fn replay(
         &self,
         models: &[Arc<Model>],
@@ -291,8 +309,11 @@ impl Recounter {
         to: &[(Partition, Offset)],
         progress: &Progress,
     ) -> Result<HashSet<usize>, Error> {
-        let (logs, to, progress) = (self.logs.clone(), to.to_vec(), progress.clone());
+        let logs = self.logs.clone();
+        let to = to.to_vec();
+        let progress = progress.clone();
         let models = models.to_vec();
+
         // Which entries repeat a request is known of those that are applied.
         let known = |log: &Arc<dyn EventLog>| {
             let applied = self.published.applied(log.partition());
@@ -306,14 +327,17 @@ impl Recounter {
             );
             let ways: Vec<_> = ways.collect();
             progress.begin(ways.iter().map(|(_, _, from, to)| to.saturating_sub(*from)).sum());
+
             for ((log, partition, from, to), (applied, repetitions)) in ways.into_iter().zip(known)
             {
                 walk(&**log, from, to, &progress.stop, |step, scratch| {
                     progress.step();
+
                     if repetitions.binary_search(&step.offset).is_ok() {
                         return;
                     }
                     let is_applied = step.offset < applied;
+
                     for model in &models {
                         if model.count(partition, &step, is_applied, scratch) {
                             touched.insert(model.place);
@@ -321,8 +345,10 @@ impl Recounter {
                     }
                 })?;
             }
+
             Ok(touched)
         });
+
         work.await.unwrap_or_else(|error| Err(Error::State(format!("the recount failed: {error}"))))
     }
 
@@ -336,6 +362,7 @@ impl Recounter {
             };
             view.horizons(index, self.clock.now_s())
         };
+
         let expired_s = if horizons.check(range).is_err() { horizons.quarter_s } else { 0 };
         let covered = |log: &Arc<dyn EventLog>| covered_from_s(&**log, self.future_allowance_s);
         let covered_s = self.logs.iter().map(covered).max().unwrap_or(0);
@@ -352,6 +379,7 @@ impl Recounter {
             set_buckets: model.tally.lock().set_since(compared_from),
             buckets: Vec::new(),
         };
+
         // A counter that no writer has seen yet has counted nothing.
         let Some((_, first)) = parts.first() else {
             return Ok(Some(recount));
@@ -371,11 +399,13 @@ impl Recounter {
                 recount.recounted += model.tally.lock().sum(&plan)?;
             }
         }
+
         let differs =
             |bucket: &&Difference| bucket.stored.unwrap_or(0) != bucket.recounted.unwrap_or(0);
         recount.differences = recount.buckets.iter().filter(differs).copied().collect();
         recount.equal = recount.differences.is_empty();
         recount.differences.truncate(DIFFERENCES_MAX);
+
         Ok(Some(recount))
     }
 }
@@ -400,6 +430,7 @@ impl Model {
                 else {
                     return false;
                 };
+
                 let mut touched = false;
                 let count = |_, rendered: &str, value| {
                     if rendered == self.key {
@@ -408,6 +439,7 @@ impl Model {
                         self.tally.lock().add(partition, time_s, value, &horizons);
                     }
                 };
+
                 rule.ruleset.apply(event, scratch, count, |_, _| {});
                 touched
             }
@@ -480,8 +512,8 @@ fn check_alike(parts: &PartsOf) -> Result<(), Error> {
     ))
 }
 
-/// The rules of all parts that answered, each with what it counted. A paused one takes part all the same:
-/// buckets are set for it too.
+/// The rules of all parts that answered, each with what it counted. A paused one takes part all the
+/// same: buckets are set for it too.
 fn compile(parts: &[Part]) -> Vec<Counted> {
     let mut rules = Vec::new();
     for (index, part) in parts.iter().enumerate() {
@@ -497,7 +529,8 @@ fn compile(parts: &[Part]) -> Vec<Counted> {
     rules
 }
 
-/// Two lists of cells, each in the order of time, bucket by bucket. A cell that does not exist counts 0.
+/// Two lists of cells, each in the order of time, bucket by bucket. A cell that does not exist
+/// counts 0.
 fn side_by_side(stored: &[Cell], recounted: &[Cell]) -> Vec<Difference> {
     let mut counts = BTreeMap::<(Granularity, i64), [Option<i64>; 2]>::new();
     for (side, cells) in [stored, recounted].into_iter().enumerate() {
@@ -505,6 +538,7 @@ fn side_by_side(stored: &[Cell], recounted: &[Cell]) -> Vec<Difference> {
             counts.entry((cell.granularity, cell.time_s)).or_default()[side] = Some(cell.count);
         }
     }
+
     let bucket = |((granularity, time), [stored, recounted]): (_, [Option<i64>; 2])| Difference {
         granularity,
         time,

@@ -116,9 +116,11 @@ impl Conductor {
             self.take_over(&mut state, &mut run);
             run.rollout.resume(self.deps.clock.machine_ms());
         }
+
         let current = self.deps.counters.cache_policy().await?;
         let (counted_s, grown) = self.deps.measures.tally_after(state.counted_s);
         state.counted_s = counted_s;
+
         if run.rollout.is_overruled(current.version, &current.policy) {
             run.rollout.overrule(current.version, &current.changed_by)
         } else {

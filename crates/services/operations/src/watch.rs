@@ -186,8 +186,10 @@ impl Watch {
         let choice = Some(Choice::clone(&policies.choice()));
         let failure = published.failure().map(|reason| reason.to_string());
         let mut asked: Vec<(u32, u64)> = reader.frequencies().into_iter().collect();
+
         asked.sort_by_key(|(_, often)| std::cmp::Reverse(*often));
         asked.truncate(LABELS_ANNOUNCED_MAX);
+
         let values = values.bounded(LABELS_ANNOUNCED_MAX);
         let activity = published.activity().all().into();
         Announcement {
@@ -234,6 +236,7 @@ impl Watch {
             is_gone: false,
             is_own: true,
         };
+
         let mut seen: Vec<KnownInstance> = others.chain([own]).collect();
         for seen in &mut seen {
             let told = std::mem::take(&mut seen.announcement.activity);

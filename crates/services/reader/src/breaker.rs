@@ -51,7 +51,11 @@ impl EngineBreaker {
         // Under the lock, so that the last report is the current state.
         self.state.set(f64::from(after as u8));
         self.transitions[after as usize].increment(1);
-        let (engine, from, to) = (self.engine, before.name(), after.name());
+
+        let engine = self.engine;
+        let from = before.name();
+        let to = after.name();
+
         if after == State::Open {
             tracing::warn!(
                 engine,
@@ -62,6 +66,7 @@ impl EngineBreaker {
         } else {
             tracing::info!(engine, from, to, "the circuit breaker changed its state");
         }
+
         done
     }
 }

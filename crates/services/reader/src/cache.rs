@@ -19,9 +19,9 @@ use windows::{Window, Windows};
 /// How long a sum is kept: the published five minutes.
 const RESULT_TTL: Duration = Duration::from_secs(300);
 
-/// Under `phased`, a key moves on to the next quarter hour within this time after it began. It is as
-/// long as a sum is kept, and a third of a quarter hour: a key that callers always ask for is read at
-/// its phase, 300 s and 600 s later, and over all keys storage is read evenly at any time.
+/// Under `phased`, a key moves on to the next quarter hour within this time after it began. It is
+/// as long as a sum is kept, and a third of a quarter hour: a key that callers always ask for is
+/// read at its phase, 300 s and 600 s later, and over all keys storage is read evenly at any time.
 const PHASE_BOUND_S: i64 = 300;
 
 /// Most rounds of sums that are on their way into the cache. Beyond it, sums are not kept.
@@ -133,6 +133,7 @@ impl Results {
                 return vec![None; lookups.len()];
             }
         };
+
         self.breaker.record(self.clock.machine_ms(), pass, 1, 0);
 
         let mut values = values.into_iter();
@@ -140,6 +141,7 @@ impl Results {
             let mut own = values.by_ref().take(lookup.names.len()).enumerate();
             let best = own.find_map(|(index, value)| Some((index, value?)));
             own.for_each(drop);
+
             let outcomes = self.outcomes(lookup.strategy);
             if best.is_some() { &outcomes.hits } else { &outcomes.misses }.increment(1);
             best
@@ -160,6 +162,7 @@ impl Results {
         let cache = Arc::clone(&self.cache);
         let breaker = Arc::clone(&self.breaker);
         let clock = Arc::clone(&self.clock);
+
         tokio::spawn(async move {
             let put = cache.put(sums, RESULT_TTL).await;
             let succeeded = u64::from(put.is_ok());

@@ -1,6 +1,6 @@
 //! How often callers ask for each counter, estimated from a sample: one range of each batch stands
-//! for the whole batch. That is enough to say which share of the counts a change of the cache policy
-//! concerns, and costs next to nothing.
+//! for the whole batch. That is enough to say which share of the counts a change of the cache
+//! policy concerns, and costs next to nothing.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;

@@ -51,6 +51,7 @@ pub async fn read(
     let first_s = Granularity::Day.floor(from_s);
     let end_s = Granularity::Day.ceil(to_s);
     let parts: Vec<_> = view.timelines[index].split(first_s, end_s).collect();
+
     // The largest of each part suffice, unless a key is large only in the sum of several parts,
     // which few ranges have.
     let len_each = if parts.len() == 1 { len_max } else { SCAN_MAX };
@@ -62,6 +63,7 @@ pub async fn read(
         let read = storage.buckets.largest_keys(generation, slice, len_each, SCAN_MAX);
         let largest = storage.alone(read).await?;
         is_complete &= largest.is_complete;
+
         for (key, sum) in largest.keys {
             let known = sums.entry(key).or_default();
             *known = known.saturating_add(sum);
@@ -73,5 +75,6 @@ pub async fn read(
         right.count.cmp(&left.count).then_with(|| left.key.cmp(&right.key))
     });
     keys.truncate(len_max);
+
     Ok(LargestKeys { keys, is_complete })
 }

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A batch is answered from memory without waiting. What is missing goes to storage in one round,
-//! through a gate that reads nothing twice at once and protects the engine ([`Options`]). Each range
-//! fails alone. How a counter is cached is its strategy, which may change at any time
+//! through a gate that reads nothing twice at once and protects the engine ([`Options`]). Each
+//! range fails alone. How a counter is cached is its strategy, which may change at any time
 //! ([`CachePolicies`]).
 
 mod breaker;

@@ -7,12 +7,13 @@
 //!          ── a gap, silence, or no lease ──▶ nothing is in memory any more
 //! ```
 //!
-//! A read first puts a placeholder down. A change that comes while it is under way waits there, and of
-//! the two, the one that includes more of the log stays. So no change is lost, whichever comes first,
-//! and nothing ever has to expire. A read whose placeholder was evicted or dropped fills in nothing.
+//! A read first puts a placeholder down. A change that comes while it is under way waits there, and
+//! of the two, the one that includes more of the log stays. So no change is lost, whichever comes
+//! first, and nothing ever has to expire. A read whose placeholder was evicted or dropped fills in
+//! nothing.
 //!
-//! Memory answers only under a lease ([`raingauge_ports::leases`]), which [`lease::keep_lease`] renews
-//! with the positions that were heard: an acknowledgement of events waits for all holders.
+//! Memory answers only under a lease ([`raingauge_ports::leases`]), which [`lease::keep_lease`]
+//! renews with the positions that were heard: an acknowledgement of events waits for all holders.
 
 mod ahead;
 pub mod lease;
@@ -48,8 +49,8 @@ pub struct LiveOptions {
     pub cache_bytes: usize,
     /// Partitions of the log. The stream is alive once it has brought news of all of them.
     pub partitions: Partition,
-    /// Whether keys without a tile may have counts that another system wrote. The store is then asked
-    /// for them every time.
+    /// Whether keys without a tile may have counts that another system wrote. The store is then
+    /// asked for them every time.
     pub has_plain_rows: bool,
 }
 
@@ -156,8 +157,8 @@ impl LiveTiles {
         self.pulse.position(partition)
     }
 
-    /// Whether tiles in memory answer. When they do not, the caller may ask the store. Memory is then
-    /// emptied before it answers again, so that no answer is older than an earlier one.
+    /// Whether tiles in memory answer. When they do not, the caller may ask the store. Memory is
+    /// then emptied before it answers again, so that no answer is older than an earlier one.
     pub fn is_live(&self) -> bool {
         self.may_answer() || {
             self.was_passed_over.store(true, Ordering::SeqCst);
@@ -242,6 +243,7 @@ impl LiveTiles {
         if !self.is_live() || ids.len() > TILES_PER_KEY_MAX {
             return self.sum_of_inner(query).await;
         }
+
         let missing = self.shard(&query.key).lock().missing(&query.key, &ids);
         let mut parts = Vec::new();
         if !missing.is_empty() {
@@ -249,9 +251,11 @@ impl LiveTiles {
             parts = self.source.tiles(query.key.clone(), wanted).await?;
             self.shard(&query.key).lock().fill(&query.key, &missing, &parts);
         }
+
         if let Some(sum) = self.sum_in_memory(query.generation, &query.key, &query.plan) {
             return Ok(sum?);
         }
+
         // Evicted again, or dropped. The tiles that were read are as good, if they are all.
         if missing.len() == ids.len() && !(parts.is_empty() && self.options.has_plain_rows) {
             return Ok(sum_of_parts(&query, &parts)?);
@@ -259,11 +263,12 @@ impl LiveTiles {
         self.sum_beside_memory(query, ids).await
     }
 
-    /// Asks the store, which also has rows without a tile. A key that has tiles by now gets them into
-    /// memory first: memory would otherwise learn of them one by one, and answer less.
+    /// Asks the store, which also has rows without a tile. A key that has tiles by now gets them
+    /// into memory first: memory would otherwise learn of them one by one, and answer less.
     async fn sum_beside_memory(&self, query: Query, ids: Vec<TileId>) -> Result<i128, Error> {
         let Query { generation, ref key, plan } = query;
-        let (key, sum) = (key.clone(), self.sum_of_inner(query).await?);
+        let key = key.clone();
+        let sum = self.sum_of_inner(query).await?;
         let parts = self.source.tiles(key.clone(), ids).await?;
         if parts.is_empty() {
             return Ok(sum);

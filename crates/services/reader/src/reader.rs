@@ -171,6 +171,7 @@ impl Reader {
             let answers = vec![Err(refusal); ranges.len()];
             return (answers, Sources { memory: ranges.len(), ..Sources::default() });
         }
+
         self.counts.increment(ranges.len() as u64);
 
         let mut batch = self.route_all(ranges);
@@ -180,6 +181,7 @@ impl Reader {
         }
 
         let deadline = Deadline::after(self.deadline);
+
         // Half of the time at most, so that storage can still answer.
         self.ask_cache(&mut batch, deadline.half()).await;
         let store = batch.store_reads.len();
@@ -196,6 +198,7 @@ impl Reader {
         let choice = self.policies.choice();
         let sampled = self.frequencies.place(ranges.len());
         let mut batch = Batch::new(ranges);
+
         let mut rows = 0;
         let mut hits = 0;
 
@@ -207,6 +210,7 @@ impl Reader {
                     continue;
                 }
             };
+
             let counter = view.ruleset.rules()[plan.rule].counter.id;
             if index == sampled {
                 self.frequencies.note(counter, ranges.len());
@@ -309,6 +313,7 @@ impl Reader {
                 }
             }
         }
+
         self.rows.increment(rows);
     }
 
@@ -325,6 +330,7 @@ impl Reader {
         let mut stored = stored.into_iter();
         let mut live = live.into_iter();
         let mut kept = Vec::new();
+
         for StoreRead { index, plan, name, is_live } in std::mem::take(&mut batch.store_reads) {
             let sums = if is_live { &mut live } else { &mut stored };
             let sum = sums.by_ref().take(plan.plans.len()).sum::<Result<i128, Refusal>>();
@@ -351,6 +357,7 @@ impl Reader {
         let counter = view.ruleset.rules()[plan.rule].counter.id;
         let strategy = self.policies.choice().strategy_of(counter);
         let is_kept = matches!(strategy, Strategy::Result | Strategy::Phased);
+
         let sum = self.sum_in_memory(range.key, &plan, strategy == Strategy::Live);
 
         Ok(Explanation {
@@ -410,6 +417,7 @@ fn windows_of(
         Strategy::Result => windows::plain(range, now_s)?,
         Strategy::Phased => windows::phased(range, now_s)?,
     };
+
     if plan.covers(windows.read) {
         return Some(windows);
     }

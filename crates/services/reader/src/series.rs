@@ -1,7 +1,8 @@
 //! Series: the counts of one key, bucket by bucket, cut in a time zone.
 //!
-//! Days and hours begin where the clocks of the zone say so: a day may have 23 or 25 hours, and begins at half past an
-//! hour of UTC in some places. Each is the sum over the UTC buckets that make it up.
+//! Days and hours begin where the clocks of the zone say so: a day may have 23 or 25 hours, and
+//! begins at half past an hour of UTC in some places. Each is the sum over the UTC buckets that
+//! make it up.
 
 use crate::range::Range;
 use crate::refusal::key_unknown;
@@ -160,9 +161,11 @@ fn cuts(from_s: i64, to_s: i64, granularity: Granularity, zone: &str) -> Result<
     let zone = zone_of(zone)?;
     let mut cuts = Vec::with_capacity(POINTS_EXPECTED);
     cuts.push(from_s);
+
     let mut at = from_s;
     while at < to_s {
         at = next_cut(at, granularity, &zone)?.min(to_s);
+
         if !Granularity::Quarter.starts_at(at) {
             return Err(Refusal {
                 code: Code::TimezoneUnaligned,
@@ -171,7 +174,9 @@ fn cuts(from_s: i64, to_s: i64, granularity: Granularity, zone: &str) -> Result<
                         .to_owned(),
             });
         }
+
         cuts.push(at);
+
         if cuts.len() > SERIES_POINTS_MAX + 1 {
             return Err(Refusal {
                 code: Code::SeriesTooLong,
@@ -181,6 +186,7 @@ fn cuts(from_s: i64, to_s: i64, granularity: Granularity, zone: &str) -> Result<
             });
         }
     }
+
     Ok(cuts)
 }
 
@@ -212,7 +218,8 @@ fn plan_error() -> raingauge_core::plan::Error {
     raingauge_core::plan::Error::OutOfRange
 }
 
-/// The first instant of the next date that exists in the zone. Where midnight is skipped, it is the first one after it.
+/// The first instant of the next date that exists in the zone. Where midnight is skipped, it is the
+/// first one after it.
 fn next_day(local: &Zoned) -> Option<Timestamp> {
     let mut date = local.date();
     loop {
@@ -222,7 +229,9 @@ fn next_day(local: &Zoned) -> Option<Timestamp> {
             .to_ambiguous_zoned(date.to_datetime(Time::midnight()))
             .compatible()
             .ok()?;
-        // A zone that jumps over a whole date, as Samoa did, begins the one after it at the same instant.
+
+        // A zone that jumps over a whole date, as Samoa did, begins the one after it at the same
+        // instant.
         if start.timestamp() > local.timestamp() {
             return Some(start.timestamp());
         }

@@ -98,6 +98,7 @@ impl Storage {
                 Err(_) => Err(too_slow(deadline.whole)),
             });
         }
+
         sums
     }
 
@@ -127,6 +128,7 @@ impl Storage {
                 if rounds.last().is_none_or(Round::is_full) {
                     rounds.push(Round::new(&self.flights));
                 }
+
                 if let Some(round) = rounds.last_mut() {
                     landings.push(round.add(&mut flights, work, query));
                 }
@@ -137,6 +139,7 @@ impl Storage {
             // A task of its own, so that others get their answer even if the first caller leaves.
             tokio::spawn(round.fly(Arc::clone(&self.buckets), Arc::clone(&self.gate)));
         }
+
         landings
     }
 }
@@ -156,7 +159,8 @@ async fn wait_a_moment(before: Vec<Landing>) {
     }
 }
 
-/// Queries that are read together. Removes its works from the flights when it ends, however it ends.
+/// Queries that are read together. Removes its works from the flights when it ends, however it
+/// ends.
 struct Round {
     flights: Arc<Mutex<Flights>>,
     works: Vec<(Work, Landing)>,

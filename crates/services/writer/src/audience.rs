@@ -31,7 +31,8 @@ impl Audience {
     /// An audience that nothing is known of yet: [`Audience::note`] is to be told everything that
     /// is in the topic.
     pub fn new(process: u64, topic: Arc<dyn LeaseTopic>, clock: Arc<dyn Clock>) -> Self {
-        let (holders, changed) = (Mutex::new(Holders::new(process)), watch::Sender::new(()));
+        let holders = Mutex::new(Holders::new(process));
+        let changed = watch::Sender::new(());
         Self { process, barriers: AtomicU64::new(0), holders, changed, topic, clock }
     }
 
@@ -53,6 +54,7 @@ impl Audience {
         // Any barrier from here on was sent when everything before these ends was in the store.
         let least = self.barriers.load(Ordering::SeqCst) + 1;
         let mut changed = self.changed.subscribe();
+
         loop {
             let sent_ms = self.clock.elapsed_ms();
             let number = self.barriers.fetch_add(1, Ordering::SeqCst) + 1;
@@ -60,6 +62,7 @@ impl Audience {
                 &LeaseMessage::Barrier { process: self.process, number, sent_ms },
                 Box::new(drop),
             );
+
             let heard = async {
                 while !self.holders.lock().have_heard(ends, least) {
                     if changed.changed().await.is_err() {
@@ -67,6 +70,7 @@ impl Audience {
                     }
                 }
             };
+
             if timeout(PATIENCE, heard).await.is_ok() {
                 return;
             }

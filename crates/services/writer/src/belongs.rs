@@ -42,6 +42,7 @@ pub async fn check(catalog: &dyn Catalog, published: &Published) -> Result<(), E
         }
         None => format!("counter {id} was counted at version {counted}, and the catalog does not have it"),
     });
+
     let mut told: Vec<String> = told.collect();
     if let Some(others) = behind.len().checked_sub(TOLD_MAX).filter(|others| *others > 0) {
         told.push(format!("and so for {others} more"));

@@ -85,8 +85,11 @@ impl<'de> Visitor<'de> for AnyVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Member, A::Error> {
-        let (mut key, mut granularity) = (Scalar::Other, Scalar::Other);
-        let (mut time, mut count) = (Scalar::Other, Scalar::Other);
+        let mut key = Scalar::Other;
+        let mut granularity = Scalar::Other;
+        let mut time = Scalar::Other;
+        let mut count = Scalar::Other;
+
         while let Some(name) = fields.next_key::<Scalar<'de>>()? {
             let place = match name.text() {
                 Some("key") => &mut key,
@@ -100,6 +103,7 @@ impl<'de> Visitor<'de> for AnyVisitor {
             };
             *place = fields.next_value()?;
         }
+
         Ok(Member(bucket_of(&key, &granularity, &time, &count)))
     }
 
@@ -144,6 +148,7 @@ fn bucket_of(
         Scalar::Text(text) => raingauge_core::time::parse_time_s(text),
         Scalar::Other => None,
     };
+
     let count = if let Scalar::Whole(count) = count { Some(*count) } else { None };
     Ok(Bucket {
         key: key.text().ok_or("key must be a text")?.to_owned(),

@@ -95,6 +95,7 @@ impl Conductor {
         let mut inner = self.inner.lock();
         inner.written.retain(|_, at| at.elapsed() < AGAIN);
         inner.switched.retain(|key, _| due.retire.contains_key(key));
+
         let mut entries = due.now;
         for ((counter, number), partitions) in due.retire {
             let since = *inner.switched.entry((counter, number)).or_insert_with(Instant::now);
@@ -103,6 +104,7 @@ impl Conductor {
                 entries.extend(partitions.into_iter().map(retire));
             }
         }
+
         let payloads =
             entries.into_iter().map(|(partition, control)| (partition, control.to_json()));
         payloads.filter(|entry| !inner.written.contains_key(entry)).collect()
@@ -163,6 +165,7 @@ pub fn due(shown: &BTreeMap<Partition, Shown>, partitions: Partition) -> Due {
             shown.removed.iter().map(|generation| Control::Removed { generation: *generation });
         due.now.extend(removed.map(|control| (*partition, control)));
     }
+
     let Some(decider) = shown.get(&DECIDER) else {
         return due;
     };
@@ -178,22 +181,27 @@ pub fn due(shown: &BTreeMap<Partition, Shown>, partitions: Partition) -> Due {
         if let Some(backfill) = at_front {
             fill(shown, partitions, (counter, decides, backfill), &mut due);
         }
+
         for partition in 1..partitions {
             let state = shown.get(&partition).and_then(|shown| shown.counter(counter));
             let undecided = state
                 .and_then(|state| state.backfill.as_ref())
                 .filter(|backfill| backfill.is_running());
+
             if let Some(control) =
                 undecided.and_then(|undecided| decided(counter, decides, undecided.number))
             {
                 due.now.push((partition, control));
             }
+
             if let Some(control) = state.and_then(|state| erasure(counter, decides, state)) {
                 due.now.push((partition, control));
             }
         }
+
         retire(shown, partitions, counter, &mut due);
     }
+
     due
 }
 
@@ -208,6 +216,7 @@ fn fill(
     let number = backfill.number;
     let mut filled = 0;
     let mut hindrance = None;
+
     for partition in 0..partitions {
         let state = shown.get(&partition).and_then(|shown| shown.counter(counter));
         if state.is_none_or(|state| state.version < decides.version) {
@@ -215,6 +224,7 @@ fn fill(
                 Control::counter(decides.version, decides.changed_at, decides.counter.clone());
             due.now.push((partition, known));
         }
+
         let own =
             state.and_then(|state| state.backfill.as_ref()).filter(|own| own.number == number);
         let Some(own) = own else {
@@ -230,8 +240,10 @@ fn fill(
                 }
                 _ => due.now.push((partition, begin(counter, backfill))),
             }
+
             continue;
         };
+
         let progress = shown.get(&partition).and_then(|shown| shown.progress_of(counter, number));
         match (own.status, progress.map(|progress| progress.phase)) {
             (BackfillStatus::Running, Some(Phase::Filled)) => filled += 1,
@@ -243,6 +255,7 @@ fn fill(
             _ => {}
         }
     }
+
     if let Some(reason) = hindrance {
         due.now.push((DECIDER, Control::Cancel { counter, number, reason }));
     } else if filled == partitions {
@@ -291,6 +304,7 @@ fn retire(shown: &BTreeMap<Partition, Shown>, partitions: Partition, counter: u3
     if states().count() < usize::from(partitions) {
         return;
     }
+
     let Some(number) = states().map(CounterState::answers_by).min() else {
         return;
     };
@@ -300,11 +314,13 @@ fn retire(shown: &BTreeMap<Partition, Shown>, partitions: Partition, counter: u3
             state.outgoing.iter().any(|outgoing| outgoing.replaced_by <= number)
         })
     };
+
     let replaced: Vec<Partition> = shown
         .iter()
         .filter(|(_, shown)| has_replaced(shown))
         .map(|(partition, _)| *partition)
         .collect();
+
     if !replaced.is_empty() {
         due.retire.insert((counter, number), replaced);
     }

@@ -161,6 +161,7 @@ mod tests {
             Control::Erase { counter: 1, key: "k:1".to_owned() },
             Control::EraseAll { counter: 1, number: 3, replaces: Some(2) },
         ];
+
         for control in &written {
             assert_eq!(Control::parse(&control.to_json()), Ok(Some(control.clone())));
         }
@@ -169,14 +170,17 @@ mod tests {
             Control::parse(br#"{"kind":"frost"}"#),
             Err(ControlError::UnknownKind("frost".to_owned()))
         );
+
         for payload in [
             &br#"{"for":"campaigns","kind":"frost"}"#[..],
             br#"{"for":"campaigns","kind":"counter","version":true}"#,
         ] {
             assert_eq!(Control::parse(payload), Ok(None), "{payload:?}");
         }
+
         let named = br#"{"for":"counting","kind":"switch","counter":1,"number":2}"#;
         assert_eq!(Control::parse(named), Ok(Some(Control::Switch { counter: 1, number: 2 })));
+
         for payload in [
             &b"x"[..],
             b"",

@@ -108,6 +108,7 @@ impl Fleet {
 
         self.stop_all().await;
         beats.abort();
+
         let membership = Arc::clone(&self.deps.membership);
         let _ = tokio::task::spawn_blocking(move || membership.leave()).await;
     }
@@ -116,6 +117,7 @@ impl Fleet {
     async fn stop_all(&mut self) {
         let seats = std::mem::take(&mut self.seats);
         seats.values().for_each(|seat| seat.leave(Leave::Committed));
+
         let (stores, tasks): (Vec<_>, Vec<_>) = seats.into_values().map(Seat::into_parts).unzip();
         let tasks: Vec<_> =
             tasks.into_iter().chain(std::mem::take(&mut self.leaving).into_values()).collect();
@@ -125,7 +127,9 @@ impl Fleet {
                 let _ = task.await;
             }
         };
+
         tokio::pin!(ended);
+
         if tokio::time::timeout(STOP_MAX, &mut ended).await.is_err() {
             tracing::warn!(
                 "what could not be stored in time is counted by the next writer of the partitions"
@@ -145,6 +149,7 @@ impl Fleet {
         }
 
         self.leaving.retain(|_, task| !task.is_finished());
+
         for partition in assigned {
             let before = &mut self.leaving;
             self.seats.entry(partition).or_insert_with(|| {
@@ -210,6 +215,7 @@ impl Fleet {
                 tell_lost(*partition, 0);
             }
         }
+
         metrics::gauge!("raingauge_partitions_counted").set(counted as f64);
     }
 }

@@ -80,7 +80,8 @@ impl Follower {
         partitions: Partition,
     ) -> Result<Arc<Self>, NotThere> {
         let (newest, _) = watch::channel(Arc::default());
-        let (revision, states) = (tokio::sync::Mutex::default(), Mutex::default());
+        let revision = tokio::sync::Mutex::default();
+        let states = Mutex::default();
         let hearing = OnceLock::new();
         let follower =
             Self { catalog, checkpoints, published, partitions, newest, revision, states, hearing };
@@ -147,11 +148,15 @@ impl Follower {
     }
 
     pub(crate) async fn refresh_states(&self) -> Result<(), cluster::Error> {
-        let (mut news, mut behind_news) = (Vec::new(), Vec::new());
+        let mut news = Vec::new();
+        let mut behind_news = Vec::new();
         let asked = Instant::now();
+
         for included in self.checkpoints.included().await? {
-            let (partition, version, position) =
-                (included.partition, included.state_version, included.position);
+            let partition = included.partition;
+            let version = included.state_version;
+            let position = included.position;
+
             if let Some(hearing) = self.hearing.get() {
                 hearing.note_stored(partition, position, asked);
             }
@@ -161,6 +166,7 @@ impl Follower {
                 self.published.set_applied(partition, position);
                 continue;
             }
+
             let json = self.checkpoints.state(partition).await?;
             let state = Arc::new(State::from_json(&json).map_err(cluster::Error)?);
             let progress = self.progress_of(partition, &state).await?;
@@ -168,10 +174,12 @@ impl Follower {
             news.push((partition, Seen { version, shown: Shown::new(state, progress) }));
             behind_news.push((partition, position));
         }
+
         if !news.is_empty() {
             self.take_up(news);
         }
         self.published.known_until(asked + KNOWN_MAX);
+
         // Who waits for an entry reads by what it changed.
         behind_news
             .into_iter()
@@ -237,7 +245,8 @@ impl Follower {
     /// Whether the writer of every partition counts by the newest configurations, as far as its
     /// last checkpoint tells.
     fn is_in_effect(&self) -> bool {
-        let (newest, states) = (Arc::clone(&self.newest.borrow()), self.states.lock());
+        let newest = Arc::clone(&self.newest.borrow());
+        let states = self.states.lock();
         let counts = |seen: &Seen| {
             let knows = |found: &Versioned| {
                 let known = seen.shown.counter(found.counter.id);
@@ -289,14 +298,18 @@ fn timeline(states: &BTreeMap<Partition, Seen>, counter: u32) -> Timeline {
     let Some(number) = known().map(CounterState::answers_by).min() else {
         return Timeline::new(first);
     };
-    let (mut oldest, mut kept_from) = (None, Horizons::default());
+    let mut oldest = None;
+    let mut kept_from = Horizons::default();
+
     for state in known() {
         let (parts, kept) = state.as_of(number);
         kept_from = kept_from.max(kept);
+
         if state.answers_by() == number || oldest.is_none() {
             oldest = Some(timeline_of(parts));
         }
     }
+
     oldest.unwrap_or_else(|| Timeline::new(first)).kept_from(kept_from)
 }
 

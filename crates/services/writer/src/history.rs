@@ -68,27 +68,33 @@ fn walk_on(
             }
             blocks => blocks?,
         };
+
         let Some(end) = blocks.last().map(Block::end) else {
             let log_end = log.end();
             if *next >= log_end {
                 return Ok(());
             }
+
             if silent_since.get_or_insert_with(Instant::now).elapsed() > SILENCE_MAX {
                 return Err(Error::Io(std::io::Error::other(
                     "the event log does not answer: try again",
                 )));
             }
+
             log.wait_beyond(log_end, PAUSE);
             continue;
         };
+
         silent_since = None;
         let first = std::mem::replace(next, end);
+
         for block in &blocks {
             if stop.is_set() {
                 return Err(stopped());
             }
             let appended_s = block.appended_ms.div_euclid(1_000);
             let mut scratch = Scratch::default();
+
             for entry in block.entries(first) {
                 let (offset, entry) = entry?;
                 if offset >= to {
@@ -98,6 +104,7 @@ fn walk_on(
             }
         }
     }
+
     Ok(())
 }
 
@@ -164,12 +171,15 @@ mod tests {
         for ids in [["a", "b"], ["c", "d"], ["e", "f"]] {
             noted.log.append(batch(&ids)).await.expect("appended");
         }
+
         let walk_to = |to, stop: &Stop| {
             let mut visited = Vec::new();
             let walked = walk(&noted, 1, to, stop, |step, _| visited.push(step.offset));
             (walked.is_ok(), visited, noted.left.lock().pop())
         };
+
         assert_eq!(walk_to(6, &Stop::default()), (true, vec![1, 2, 3, 4, 5], Some(6)));
+
         // A block was read as a whole, and behind it reading would have gone on.
         assert_eq!(walk_to(3, &Stop::default()), (true, vec![1, 2], Some(4)));
         let turn = Scans::default().turn("somebody").await.expect("a turn");

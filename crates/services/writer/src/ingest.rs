@@ -113,6 +113,7 @@ impl Ingest {
         if lag > self.lag_max {
             return Err(Error::Lagging { lag, retry_after: Duration::from_secs(1) });
         }
+
         Ok(Intake {
             batch: Batch::default(),
             rejected: Vec::new(),
@@ -185,15 +186,18 @@ impl Intake {
         }
         let index = self.next;
         self.next += 1;
+
         let checked = event.and_then(|event| {
             event.check_not_future(self.now_s, self.future_allowance_s)?;
             self.check_not_expired(&event)?;
             Ok(event)
         });
+
         match checked {
             Ok(event) => self.batch.push(&self.full.marked(&self.view.ruleset, event)),
             Err(refusal) => self.rejected.push(RejectedEvent { index, refusal }),
         }
+
         Ok(())
     }
 

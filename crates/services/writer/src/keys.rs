@@ -162,27 +162,33 @@ impl KeyWatch {
 
         let mut due = Vec::new();
         for (index, rule) in view.ruleset.rules().iter().enumerate() {
-            let (id, generation) = (rule.counter.id, view.timelines[index].newest());
+            let id = rule.counter.id;
+            let generation = view.timelines[index].newest();
             let listed = self
                 .listed
                 .lock()
                 .get(&id)
                 .copied()
                 .filter(|listed| listed.generation == generation);
+
             let estimate = self.published.keys().of(generation).estimate();
             let keys = listed
                 .map_or(estimate, |listed| listed.keys + estimate.saturating_sub(listed.estimate));
             self.tell(id, keys);
+
             if self.is_due(keys, estimate, listed.as_ref()) {
                 due.push((Reverse(keys), index));
             }
         }
+
         due.sort_unstable();
+
         for (_, index) in due.into_iter().take(LISTINGS_MAX) {
             let began = Instant::now();
             self.list(&view, index).await?;
             tokio::time::sleep((began.elapsed() * REST).min(REST_MAX)).await;
         }
+
         Ok(())
     }
 
@@ -202,7 +208,8 @@ impl KeyWatch {
 
     fn is_due(&self, keys: u64, estimate: u64, listed: Option<&Listed>) -> bool {
         let Some(listed) = listed else { return true };
-        let (age, keys_max) = (listed.at.elapsed(), self.limit.keys_max);
+        let age = listed.at.elapsed();
+        let keys_max = self.limit.keys_max;
         if listed.keys >= keys_max {
             return age >= FULL_INTERVAL;
         }
@@ -215,9 +222,12 @@ impl KeyWatch {
     }
 
     async fn list(&self, view: &View, index: usize) -> Result<(), Error> {
-        let (counter, timeline) = (&view.ruleset.rules()[index].counter, &view.timelines[index]);
-        let (id, keys_max) = (counter.id, self.limit.keys_max);
+        let counter = &view.ruleset.rules()[index].counter;
+        let timeline = &view.timelines[index];
+        let id = counter.id;
+        let keys_max = self.limit.keys_max;
         let was_full = self.limit.full().known.contains_key(&id);
+
         let hashes = self.hashes(timeline.parts()).await?;
         let sketch = self.published.keys().of(timeline.newest());
         hashes.iter().for_each(|hash| sketch.note(*hash));
@@ -229,8 +239,10 @@ impl KeyWatch {
             keys,
             estimate: sketch.estimate(),
         };
+
         self.listed.lock().insert(id, listed);
         self.tell(id, keys);
+
         if keys < keys_max {
             if was_full {
                 tracing::info!(counter = id, keys, keys_max, "a counter takes new keys again");
@@ -240,6 +252,7 @@ impl KeyWatch {
         }
 
         self.limit.change(view, |known| drop(known.insert(id, hashes.into())));
+
         if !was_full {
             tracing::warn!(
                 counter = id,
@@ -247,10 +260,12 @@ impl KeyWatch {
                 keys_max,
                 "a counter has as many keys as it may have, and takes no new ones"
             );
+
             // What was accepted between the listing and now has its keys, too.
             let hashes = self.hashes(timeline.parts()).await?;
             self.limit.change(view, |known| drop(known.insert(id, hashes.into())));
         }
+
         Ok(())
     }
 
@@ -261,14 +276,17 @@ impl KeyWatch {
         if !matches!(applied, Ok(Ok(()))) {
             return Err(Error::Io("what was accepted is not counted yet".to_owned()));
         }
+
         let mut hashes = Vec::new();
         for (_, generation) in parts {
             hashes.extend(self.keys.key_hashes(*generation).await?);
         }
+
         if parts.len() > 1 {
             hashes.sort_unstable();
             hashes.dedup();
         }
+
         Ok(hashes)
     }
 

@@ -1,5 +1,5 @@
-//! Entries that the log dropped before they were counted. A worker stands still before them, so that
-//! nothing is lost silently.
+//! Entries that the log dropped before they were counted. A worker stands still before them, so
+//! that nothing is lost silently.
 
 use crate::worker::Error;
 use raingauge_consumers::Overtaken;

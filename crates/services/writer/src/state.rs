@@ -135,6 +135,7 @@ impl State {
                 state.format
             ));
         }
+
         state.take_up_old_members();
         Ok(state)
     }
@@ -171,6 +172,7 @@ impl State {
         if !is_new && !state.standing().gives_way_to(&news, put_back) {
             return;
         }
+
         let counts_alike = counts_alike(&state.counter, &counter);
         let expired =
             if is_new { Horizons::default() } else { state.counter.retention_days.horizons(now_s) };
@@ -179,6 +181,7 @@ impl State {
         state.put_rule(RuleSince { since, counter: counter.clone() }, expired);
         state.fingerprint = news.fingerprint;
         (state.version, state.changed_at, state.counter) = (version, changed_at, counter);
+
         if decides && !counts_alike {
             self.cancel_undecided(id, CHANGED, now_s);
         }
@@ -221,14 +224,17 @@ impl State {
             for part in state.parts.iter_mut().filter(|part| part.number == 0) {
                 part.number = part.generation.saturating_sub(first);
             }
+
             if let Some(backfill) = state.backfill.as_mut().filter(|backfill| backfill.number == 0)
             {
                 backfill.number = backfill.generation.saturating_sub(first);
             }
+
             let numbers = state.parts.iter().map(|part| part.number);
             let filled = state.backfill.iter().map(|backfill| backfill.number);
             state.newest = numbers.chain(filled).max().unwrap_or(0).max(state.newest);
             state.fingerprint = fingerprint(&state.counter);
+
             let rule = RuleSince { since: 0, counter: counting(&state.counter) };
             if let Some(backfill) =
                 state.running_backfill().filter(|backfill| backfill.rules.is_empty())

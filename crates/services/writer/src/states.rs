@@ -89,6 +89,7 @@ pub fn together(backfills: &[(Partition, Backfill)], partitions: Partition) -> O
     let (first, mut whole) = newest.next().cloned()?;
     let mut finished = Partition::from(whole.status == BackfillStatus::Finished);
     let mut is_cancelled = whole.status == BackfillStatus::Cancelled && first == 0;
+
     let mut known = 1;
     for (partition, part) in newest {
         known += 1;
@@ -98,15 +99,18 @@ pub fn together(backfills: &[(Partition, Backfill)], partitions: Partition) -> O
         whole.ended_at = whole.ended_at.max(part.ended_at);
         finished += Partition::from(part.status == BackfillStatus::Finished);
         is_cancelled |= part.status == BackfillStatus::Cancelled && *partition == 0;
+
         if whole.reason.is_empty() {
             whole.reason.clone_from(&part.reason);
         }
     }
+
     whole.status = match (is_cancelled, finished >= partitions.max(known)) {
         (true, _) => BackfillStatus::Cancelled,
         (false, true) => BackfillStatus::Finished,
         (false, false) => BackfillStatus::Running,
     };
+
     if whole.status == BackfillStatus::Running {
         whole.ended_at = 0;
     }
@@ -139,5 +143,6 @@ pub fn progress(states: &dyn States, published: &Published, counter: u32) -> Opt
                 / end.saturating_sub(backfill.from).max(1) as f64
         }
     };
+
     Some(Progress { backfill, end, share: share.min(1.0) })
 }

@@ -167,8 +167,10 @@ impl Worker {
         options: Options,
     ) -> Result<Self, Error> {
         let Checkpoint { position, state, stamp_us, progress } = store.checkpoint()?;
+
         // No entry has a later append time than its stamp.
         log.verify(position, stamp_us.div_euclid(1_000))?;
+
         if position > log.end() {
             return Err(Error::LogTooShort { position, end: log.end() });
         }
@@ -212,13 +214,16 @@ impl Worker {
         worker.take_up_fill();
         worker.needed_from = worker.needs_log_from();
         worker.removals.want(&worker.state.retired);
+
         if position > 0 {
             // The time of the newest event before the checkpoint is not stored.
             worker.published.saw_event(worker.clock.now_s() + worker.options.future_allowance_s);
         }
+
         worker.publish();
         worker.published.set_applied(worker.log.partition(), position);
         worker.go_back();
+
         Ok(worker)
     }
 
@@ -231,6 +236,7 @@ impl Worker {
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the writer panicked, which is a defect of raingauge".to_owned(),
         };
+
         tracing::error!(
             partition,
             %reason,
@@ -254,6 +260,7 @@ impl Worker {
                     return self.commit();
                 }
             }
+
             if !busy {
                 self.log.wait_beyond(self.position, IDLE);
             }
@@ -270,6 +277,7 @@ impl Worker {
             }
             read => read.map_err(|error| self.explain(error))?,
         };
+
         let Some(end) = blocks.last().map(Block::end) else {
             self.report_lag(None);
             return Ok(false);
@@ -288,6 +296,7 @@ impl Worker {
         metrics::counter!("raingauge_events_applied_total").increment(end - from);
         metrics::histogram!("raingauge_apply_seconds").record(began.elapsed().as_secs_f64());
         self.report_lag(blocks.last());
+
         Ok(true)
     }
 
@@ -324,11 +333,13 @@ impl Worker {
             };
             self.stamp_us = self.stamp_base_us + next as i64 - 1;
             self.position = next;
+
             // Also within a block, whose changes may need more memory than there is.
             if self.store.wants_commit() {
                 self.commit()?;
             }
         }
+
         Ok(())
     }
 
@@ -361,6 +372,7 @@ impl Worker {
                 {
                     self.store.erase(generation, &key, offset)?;
                 }
+
                 // A worker that read the entries before it again would count them for a moment.
                 self.state.last_change = Some(offset);
                 self.state_changed = true;
@@ -397,6 +409,7 @@ impl Worker {
         self.state_changed = true;
         self.unpublished = true;
         self.take_up_fill();
+
         Ok(())
     }
 
@@ -456,6 +469,7 @@ impl Worker {
     fn commit(&mut self) -> Result<(), Error> {
         let began = Instant::now();
         self.last_commit = began;
+
         if self.state_changed {
             self.state.forget_before(self.log.start());
             self.state_json = self.state.to_json();
@@ -467,6 +481,7 @@ impl Worker {
         } else {
             (self.position, self.stamp_us)
         };
+
         let checkpoint = Checkpoint {
             position,
             state: self.state_json.clone(),
@@ -476,6 +491,7 @@ impl Worker {
 
         let removed = self.removals.take_removed();
         *self.committing.lock() = Some(began);
+
         let committed = self.store.commit(&checkpoint);
         *self.committing.lock() = None;
         committed?;
@@ -495,6 +511,7 @@ impl Worker {
         let is_retired = |generation: &Generation| self.state.retired.contains(generation);
         self.shown.lock().removed.extend(removed.into_iter().filter(is_retired));
         metrics::histogram!("raingauge_checkpoint_seconds").record(began.elapsed().as_secs_f64());
+
         Ok(())
     }
 

@@ -1,4 +1,5 @@
-//! How many events a second are counted when they are spread over years: hardly any two of a commit meet in a tile.
+//! How many events a second are counted when they are spread over years: hardly any two of a commit
+//! meet in a tile.
 
 use crate::load::{Counting, Event, NOW_S, Place};
 use raingauge_core::bucket::{DAY_S, Granularity};
@@ -28,6 +29,7 @@ fn largest(place: &Place) {
         |number| Event { key: format!("many:{number}"), time_s: NOW_S, value: number as i64 };
     let events: Vec<Event> = (0..MANY_KEYS).map(event).collect();
     Counting::with_tables(place, "many", 0, false).count(7, &events, MANY_KEYS);
+
     let options = Options { scan_time_max: Duration::from_secs(600), ..place.options.clone() };
     let connect = || {
         CqlReader::new(place.runtime.block_on(Cql::connect(options.clone())).expect("connected"))
@@ -54,7 +56,9 @@ fn largest(place: &Place) {
         assert!(found.expect("keys").is_complete);
         println!("largest keys of {MANY_KEYS}, {how:<16} {:>7.1} s", began.elapsed().as_secs_f64());
     };
+
     search(&reader, "from their lists");
+
     // As after a migration that left them out.
     let keyspace = &place.options.keyspace;
     place.run(&format!("INSERT INTO {keyspace}.schema_version (id, version) VALUES (1, 1000000)"));
@@ -68,11 +72,13 @@ fn years(place: &Place) {
         Event { key: format!("{name}:{}", random.random_range(0..KEYS)), time_s, value: 1 }
     };
     println!("history, {EVENTS} changes of {KEYS} keys over {DAYS} days, {BATCH_LEN} to a commit");
+
     for (counter, write_tables) in [(5, true), (6, false)] {
         let name = if write_tables { "with the count tables" } else { "tiles alone" };
         let events: Vec<Event> = (0..EVENTS).map(|_| event(&counter.to_string())).collect();
         let mut counting = Counting::with_tables(place, name, 0, write_tables);
         let took = counting.count(counter, &events, BATCH_LEN);
+
         println!("  {name:<22} {:>9.0} changes/s", EVENTS as f64 / took.as_secs_f64());
     }
 }

@@ -33,10 +33,12 @@ impl Place {
             in_flight_max: 128,
             ..Options::default()
         };
+
         let replication = std::env::var("RAINGAUGE_BENCH_REPLICATION")
             .unwrap_or_else(|_| "{'class': 'SimpleStrategy', 'replication_factor': 1}".to_owned());
         let layout = Layout { replication, ..Layout::default() };
         runtime.block_on(migrate(&options, &layout)).expect("migrated");
+
         Some(Self { runtime, options })
     }
 
@@ -65,7 +67,8 @@ pub struct Event {
     pub value: i64,
 }
 
-/// Events of the last minutes. The k-th of the keys is drawn about 1/k as often as the first: Zipf's law.
+/// Events of the last minutes. The k-th of the keys is drawn about 1/k as often as the first:
+/// Zipf's law.
 pub fn recent(name: &str, keys: usize, len: usize, seed: u64) -> Vec<Event> {
     let mut random = StdRng::seed_from_u64(seed);
     let span = (keys as f64 + 1.0).ln();
@@ -109,9 +112,11 @@ impl Counting {
                     .expect("added");
                 self.checkpoint.position += 1;
             }
+
             self.checkpoint.stamp_us = STAMP_BASE_US + self.checkpoint.position as i64;
             self.writer.commit(&self.checkpoint).expect("committed");
         }
+
         began.elapsed()
     }
 }

@@ -20,6 +20,7 @@ pub fn counter_columns(place: &Place, events: &[Event]) -> Duration {
             granularity.name()
         ));
     }
+
     let session = place.cql(ReadPlan::Tiles).session_for_tests();
     place.runtime.block_on(async {
         let mut statements = Vec::new();
@@ -30,7 +31,9 @@ pub fn counter_columns(place: &Place, events: &[Event]) -> Duration {
             );
             statements.push(session.prepare(text).await.expect("prepared"));
         }
-        let (session, statements) = (&session, &statements);
+
+        let session = &session;
+        let statements = &statements;
         let began = Instant::now();
         let updates = events
             .iter()
@@ -43,6 +46,7 @@ pub fn counter_columns(place: &Place, events: &[Event]) -> Duration {
                 .await
                 .expect("counted");
         });
+
         stream::iter(updates).buffer_unordered(IN_FLIGHT).collect::<Vec<()>>().await;
         began.elapsed()
     })
@@ -63,7 +67,9 @@ pub fn upsert_per_event(place: &Place, events: &[Event]) -> Duration {
             );
             statements.push(session.prepare(text).await.expect("prepared"));
         }
-        let (session, statements) = (&session, &statements);
+
+        let session = &session;
+        let statements = &statements;
         let mut counts = HashMap::<(&str, Granularity, i64), i64>::new();
         let began = Instant::now();
         let upserts = events
@@ -73,6 +79,7 @@ pub fn upsert_per_event(place: &Place, events: &[Event]) -> Duration {
             let time_s = granularity.floor(event.time_s);
             let count = counts.entry((&event.key, granularity, time_s)).or_default();
             *count += event.value;
+
             let values = (&event.key, CqlTimestamp(time_s * 1_000), *count);
             async move {
                 session
@@ -81,6 +88,7 @@ pub fn upsert_per_event(place: &Place, events: &[Event]) -> Duration {
                     .expect("written");
             }
         });
+
         stream::iter(upserts).buffer_unordered(IN_FLIGHT).collect::<Vec<()>>().await;
         began.elapsed()
     })

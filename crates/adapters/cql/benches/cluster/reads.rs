@@ -32,11 +32,14 @@ pub fn run(place: &Place) {
         println!(
             "reading, {KEYS} keys x {DAYS} days, every second quarter hour counted, {partitions} log partition(s)"
         );
+
         for (name, read_plan) in [("tiles", ReadPlan::Tiles), ("tables", ReadPlan::Tables)] {
             let reader = Arc::new(CqlReader::new(place.cql(read_plan)));
+
             // Warm, then measured.
             ask(place, &reader, counter, &MIX, RUN / 3);
             print(name, "the mix", &ask(place, &reader, counter, &MIX, RUN));
+
             for window in MIX {
                 print(
                     name,
@@ -83,7 +86,10 @@ fn ask(
     let seeds = Arc::new(AtomicUsize::new(0));
     let mix: Arc<[(i64, usize)]> = mix.iter().map(|(_, len, share)| (*len, *share)).collect();
     let asking = (0..READERS).map(|_| {
-        let (reader, mix, seeds) = (Arc::clone(reader), Arc::clone(&mix), Arc::clone(&seeds));
+        let reader = Arc::clone(reader);
+        let mix = Arc::clone(&mix);
+        let seeds = Arc::clone(&seeds);
+
         place.runtime.spawn(async move {
             let mut random = StdRng::seed_from_u64(seeds.fetch_add(1, Ordering::Relaxed) as u64);
             let mut latencies = Vec::new();
@@ -93,14 +99,18 @@ fn ask(
                 reader.sums(vec![query]).await.remove(0).expect("a sum");
                 latencies.push(asked.elapsed());
             }
+
             latencies
         })
     });
+
     let asking: Vec<_> = asking.collect();
     let all: Vec<Duration> = place.runtime.block_on(async {
         futures_util::future::try_join_all(asking).await.expect("asked").concat()
     });
-    let (counts, after) = (all.len() as f64, reader.cost());
+    let counts = all.len() as f64;
+    let after = reader.cost();
+
     Asked {
         per_second: counts / began.elapsed().as_secs_f64(),
         requests: (after.0 - before.0) as f64 / counts,
@@ -119,16 +129,19 @@ fn query(random: &mut StdRng, counter: u32, mix: &[(i64, usize)]) -> Query {
         }
         None => true,
     };
+
     let len_s = mix.iter().find(of_share).expect("the shares add up").0;
     let to_s = NOW_S - random.random_range(0..3_600);
     let key = format!("read-{counter}:{}", random.random_range(0..KEYS));
     let plan = Plan::new(to_s - len_s, to_s).expect("a range");
+
     Query { generation: generation_of(counter, 0), key, plan }
 }
 
 fn print(plan: &str, window: &str, asked: &Asked) {
     let Asked { latencies, per_second, requests, rows } = asked;
-    let (p50, p99) = (latencies.at_ms(0.5), latencies.at_ms(0.99));
+    let p50 = latencies.at_ms(0.5);
+    let p99 = latencies.at_ms(0.99);
     println!(
         "  {plan:<7} {window:<8} {per_second:>7.0} counts/s   p50 {p50:>6.2} ms   p99 {p99:>6.2} ms   {requests:.2} requests, {rows:>5.1} rows a count"
     );

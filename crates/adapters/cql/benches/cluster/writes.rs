@@ -11,6 +11,7 @@ const KEYS: usize = 10_000;
 pub fn run(place: &Place) {
     let events = recent("write", KEYS, 400_000, 1);
     let few = &events[..40_000];
+
     // The server is warm before anything counts.
     let mut counting = Counting::new(place, "warm", 0);
     for _ in 0..3 {
@@ -19,6 +20,7 @@ pub fn run(place: &Place) {
     peers::upsert_per_event(place, few);
     peers::counter_columns(place, few);
     println!("writing, {KEYS} keys by Zipf's law, {BATCH_LEN} events to a commit");
+
     let own = rate(events.len(), Counting::new(place, "own", 0).count(2, &events, BATCH_LEN));
     let upserts = rate(few.len(), peers::upsert_per_event(place, few));
     let counters = rate(few.len(), peers::counter_columns(place, few));
@@ -31,14 +33,17 @@ pub fn run(place: &Place) {
         "  counter columns                  {counters:>9.0} events/s   1 : {:.1}",
         own / counters
     );
+
     let one_key: Vec<Event> = recent("hot", 1, 400_000, 3);
     let hot = rate(one_key.len(), Counting::new(place, "hot", 0).count(3, &one_key, BATCH_LEN));
     println!("  one key alone                    {hot:>9.0} events/s");
+
     let unique: Vec<Event> = recent("unique", 10, 40_000, 4)
         .into_iter()
         .enumerate()
         .map(|(number, event)| Event { key: format!("unique:{number}"), ..event })
         .collect();
+
     let cold = rate(unique.len(), Counting::new(place, "cold", 0).count(4, &unique, BATCH_LEN));
     println!("  every event a new key            {cold:>9.0} events/s");
 }

@@ -29,9 +29,10 @@ struct Running {
 
 impl Nodetool {
     pub fn new(command: &[String], keyspace: String) -> Result<Self, Error> {
-        match command.first().is_some_and(|program| !program.is_empty()) {
-            true => Ok(Self { command: command.to_vec(), keyspace }),
-            false => Err(Error("maintenance.compaction_command names no program".to_owned())),
+        if command.first().is_some_and(|program| !program.is_empty()) {
+            Ok(Self { command: command.to_vec(), keyspace })
+        } else {
+            Err(Error("maintenance.compaction_command names no program".to_owned()))
         }
     }
 
@@ -78,23 +79,25 @@ impl Nodetool {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+
         let child = command.process_group(0).kill_on_drop(true).spawn().map_err(|error| {
             Error(format!(
                 "{program} cannot be run: {error}: install it on this machine, or name its path in \
                  maintenance.compaction_command"
             ))
         })?;
+
         // nodetool is a script, and the processes it starts would outlive it.
         let mut group = Group(child.id().and_then(|id| Pid::from_raw(id as i32)));
         let output = child.wait_with_output().await;
         group.0 = None;
+
         let output =
             output.map_err(|error| Error(format!("{program} cannot be waited for: {error}")))?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => {
-                Err(Error(format!("{program} {} failed: {}", arguments.join(" "), said(&output))))
-            }
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(Error(format!("{program} {} failed: {}", arguments.join(" "), said(&output))))
         }
     }
 }
@@ -126,8 +129,8 @@ fn running(line: &str) -> Option<Running> {
 
 /// The output line that names the error.
 fn said(output: &Output) -> String {
-    let (errors, text) =
-        (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stdout);
     let lines =
         || errors.lines().chain(text.lines()).map(str::trim).filter(|line| !line.is_empty());
     let line = lines().find(|line| line.starts_with("nodetool:") || line.starts_with("error:"));

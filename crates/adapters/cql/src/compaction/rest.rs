@@ -71,18 +71,21 @@ impl Rest {
     async fn ask(&self, method: Method, host: &str, path: &str) -> Result<Value, Error> {
         let uri = self.address(host, path)?;
         let failed = |reason: String| Error(format!("{uri}: {reason}"));
-        let (name, port) = (uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(PORT_DEFAULT));
+        let name = uri.host().unwrap_or_default();
+        let port = uri.port_u16().unwrap_or(PORT_DEFAULT);
         let connecting = TcpStream::connect((name.trim_matches(['[', ']']), port));
         let stream = timeout(CONNECT_TIMEOUT, connecting)
             .await
             .map_err(|_| failed(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())))?
             .map_err(|error| failed(format!("{error}: check api_address in scylla.yaml")))?;
+
         let request = Request::builder()
             .method(method)
             .uri(uri.path_and_query().map_or("/", |path| path.as_str()))
             .header(header::HOST, uri.authority().map_or("", |authority| authority.as_str()))
             .body(Empty::<Bytes>::new())
             .map_err(|error| failed(error.to_string()))?;
+
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| failed(error.to_string()))?;
@@ -91,8 +94,10 @@ impl Rest {
                 sender.send_request(request).await.map_err(|error| failed(error.to_string()))?;
             let status = response.status();
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+
             Ok::<_, Error>((status, body.map_err(|error| failed(error.to_string()))?.to_bytes()))
         };
+
         let mut answer = std::pin::pin!(answer);
         let (status, body) = tokio::select! {
             answered = &mut answer => answered?,

@@ -33,7 +33,10 @@ pub fn batches_of<'a>(
     key: &str,
     has_rows: bool,
 ) -> Vec<Vec<&'a mut Slot>> {
-    let (mut batches, mut statements, mut bytes) = (Vec::<Vec<&mut Slot>>::new(), 0, 0);
+    let mut batches = Vec::<Vec<&mut Slot>>::new();
+    let mut statements = 0;
+    let mut bytes = 0;
+
     for slot in slots {
         let slot_statements = statements_of(slot, has_rows);
         let slot_bytes =
@@ -52,6 +55,7 @@ pub fn batches_of<'a>(
             }
         }
     }
+
     batches
 }
 
@@ -256,6 +260,7 @@ mod tests {
 
         let without_rows = batches_of(many.iter_mut(), "k", false);
         assert_eq!(without_rows.len(), 2);
+
         let long_key = "k".repeat(512);
         let batches = batches_of(many.iter_mut(), &long_key, false);
         assert!(

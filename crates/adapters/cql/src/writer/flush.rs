@@ -38,10 +38,13 @@ impl Flush<'_> {
             let Record { generation, key, slots, .. } = record;
             let missing: Vec<&mut Slot> =
                 slots.iter_mut().filter(|slot| slot.stored.is_none()).collect();
-            let (generation, key) = (*generation, &**key);
+            let generation = *generation;
+            let key = &**key;
+
             chunks(missing, LOAD_TILES_MAX)
                 .map(move |slots| self.load_tiles(generation, key, slots))
         });
+
         self.all(loads).await?;
 
         let unnoted = records.iter_mut().filter(|(_, record)| record.is_new());
@@ -79,6 +82,7 @@ impl Flush<'_> {
             .execute_unpaged(statement, (key, periods))
             .await
             .map_err(error::execution)?;
+
         let rows = found.into_rows_result().map_err(error::request)?;
         let mut stored = HashMap::new();
         for row in rows.rows::<(i32, HashMap<i64, &[u8]>)>().map_err(error::request)? {
@@ -87,6 +91,7 @@ impl Flush<'_> {
                 stored.insert(period, cell::decode(key, bytes)?);
             }
         }
+
         Ok(stored)
     }
 
@@ -109,14 +114,18 @@ impl Flush<'_> {
     pub async fn write(&self, records: &mut [(u32, Record)]) -> Result<(), Error> {
         let began = Instant::now();
         self.list_spans(records).await?;
+
         let has_rows = self.cql.options.write_tables;
         let writes = records.iter_mut().flat_map(|(_, record)| {
             let Record { generation, key, slots, .. } = record;
             let due = slots.iter_mut().filter(|slot| slot.is_due());
             let batches = batch::batches_of(due, key, has_rows);
-            let (generation, key) = (*generation, &**key);
+            let generation = *generation;
+            let key = &**key;
+
             batches.into_iter().map(move |slots| self.write_tiles(generation, key, slots))
         });
+
         self.all(writes).await?;
         metrics::histogram!("raingauge_cql_flush_seconds").record(began.elapsed().as_secs_f64());
         Ok(())
@@ -140,7 +149,8 @@ impl Flush<'_> {
 
     async fn write_spans(&self, spans: &[Listed<'_>]) -> Result<(), Error> {
         let _permit = self.permits(spans.len()).await;
-        let (statements, wall_s) = (&self.cql.statements, wall_s());
+        let statements = &self.cql.statements;
+        let wall_s = wall_s();
         let write = |(generation, key, slot): &Listed<'_>| {
             let writer = cell::writer_of(*generation, self.partition);
             batch::changed_span(statements, (*generation, writer), key, slot, wall_s)
@@ -156,18 +166,22 @@ impl Flush<'_> {
         slots: Vec<&mut Slot>,
     ) -> Result<(), Error> {
         let writer = cell::writer_of(generation, self.partition);
-        let (statements, wall_s) = (&self.cql.statements, wall_s());
+        let statements = &self.cql.statements;
+        let wall_s = wall_s();
+
         // Acquired before the statements are made, so that waiting ones take no memory.
         let has_rows = self.cql.options.write_tables;
         let _permit =
             self.permits(slots.iter().map(|slot| batch::statements_of(slot, has_rows)).sum()).await;
         let mut writes = Vec::new();
+
         for slot in slots.iter().filter(|slot| slot.changed != 0) {
             writes.push(batch::changed_tile(statements, writer, key, slot, wall_s));
             if has_rows {
                 writes.extend(batch::changed_rows(statements, writer, key, slot, wall_s));
             }
         }
+
         self.write_all(key, &writes).await?;
 
         for slot in slots {
@@ -178,6 +192,7 @@ impl Flush<'_> {
                 feed.publish(self.partition, TileChanges::Tile { key: key.to_owned(), part });
             }
         }
+
         Ok(())
     }
 
@@ -209,6 +224,7 @@ impl Flush<'_> {
                 Err(error) => return Err(error),
             }
         }
+
         Ok(())
     }
 
@@ -220,9 +236,12 @@ impl Flush<'_> {
         timestamp_us: i64,
     ) -> Result<(), Error> {
         let Checkpoint { position, state, stamp_us, .. } = checkpoint;
-        let (session, statements) = (&self.cql.session, &self.cql.statements);
+        let session = &self.cql.session;
+        let statements = &self.cql.statements;
         let stored = with_state.then(|| states::in_checkpoint(state));
-        let (partition, position) = (i32::from(self.partition), *position as i64);
+        let partition = i32::from(self.partition);
+
+        let position = *position as i64;
         self.until_done("the checkpoint is written", async || {
             let put = if let Some(stored) = &stored {
                 let values = (log, partition, position, stamp_us, stored, timestamp_us);
@@ -239,7 +258,8 @@ impl Flush<'_> {
     /// Writes a backfill's progress under its rank, so that older progress never wins.
     pub async fn put_progress(&self, log: &str, progress: &Progress) -> Result<(), Error> {
         let Progress { rank, bytes } = progress;
-        let (session, statement) = (&self.cql.session, &self.cql.statements.put_progress);
+        let session = &self.cql.session;
+        let statement = &self.cql.statements.put_progress;
         let values = (log, i32::from(self.partition), rank, bytes, rank);
         self.until_done("the progress of a backfill is written", async || {
             session.execute_unpaged(statement, values).await.map(drop).map_err(error::request)
@@ -307,23 +327,28 @@ impl Flush<'_> {
         what: &str,
         mut request: impl AsyncFnMut() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let (mut pause, mut reported) = (PAUSE_MIN, None::<Instant>);
+        let mut pause = PAUSE_MIN;
+        let mut reported = None::<Instant>;
+
         loop {
             let error = match request().await {
                 Ok(done) => return Ok(done),
                 Err(error) if error.is_permanent() => return Err(error),
                 Err(error) => error,
             };
+
             if self.gives_up.load(Ordering::Acquire) {
                 return Err(error);
             }
 
             metrics::counter!("raingauge_cql_retries_total").increment(1);
+
             if reported.is_none_or(|last| last.elapsed() >= REPORT_INTERVAL) {
                 let place = self.cql.options.place();
                 tracing::warn!(%error, %place, "counting waits until {what}; nothing is lost");
                 reported = Some(Instant::now());
             }
+
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
@@ -332,7 +357,8 @@ impl Flush<'_> {
 
 /// Cuts the spans of one list into batches.
 fn batches_of_spans<'a, 'b>(spans: &'b [Listed<'a>]) -> Vec<&'b [Listed<'a>]> {
-    let (mut batches, mut rest) = (Vec::new(), spans);
+    let mut batches = Vec::new();
+    let mut rest = spans;
     while !rest.is_empty() {
         let mut bytes = 0;
         let fits = rest.iter().take(batch::BATCH_STATEMENTS_MAX).take_while(|(_, key, slot)| {
@@ -343,6 +369,7 @@ fn batches_of_spans<'a, 'b>(spans: &'b [Listed<'a>]) -> Vec<&'b [Listed<'a>]> {
         batches.push(batch);
         rest = others;
     }
+
     batches
 }
 

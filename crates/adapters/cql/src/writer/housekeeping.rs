@@ -86,29 +86,35 @@ impl Housekeeping {
         let mut job = self.job.lock();
         let is_same = |job: &mut Job| job.generation == generation && job.work == work;
         let Some(mut running) = job.take_if(is_same) else {
-            let (stop, tiles) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
-            let (handle, stop_of, tiles_of) =
-                (runtime.clone(), Arc::clone(&stop), Arc::clone(&tiles));
+            let stop = Arc::<AtomicBool>::default();
+            let tiles = Arc::<AtomicU64>::default();
+            let handle = runtime.clone();
+            let stop_of = Arc::clone(&stop);
+            let tiles_of = Arc::clone(&tiles);
             let work_on =
                 move || handle.block_on(run(&context, generation, work, &stop_of, &tiles_of));
             let task = runtime.spawn_blocking(work_on);
+
             if let Some(other) =
                 job.replace(Job { generation, work, task, stop, tiles, reported: 0 })
             {
                 other.stop.store(true, Ordering::Release);
             }
+
             return Ok(Progress { tiles: 0, is_done: false });
         };
 
         let is_done = running.task.is_finished();
         let all = running.tiles.load(Ordering::Acquire);
         let tiles = all - std::mem::replace(&mut running.reported, all);
+
         if is_done {
             let ended = runtime.block_on(running.task);
             ended.map_err(error::request)??;
         } else {
             *job = Some(running);
         }
+
         Ok(Progress { tiles, is_done })
     }
 
@@ -196,7 +202,9 @@ impl Walk<'_> {
             let writes =
                 own.iter().flat_map(|(id, included, tile)| self.writes(key, *id, *included, tile));
             let writes: Vec<Write> = writes.collect();
+
             self.write(key, &writes).await?;
+
             // Written separately, since the list is another partition.
             let spans = own.iter().filter(|(id, ..)| id.is_span());
             let listed =
@@ -205,11 +213,13 @@ impl Walk<'_> {
             self.write(key, &listed).await?;
 
             tiles.fetch_add(own.len() as u64, Ordering::AcqRel);
+
             match next {
                 Some(state) => paging = state,
                 None => return Ok(()),
             }
         }
+
         Err(error::request("it was given up"))
     }
 
@@ -217,6 +227,7 @@ impl Walk<'_> {
     async fn is_empty(&self, key: &str) -> Result<bool, Error> {
         let cql = self.flush.cql;
         let mut paging = PagingState::start();
+
         loop {
             let read = async || {
                 let page = cql
@@ -227,11 +238,13 @@ impl Walk<'_> {
                 let rows = found.into_rows_result().map_err(error::request)?;
                 let rows = rows.rows::<(i32, HashMap<i64, &[u8]>)>().map_err(error::request)?;
                 let mut has_any = false;
+
                 for row in rows {
                     has_any |= !row.map_err(error::request)?.1.is_empty();
                 }
                 Ok((has_any, next))
             };
+
             let (has_any, next) =
                 self.flush.until_done("the tiles of a key are listed", read).await?;
             match next.into_paging_control_flow() {
@@ -253,6 +266,7 @@ impl Walk<'_> {
         let (found, next) = page.map_err(error::execution)?;
         let rows = found.into_rows_result().map_err(error::request)?;
         let mut own = Vec::new();
+
         for row in rows.rows::<(i32, HashMap<i64, &[u8]>)>().map_err(error::request)? {
             let (period, tiles) = row.map_err(error::request)?;
             if let Some(bytes) = tiles.get(&self.writer) {
@@ -260,6 +274,7 @@ impl Walk<'_> {
                 own.push((cell::id_of(period), included, tile));
             }
         }
+
         let next = match next.into_paging_control_flow() {
             ControlFlow::Continue(state) => Some(state),
             ControlFlow::Break(()) => None,
@@ -277,8 +292,10 @@ impl Walk<'_> {
 
     /// The change to a span's entry in its counter's list.
     fn listed(&self, key: &str, id: TileId, included: Offset, tile: &Tile) -> Option<Write> {
-        let (statements, stamp_us, of) =
-            (&self.flush.cql.statements, self.stamp_us, (self.generation, self.writer));
+        let statements = &self.flush.cql.statements;
+        let stamp_us = self.stamp_us;
+        let of = (self.generation, self.writer);
+
         match self.work {
             Work::Remove => Some(batch::delete_span(statements, of, key, id, stamp_us)),
             Work::Prolong(horizons) => {
@@ -307,9 +324,11 @@ impl Walk<'_> {
     }
 
     fn writes(&self, key: &str, id: TileId, included: Offset, tile: &Tile) -> Vec<Write> {
-        let (statements, writer, stamp_us) =
-            (&self.flush.cql.statements, self.writer, self.stamp_us);
+        let statements = &self.flush.cql.statements;
+        let writer = self.writer;
+        let stamp_us = self.stamp_us;
         let cells = tile.cells().filter(|_| self.flush.cql.options.write_tables);
+
         match self.work {
             Work::Remove => {
                 let rows = cells.map(|(cell, _)| {
@@ -327,6 +346,7 @@ impl Walk<'_> {
                     let (granularity, time_s) = id.bucket_of(cell);
                     let ttl_s = ttl::ttl_s(time_s, horizons.of(granularity), now);
                     let is_kept = horizons.keeps(granularity, time_s);
+
                     is_kept.then(|| {
                         batch::row(
                             statements,
@@ -338,6 +358,7 @@ impl Walk<'_> {
                         )
                     })
                 });
+
                 let bytes = cell::encode(included, tile);
                 let tile = batch::tile(statements, writer, key, id, bytes, (stamp_us, tile_ttl_s));
                 rows.chain([tile]).collect()

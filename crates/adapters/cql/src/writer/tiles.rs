@@ -67,6 +67,7 @@ impl Slot {
         let Op { offset, stamp_us, change } = op;
         if self.stored.is_some_and(|stored| offset < stored) {
             self.is_foreign = true;
+
             if offset + 1 == self.included {
                 self.stamp_us = stamp_us;
             }
@@ -85,6 +86,7 @@ impl Slot {
                 self.changed |= 1 << cell;
             }
         }
+
         (self.included, self.stamp_us) = (offset + 1, stamp_us);
     }
 
@@ -228,8 +230,11 @@ impl Tiles {
                 self.records.len() as u32 - 1
             }
         };
-        let (records, hasher) = (&self.records, &self.hasher);
+
+        let records = &self.records;
+        let hasher = &self.hasher;
         self.index.insert_unique(hash, place, |place| hash_of(hasher, &records[*place as usize]));
+
         place
     }
 
@@ -237,6 +242,7 @@ impl Tiles {
     pub fn change(&mut self, place: u32, id: TileId, op: Op, horizons: Option<&Horizons>) {
         let record = &mut self.records[place as usize];
         record.used = self.commits;
+
         if !std::mem::replace(&mut record.is_changed, true) {
             self.changed_records.push(place);
         }
@@ -245,11 +251,13 @@ impl Tiles {
         if let Some(horizons) = horizons {
             slot.horizons = *horizons;
         }
+
         if slot.stored.is_none() {
             slot.pending.push(op);
             self.pending += 1;
             return;
         }
+
         let was_changed = slot.changed != 0;
         slot.apply(op);
         self.changed += usize::from(!was_changed && slot.changed != 0);
@@ -279,6 +287,7 @@ impl Tiles {
     pub fn put_back(&mut self, taken: Vec<(u32, Record)>) {
         for (place, mut record) in taken {
             record.is_changed = !record.is_settled();
+
             if record.is_changed {
                 self.changed_records.push(place);
                 self.pending += record.slots.iter().map(|slot| slot.pending.len()).sum::<usize>();
@@ -323,10 +332,12 @@ impl Tiles {
         self.retain(|record| record.generation != generation);
     }
 
-    /// Drops the keys that were not counted for longest, until a quarter of the memory is free again.
+    /// Drops the keys that were not counted for longest, until a quarter of the memory is free
+    /// again.
     pub fn shrink(&mut self) {
         self.commits += 1;
         metrics::gauge!("raingauge_cql_writer_cache_bytes").set(self.bytes as f64);
+
         if self.bytes <= self.bytes_max || self.index.is_empty() {
             return;
         }
@@ -335,7 +346,9 @@ impl Tiles {
             self.index.iter().map(|place| self.records[*place as usize].used).collect();
         let middle = ages.len() / 2;
         let oldest = *ages.select_nth_unstable(middle).1;
-        let (enough, mut bytes) = (self.bytes_max / 4 * 3, self.bytes);
+        let enough = self.bytes_max / 4 * 3;
+        let mut bytes = self.bytes;
+
         self.retain(|record| {
             let goes = bytes > enough && record.used <= oldest && record.is_settled();
             if goes {
@@ -357,8 +370,10 @@ impl Tiles {
             has_changed |= record.is_changed;
             *record = Record::default();
             free.push(*place);
+
             false
         });
+
         if has_changed {
             changed_records.retain(|place| records[*place as usize].is_changed);
         }
@@ -434,29 +449,36 @@ mod tests {
                 let place = tiles.place(FIRST + round % 2, &format!("{round}:{number}"));
                 tiles.change(place, TileId::day(1), add(u64::from(round) * 100 + number), None);
             }
+
             commit(&mut tiles);
             assert_eq!(tiles.bytes, sum_of_bytes(&tiles));
             assert!(tiles.bytes <= 50_000, "{}", tiles.bytes);
         }
+
         assert!(tiles.records.len() < 1_000, "{}", tiles.records.len());
         tiles.forget(FIRST + 1);
         assert!(tiles.index.iter().all(|place| tiles.records[*place as usize].generation == FIRST));
+
         let place = tiles.place(FIRST + 1, "99:0");
         assert!(tiles.records[place as usize].slots.is_empty());
     }
 
     #[test]
     fn a_span_tile_lasts_as_long_as_its_newest_day() {
-        let (first_day, day) = (128 * 150, |days: i64| (128 * 150 + days) * DAY_S);
+        let first_day = 128 * 150;
+        let day = |days: i64| (128 * 150 + days) * DAY_S;
         let mut slot = Slot::new(TileId::span(first_day));
         slot.fill(None);
+
         let horizons = Horizons { quarter_s: day(70), hour_s: day(70), day_s: day(70) };
         slot.horizons = horizons;
+
         let add = |cell, offset| {
             let change = Change::Add { cells: [Some(cell), None], value: 1 };
             Op { offset, stamp_us: day(100) * 1_000_000, change }
         };
         slot.apply(add(100, 0));
+
         let before = slot.ttl_s(day(100));
         slot.apply(add(71, 1));
         assert_eq!(

@@ -5,7 +5,8 @@ use raingauge_cql::CqlCheckpoints;
 use raingauge_ports::buckets::{BucketWriter, Checkpoint};
 use raingauge_ports::cluster::Checkpoints;
 
-/// Commits without new entries write under later and later timestamps. Who takes over begins above them.
+/// Commits without new entries write under later and later timestamps. Who takes over begins above
+/// them.
 #[test]
 fn a_state_is_never_written_under_an_older_timestamp() {
     let Some(place) = Place::new() else { return };
@@ -15,6 +16,7 @@ fn a_state_is_never_written_under_an_older_timestamp() {
         stamp_us: 1_700_000_000_000_000,
         progress: None,
     };
+
     let before = place.store(0);
     for progress in 0..9 {
         before.commit(&checkpoint(&format!("backfilled to {progress}"))).expect("committed");
@@ -25,7 +27,8 @@ fn a_state_is_never_written_under_an_older_timestamp() {
     next.commit(&checkpoint("finished")).expect("committed");
     assert_eq!(place.store(0).checkpoint().expect("a checkpoint"), checkpoint("finished"));
 
-    // A writer that slept through that writes what it had in mind. The next commit of the owner puts it right.
+    // A writer that slept through that writes what it had in mind. The next commit of the owner
+    // puts it right.
     for _ in 0..3 {
         before.commit(&checkpoint("backfilled to 8")).expect("committed");
     }
@@ -50,6 +53,7 @@ fn a_state_may_be_larger_than_a_mutation() {
             .unwrap();
         rows.single_row::<(i64,)>().unwrap().0
     };
+
     let large = |letter: &str| format!("{{\"{}\": 1}}", letter.repeat(20 << 20)).into_bytes();
     let mut stamp_us = 1_700_000_000_000_000;
     let mut commit = |store: &crate::support::Store, state: Vec<u8>| {
@@ -57,6 +61,7 @@ fn a_state_may_be_larger_than_a_mutation() {
         let checkpoint = Checkpoint { position: 7, state, stamp_us, progress: None };
         store.commit(&checkpoint).expect("committed");
         assert_eq!(place.store(0).checkpoint().expect("a checkpoint"), checkpoint);
+
         let state = place.block_on(checkpoints.state(0)).expect("a state");
         assert!(state == checkpoint.state, "other processes read it too");
         rows()
@@ -66,6 +71,7 @@ fn a_state_may_be_larger_than_a_mutation() {
     let first = commit(&store, large("a"));
     assert!(first > 10, "{first} rows");
     assert_eq!(commit(&store, large("b")), first, "the rows of the first are gone");
+
     let next = place.store(0);
     next.checkpoint().expect("a checkpoint");
     assert_eq!(commit(&next, b"{}".to_vec()), 0, "a small one needs none");

@@ -14,6 +14,7 @@ fn chunks_keep_the_contract() {
         Duration::from_secs(86_400),
         place.runtime.handle().clone(),
     );
+
     contract::keeps_what_it_is_given(&chunks);
 
     // Other logs have windows of their own, and all of them expire.
@@ -23,6 +24,7 @@ fn chunks_keep_the_contract() {
         Duration::from_secs(86_400),
         place.runtime.handle().clone(),
     );
+
     contract::keeps_what_it_is_given(&other);
     let statement = format!("SELECT TTL(bytes) FROM {}.window_table", place.options.keyspace);
     let session = place.cql().session_for_tests();

@@ -1,6 +1,6 @@
-//! Major compaction of the nodes of a real Cassandra. `RAINGAUGE_TEST_SERVICES` is the folder of the servers that
-//! `scripts/services` started; where it did not, `RAINGAUGE_TEST_NODETOOL` is nodetool with its options, separated by
-//! spaces, and `{host}` for the address of a node.
+//! Major compaction of the nodes of a real Cassandra. `RAINGAUGE_TEST_SERVICES` is the folder of
+//! the servers that `scripts/services` started; where it did not, `RAINGAUGE_TEST_NODETOOL` is
+//! nodetool with its options, separated by spaces, and `{host}` for the address of a node.
 
 use crate::support::{Place, layout};
 use raingauge_cql::schema::migrate;
@@ -14,8 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const FLUSHES: usize = 4;
 /// What nodetool says when it looks at all tables while another test drops some.
 const AMID_A_DROP: &str = "Server is not initialized yet";
-/// Rows of a quarter of a mebibyte in each of two files: at a mebibyte a second they take most of a minute to compact,
-/// which is longer than nodetool takes on a machine that is busy.
+/// Rows of a quarter of a mebibyte in each of two files: at a mebibyte a second they take most of a
+/// minute to compact, which is longer than nodetool takes on a machine that is busy.
 const SLOW_ROWS: usize = 96;
 
 fn nodetool() -> Option<Vec<String>> {
@@ -66,6 +66,7 @@ impl Ground {
                 .args(arguments)
                 .output()
                 .expect("nodetool runs");
+
             if output.status.success() {
                 return String::from_utf8(output.stdout).expect("text");
             }
@@ -84,14 +85,17 @@ impl Ground {
 
     /// Makes several files of each table, which nothing merges before its time.
     fn fill(&self) {
-        let (keyspace, session) =
-            (&self.place.options.keyspace, self.place.cql().session_for_tests());
+        let keyspace = &self.place.options.keyspace;
+        let session = self.place.cql().session_for_tests();
+
         for table in ["tile_table", "key_table", "daily_count_table"] {
             self.run(&self.nodes()[0], &["disableautocompaction", keyspace, table]);
         }
         let day_us = 86_400_000_000_i64;
+
         for flush in 0..FLUSHES as i64 {
-            // The rows of two flushes lie two months apart, so that they belong to different windows.
+            // The rows of two flushes lie two months apart, so that they belong to different
+            // windows.
             let stamp = 1_700_000_000_000_000 + flush * 60 * day_us;
             for statement in [
                 format!(
@@ -106,6 +110,7 @@ impl Ground {
             ] {
                 self.place.block_on(session.query_unpaged(statement, ())).expect("written");
             }
+
             for node in self.nodes() {
                 self.run(&node, &["flush", keyspace]);
             }
@@ -117,38 +122,47 @@ impl Ground {
 fn many_files_become_one() {
     let Some(ground) = Ground::new() else { return };
     ground.fill();
+
     let nodes = ground.nodes();
     assert!(!nodes.is_empty() && nodes.iter().all(|node| node.rack.contains('/')), "{nodes:?}");
+
     let node = &nodes[0];
     let files = |table| ground.files(node, table);
     for table in ["tile_table", "key_table", "daily_count_table"] {
         assert_eq!(files(table), FLUSHES, "{table} before");
     }
+
     let compact =
         |tables| ground.place.block_on(ground.compactor(tables).compact(node)).expect("compacted");
     compact(CompactionTables::Auto);
     assert_eq!((files("tile_table"), files("key_table")), (1, 1));
+
     // Cassandra would put all windows into one file.
     assert_eq!(files("daily_count_table"), FLUSHES, "windows are left alone");
     compact(CompactionTables::All);
     assert_eq!(files("daily_count_table"), 1);
+
     assert_eq!(
         ground.place.block_on(ground.compactor(CompactionTables::All).progress(node)),
         Ok(None)
     );
 }
 
-/// A compaction that is slowed down is given up and stopped: the node does no more of it, and its files are as before.
+/// A compaction that is slowed down is given up and stopped: the node does no more of it, and its
+/// files are as before.
 #[test]
 fn a_compaction_is_observed_and_stopped() {
     let Some(ground) = Ground::new() else { return };
-    let (node, keyspace) = (&ground.nodes()[0], &ground.place.options.keyspace);
+    let node = &ground.nodes()[0];
+    let keyspace = &ground.place.options.keyspace;
     ground.run(node, &["disableautocompaction", keyspace, "tile_table"]);
+
     let session = ground.place.cql().session_for_tests();
     for flush in 0..2 {
         ground.place.block_on(async {
             let statement = "UPDATE tile_table SET tiles[1] = ? WHERE key = ? AND period = 1";
             let prepared = session.prepare(statement).await.expect("prepared");
+
             for row in 0..SLOW_ROWS {
                 // What cannot be packed takes the room that it takes.
                 let blob: Vec<u8> = (0..256 << 10).map(|_| rand::random()).collect();
@@ -160,13 +174,16 @@ fn a_compaction_is_observed_and_stopped() {
         });
         ground.run(node, &["flush", keyspace]);
     }
+
     let files = ground.files(node, "tile_table");
     assert!(files > 1, "{files}");
+
     let before = ground.run(node, &["getcompactionthroughput"]);
     let throughput =
         before.split_whitespace().find_map(|word| word.parse::<f64>().ok()).expect("a number")
             as u64;
     ground.run(node, &["setcompactionthroughput", "1"]);
+
     let compactor = ground.compactor(CompactionTables::Auto);
     let outcome = ground.place.block_on(async {
         let deadline = Instant::now() + PATIENCE;
@@ -179,6 +196,7 @@ fn a_compaction_is_observed_and_stopped() {
                 }
             }
         };
+
         let seen = tokio::select! {
             seen = seen => seen,
             compacted = compactor.compact(node) => Err(format!("it ended by itself: {compacted:?}")),
@@ -186,6 +204,7 @@ fn a_compaction_is_observed_and_stopped() {
         let stopped = compactor.stop(node).await;
         (seen, stopped, compactor.progress(node).await)
     });
+
     ground.run(node, &["setcompactionthroughput", &throughput.to_string()]);
     let (seen, stopped, after) = outcome;
     let seen = seen.expect("progress");
@@ -205,15 +224,18 @@ fn what_goes_wrong_is_said() {
             way: CompactionWay::Nodetool,
             ..CompactionOptions::default()
         };
+
         let compactor = NodeCompactor::new(ground.place.cql(), options);
         ground.place.block_on(compactor.compact(node)).unwrap_err().to_string()
     };
+
     let absent = failure(&["/nowhere/nodetool"]);
     assert!(
         absent.contains("/nowhere/nodetool cannot be run") && absent.contains("compaction_command"),
         "{absent}"
     );
     assert!(failure(&[]).contains("names no program"));
+
     let refused =
         failure(&["sh", "-c", "echo nodetool: Failed to connect to $0; exit 1", "{host}"]);
     assert!(
@@ -228,6 +250,7 @@ fn a_command_that_is_given_up_leaves_no_process() {
     let Some(ground) = Ground::new() else { return };
     let folder = std::env::temp_dir().join(format!("raingauge-{}", ground.place.options.keyspace));
     std::fs::create_dir_all(&folder).unwrap();
+
     // A script whose child would outlive it, as nodetool is one.
     let script = format!(
         "sleep 600 & echo $! > {0}/pid.new; mv {0}/pid.new {0}/pid; wait",
@@ -240,6 +263,7 @@ fn a_command_that_is_given_up_leaves_no_process() {
     let compactor = NodeCompactor::new(ground.place.cql(), options);
     let node = &ground.nodes()[0];
     let pid_file = folder.join("pid");
+
     let deadline = Instant::now() + PATIENCE;
     let wait_until = |done: &dyn Fn() -> bool| {
         while !done() {
@@ -247,6 +271,7 @@ fn a_command_that_is_given_up_leaves_no_process() {
             std::thread::sleep(Duration::from_millis(5));
         }
     };
+
     ground.place.block_on(async {
         tokio::select! {
             compacted = compactor.compact(node) => panic!("it ended by itself: {compacted:?}"),

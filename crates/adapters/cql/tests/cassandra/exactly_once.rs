@@ -66,16 +66,18 @@ impl<'a> Counting<'a> {
     }
 }
 
-/// Writers come and go: each one dies at some moment, or sleeps and wakes as a zombie beside its successors, and writes
-/// what it had in mind, checkpoint and all.
+/// Writers come and go: each one dies at some moment, or sleeps and wakes as a zombie beside its
+/// successors, and writes what it had in mind, checkpoint and all.
 #[test]
 fn zombies_and_crashes_change_no_count() {
     let Some(place) = Place::new() else { return };
     let seed: u64 = rand::rng().random();
     println!("seed {seed}");
+
     let mut random = StdRng::seed_from_u64(seed);
     let log = Log::random(&mut random, 400);
     let mut counting: Vec<Counting<'_>> = Vec::new();
+
     for _ in 0..40 {
         match random.random_range(0..10) {
             0..3 => counting.push(Counting::resume(&place, &log)),
@@ -90,11 +92,14 @@ fn zombies_and_crashes_change_no_count() {
             _ => {}
         }
     }
+
     let mut last = Counting::resume(&place, &log);
     last.apply(log.0.len());
+
     // One that slept all the time wakes while the last one has not written yet.
     counting.iter().for_each(Counting::commit);
     last.commit();
+
     for key in 0..KEYS {
         let plan = Plan::new(BEGIN_S, BEGIN_S + 3 * DAY_S).unwrap();
         let query = Query { generation: generation_of(1, 0), key: format!("k{key}"), plan };

@@ -18,12 +18,16 @@ const NOTHING: Horizons = Horizons { quarter_s: i64::MAX, hour_s: i64::MAX, day_
 #[test]
 fn the_largest_keys_are_right_or_said_to_be_incomplete() {
     let Some(place) = Place::new() else { return };
-    let (store, generation, len) = (place.store(0), generation_of(1, 0), 400);
+    let store = place.store(0);
+    let generation = generation_of(1, 0);
+    let len = 400;
     let mut ledger = Ledger::new(&store);
+
     for number in 0..len {
         ledger.add(generation, &format!("k{number}"), BEGIN_S, number, &Horizons::default());
     }
     ledger.commit();
+
     let slice = Slice { granularity: Granularity::Day, from_s: BEGIN_S, to_s: BEGIN_S + DAY_S };
     let largest = |reader: &CqlReader, scan_max| {
         place.block_on(reader.largest_keys(generation, slice, 3, scan_max)).expect("keys")
@@ -34,6 +38,7 @@ fn the_largest_keys_are_right_or_said_to_be_incomplete() {
     assert!(all.is_complete);
     assert!(largest(&store.reader, len as usize).is_complete);
     assert!(!largest(&store.reader, len as usize - 1).is_complete);
+
     let hasty = Options { scan_time_max: Duration::ZERO, ..place.options.clone() };
     let hasty = CqlReader::new(place.block_on(Cql::connect(hasty)).expect("connected"));
     assert!(!largest(&hasty, 1_000).is_complete, "it answers in time, with what it has");
@@ -61,6 +66,7 @@ fn the_largest_keys_are_found_without_reading_each_key() {
         return;
     };
     place.options.write_tables = false;
+
     let stores = [place.store(0), place.store(1)];
     let generation = generation_of(1, 0);
     for store in &stores {
@@ -76,16 +82,20 @@ fn the_largest_keys_are_found_without_reading_each_key() {
                 );
             }
         }
+
         ledger.commit();
     }
+
     let all = Slice { granularity: Granularity::Day, from_s: BEGIN_S, to_s: BEGIN_S + 200 * DAY_S };
     let largest = |slice| {
         let reader = CqlReader::new(place.cql());
         let largest =
             place.block_on(reader.largest_keys(generation, slice, 2, 1_000)).expect("keys");
         assert!(largest.is_complete);
+
         largest.keys
     };
+
     let expected = |times: i64| [199, 198].map(|number| (format!("k{number}"), number * times));
     assert_eq!(largest(all), expected(6));
 
@@ -98,14 +108,18 @@ fn the_largest_keys_are_found_without_reading_each_key() {
 #[test]
 fn spans_that_are_not_listed_are_read_key_by_key() {
     let Some(place) = Place::new() else { return };
-    let (store, generation) = (place.store(0), generation_of(1, 0));
+    let store = place.store(0);
+    let generation = generation_of(1, 0);
     let mut ledger = Ledger::new(&store);
+
     (0..50).for_each(|number| {
         ledger.add(generation, &format!("k{number}"), BEGIN_S, number, &Horizons::default())
     });
     ledger.commit();
+
     let keyspace = &place.options.keyspace;
     place.run(&format!("TRUNCATE {keyspace}.span_table"));
+
     let next = BEGIN_S / DAY_S / 128 + 1;
     place.run(&format!("INSERT INTO {keyspace}.schema_version (id, version) VALUES (1, {next})"));
 
@@ -122,6 +136,7 @@ fn what_is_erased_is_not_listed() {
     let generation = generation_of(1, 0);
     let store = place.store(0);
     let mut ledger = Ledger::new(&store);
+
     ledger.add(generation, "k", BEGIN_S, 1, &Horizons::default());
     ledger.commit();
     ledger.erase(generation, "k");
@@ -131,6 +146,7 @@ fn what_is_erased_is_not_listed() {
     ledger.add(generation, "k", BEGIN_S, 1, &Horizons::default());
     ledger.commit();
     assert_eq!(place.listed(generation), 1);
+
     for table in ["tile_table", "checkpoint_table"] {
         place.run(&format!("TRUNCATE {}.{table}", place.options.keyspace));
     }
@@ -142,7 +158,8 @@ fn what_is_erased_is_not_listed() {
     assert_eq!(place.listed(generation), 0);
 }
 
-/// A list may come back older than its tiles from a backup; reading the log again from the checkpoint mends it.
+/// A list may come back older than its tiles from a backup; reading the log again from the
+/// checkpoint mends it.
 #[test]
 fn a_list_that_is_older_than_its_tiles_is_mended() {
     let Some(place) = Place::new() else { return };
@@ -153,11 +170,14 @@ fn a_list_that_is_older_than_its_tiles_is_mended() {
         (0..3).for_each(|_| ledger.add(generation, "k", BEGIN_S, 1, &Horizons::default()));
         ledger.commit();
     };
+
     count();
+
     for table in ["span_table", "checkpoint_table"] {
         place.run(&format!("TRUNCATE {}.{table}", place.options.keyspace));
     }
     count();
+
     let slice = Slice { granularity: Granularity::Day, from_s: BEGIN_S, to_s: BEGIN_S + DAY_S };
     let reader = CqlReader::new(place.cql());
     let largest = place.block_on(reader.largest_keys(generation, slice, 1, 1_000)).expect("keys");
@@ -170,31 +190,38 @@ fn a_retired_generation_is_removed_beside_counting() {
     let store = place.store(0);
     let (old, new) = (generation_of(1, 0), generation_of(1, 1));
     let mut ledger = Ledger::new(&store);
+
     for number in 0..300 {
         for day in 0..3 {
             ledger.add(old, &format!("k{number}"), BEGIN_S + day * DAY_S, 1, &Horizons::default());
         }
         ledger.add(new, &format!("k{number}"), BEGIN_S, 1, &Horizons::default());
     }
+
     ledger.commit();
 
-    let (mut cursor, mut removed) = (None, 0);
+    let mut cursor = None;
+    let mut removed = 0;
     removed += store.expire(old, &NOTHING, &mut cursor, 1).expect("begun");
     assert!(cursor.is_some(), "it has begun, and nobody waits for it");
     ledger.add(new, "k0", BEGIN_S, 1, &Horizons::default());
     ledger.commit();
+
     while cursor.is_some() {
         removed += store.expire(old, &NOTHING, &mut cursor, 1).expect("removed");
         std::thread::yield_now();
     }
+
     assert_eq!(removed, 300 * 4, "a span and three days of each key");
 
     assert_eq!((place.listed(old), place.listed(new)), (0, 300));
     let session = place.cql().session_for_tests();
+
     for granularity in Granularity::ALL {
         let (name, _) = table(granularity);
         let count = |generation| {
-            let (keyspace, writer) = (&place.options.keyspace, writer_of(generation, 0));
+            let keyspace = &place.options.keyspace;
+            let writer = writer_of(generation, 0);
             let statement = format!(
                 "SELECT count(*) FROM {keyspace}.{name} WHERE log_partition = {writer} ALLOW FILTERING"
             );
@@ -203,19 +230,22 @@ fn a_retired_generation_is_removed_beside_counting() {
                 .unwrap()
                 .into_rows_result()
                 .unwrap();
+
             rows.single_row::<(i64,)>().unwrap().0
         };
         assert_eq!((count(old), count(new)), (0, 300), "{name}");
     }
 }
 
-/// Erased counts leave nothing behind, not even the names of their keys; a key that is counted again stays listed.
+/// Erased counts leave nothing behind, not even the names of their keys; a key that is counted
+/// again stays listed.
 #[test]
 fn keys_that_only_a_removed_generation_has_are_forgotten() {
     let Some(place) = Place::new() else { return };
     let store = place.store(0);
     let (old, new) = (generation_of(1, 0), generation_of(1, 1));
     let mut ledger = Ledger::new(&store);
+
     for number in 0..50 {
         ledger.add(old, &format!("k{number}"), BEGIN_S, 1, &Horizons::default());
     }
@@ -231,14 +261,17 @@ fn keys_that_only_a_removed_generation_has_are_forgotten() {
         let rows = rows.into_rows_result().unwrap();
         let mut keys: Vec<String> =
             rows.rows::<(String,)>().unwrap().map(|row| row.unwrap().0).collect();
+
         keys.sort();
         keys
     };
+
     let statement = format!("SELECT counter, shard, key FROM {keyspace}.key_table");
     let rows =
         place.block_on(place.cql().session_for_tests().query_unpaged(statement, ())).unwrap();
     let rows = rows.into_rows_result().unwrap();
     place.run(&format!("TRUNCATE {keyspace}.key_table"));
+
     for row in rows.rows::<(i32, i32, String)>().unwrap() {
         let (counter, shard, key) = row.unwrap();
         place.run(&format!(
@@ -246,13 +279,16 @@ fn keys_that_only_a_removed_generation_has_are_forgotten() {
              USING TIMESTAMP 1700000000000000"
         ));
     }
+
     assert_eq!(listed().len(), 50);
 
     let mut cursor = None;
     store.expire(old, &NOTHING, &mut cursor, 1).expect("begun");
+
     while cursor.is_some() {
         store.expire(old, &NOTHING, &mut cursor, 1).expect("removed");
         std::thread::yield_now();
     }
+
     assert_eq!(listed(), ["k7"]);
 }

@@ -12,7 +12,8 @@ use raingauge_ports::contract::buckets::Ledger;
 use raingauge_ports::tiles::writer_of;
 
 const GENERATION: Generation = generation_of(34, 0);
-/// The stamps of a ledger are of November 2023; what matters is the distance between stamp and bucket.
+/// The stamps of a ledger are of November 2023; what matters is the distance between stamp and
+/// bucket.
 const NOW_S: i64 = 1_700_000_000;
 
 impl Place {
@@ -37,13 +38,16 @@ impl Place {
             self.ttls(&format!("tiles[{writer}]"), "tile_table", "key = 'k' AND period < 0");
         let mut listed =
             self.ttls(&format!("tiles[{writer}]"), "span_table", "key = 'k' ALLOW FILTERING");
+
         spans.sort_unstable();
         listed.sort_unstable();
         assert_eq!(spans.len(), listed.len());
+
         for (span, listed) in spans.iter().zip(&listed) {
             let is_equal = listed.map_or(span.is_none(), |ttl_s| is_about(*span, ttl_s + 5));
             assert!(is_equal, "a span lasts for {span:?} s, and in its list for {listed:?} s");
         }
+
         ttls
     }
 }
@@ -57,7 +61,8 @@ fn is_about(ttl_s: Option<i32>, expected_s: i32) -> bool {
     ttl_s.is_some_and(|ttl_s| (expected_s - 60..=expected_s).contains(&ttl_s))
 }
 
-/// Rows go by themselves when their time has come: each lives as long as its bucket is kept, and a day.
+/// Rows go by themselves when their time has come: each lives as long as its bucket is kept, and a
+/// day.
 #[test]
 fn what_is_written_expires_by_itself() {
     let Some(place) = Place::new() else { return };
@@ -81,8 +86,10 @@ fn a_late_event_shortens_the_life_of_no_tile() {
     let mut ledger = Ledger::new(&store);
     let horizons =
         RetentionDays { quarter: Some(30), hour: Some(30), day: Some(30) }.horizons(NOW_S);
+
     ledger.add(GENERATION, "k", NOW_S, 1, &horizons);
     ledger.commit();
+
     // The tile of the span is read back by the one who counts the late event.
     let store = place.store(0);
     let mut ledger = Ledger::new(&store);
@@ -98,6 +105,7 @@ fn a_late_event_shortens_the_life_of_no_tile() {
             && is_about(ttls[2], left_s(31)),
         "{ttls:?}"
     );
+
     let mut days = place.ttls("count", "daily_count_table", "key = 'k'");
     days.sort_unstable();
     assert!(is_about(days[0], left_s(2)) && is_about(days[1], left_s(31)), "{days:?}");
@@ -140,25 +148,30 @@ fn a_longer_retention_reaches_what_is_stored() {
         hour: Some(hour),
         day: Some(day),
     };
+
     let (short, long) = (days(2, 3, 5).horizons(NOW_S), days(300, 300, 300).horizons(NOW_S));
     let store = place.store(0);
     let mut ledger = Ledger::new(&store);
+
     for age in 0..6 {
         ledger.add(GENERATION, "k", NOW_S - age * DAY_S, 1, &short);
     }
     ledger.add(generation_of(34, 1), "k", NOW_S, 1, &short);
     ledger.commit();
+
     let sum = || {
         let plan = Plan::new(NOW_S - 10 * DAY_S, NOW_S + DAY_S).unwrap();
         let query = Query { generation: GENERATION, key: "k".to_owned(), plan };
         place.block_on(store.sums(vec![query])).remove(0).expect("a sum")
     };
+
     let before = sum();
 
     store.prolong_all(GENERATION, &long);
     let ttls: Vec<i32> =
         place.tile_ttls().into_iter().map(|ttl_s| ttl_s.expect("it expires")).collect();
     assert!(ttls.iter().all(|ttl_s| i64::from(*ttl_s) > 296 * DAY_S), "{ttls:?}");
+
     for granularity in Granularity::ALL {
         let own =
             format!("key = 'k' AND log_partition = {} ALLOW FILTERING", writer_of(GENERATION, 0));
@@ -168,6 +181,7 @@ fn a_longer_retention_reaches_what_is_stored() {
             "{ttls:?}"
         );
     }
+
     let other = writer_of(generation_of(34, 1), 0);
     let others = place.ttls(&format!("tiles[{other}]"), "tile_table", "key = 'k'");
     assert!(
@@ -184,6 +198,7 @@ fn a_longer_retention_reaches_what_is_stored() {
     );
     ledger.commit();
     assert_eq!(sum(), before + 8);
+
     let ttls: Vec<i32> = place.tile_ttls().into_iter().flatten().collect();
     assert!(ttls.iter().all(|ttl_s| i64::from(*ttl_s) > 296 * DAY_S), "{ttls:?}");
 }
@@ -194,12 +209,14 @@ fn a_key_with_years_of_quarter_hours_is_committed_at_once() {
     let Some(place) = Place::new() else { return };
     let store = place.store(0);
     let mut ledger = Ledger::new(&store);
-    let (begin_s, quarters) = (19_000 * DAY_S, 95_000);
+    let begin_s = 19_000 * DAY_S;
+    let quarters = 95_000;
     for quarter in 0..quarters {
         ledger.add(GENERATION, "k", begin_s + quarter * QUARTER_S, 1, &Horizons::default());
     }
     ledger.commit();
     assert!(!store.wants_commit());
+
     let sum = |from_s, to_s| {
         let query = Query {
             generation: GENERATION,
@@ -208,6 +225,7 @@ fn a_key_with_years_of_quarter_hours_is_committed_at_once() {
         };
         place.block_on(store.sums(vec![query])).remove(0).expect("a sum")
     };
+
     assert_eq!(sum(begin_s, begin_s + quarters * QUARTER_S), i128::from(quarters));
     let (from_s, to_s) = (begin_s + 5 * HOUR_S + QUARTER_S, begin_s + 700 * DAY_S + 3 * QUARTER_S);
     assert_eq!(sum(from_s, to_s), i128::from((to_s - from_s) / QUARTER_S));
@@ -215,16 +233,19 @@ fn a_key_with_years_of_quarter_hours_is_committed_at_once() {
     // Whoever takes over reads all of it back, and counts nothing twice.
     let again = place.store(0);
     again.stamp_from(1_700_000_000_000_001);
+
     for offset in 0..quarters {
         let (offset, time_s) = (offset as u64, begin_s + offset * QUARTER_S);
         let added = raingauge_ports::buckets::Added { offset, time_s, value: 1 };
         again.add(GENERATION, "k", added, &Horizons::default()).expect("added");
     }
+
     again.commit(&store.checkpoint().expect("a checkpoint")).expect("committed");
     assert_eq!(sum(begin_s, begin_s + quarters * QUARTER_S), i128::from(quarters));
 }
 
-/// A request that can never succeed ends counting with its reason, instead of being repeated for ever.
+/// A request that can never succeed ends counting with its reason, instead of being repeated for
+/// ever.
 #[test]
 fn what_the_cluster_refuses_for_good_is_an_error() {
     let Some(place) = Place::new() else { return };

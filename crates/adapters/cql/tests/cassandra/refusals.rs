@@ -20,10 +20,12 @@ fn what_is_wrong_is_said() {
         matches!(error, Error::Unreachable { .. }) && error.to_string().contains("127.0.0.1:1"),
         "{error}"
     );
+
     let empty = Options { keyspace: "nowhere".to_owned(), ..place.options.clone() };
     let error = refused(&place, empty);
     assert!(matches!(error, Error::SchemaTooOld { found: 0, .. }), "{error}");
     assert!(error.to_string().contains("raingauge migrate"), "{error}");
+
     let named = Options { keyspace: "a;b".to_owned(), ..place.options.clone() };
     assert!(matches!(refused(&place, named), Error::Keyspace(_)));
 }
@@ -31,7 +33,8 @@ fn what_is_wrong_is_said() {
 #[test]
 fn migrating_again_and_twice_at_once_changes_nothing() {
     let Some(place) = Place::new() else { return };
-    let (options, layout) = (&place.options, layout());
+    let options = &place.options;
+    let layout = layout();
     let (left, right) = place
         .block_on(async { tokio::join!(migrate(options, &layout), migrate(options, &layout)) });
     for migrated in [left, right] {
@@ -59,16 +62,19 @@ fn a_table_that_was_altered_is_named() {
     let Some(place) = Place::new() else { return };
     let reader = CqlReader::new(place.cql());
     place.run(&format!("DROP TABLE {}.tile_table", place.options.keyspace));
+
     let error = refused(&place, place.options.clone());
     assert!(
         matches!(error, Error::Altered { .. }) && error.to_string().contains("tile_table"),
         "{error}"
     );
+
     let query = Query {
         generation: generation_of(1, 0),
         key: "k".to_owned(),
         plan: Plan::new(0, 900).unwrap(),
     };
+
     let read = place.block_on(reader.sums(vec![query])).remove(0);
     assert!(read.is_err(), "a count that cannot be read is no 0");
 }
@@ -80,8 +86,10 @@ fn settings_that_differ_between_processes_are_refused() {
     let cql = place.cql();
     let settings = |window: &str| [("dedupe.window_hours".to_owned(), window.to_owned())].into();
     let check = |log, window| place.block_on(cql.check_settings(log, &settings(window)));
+
     check("events", "24").expect("the first settings are kept");
     check("events", "24").expect("the same again");
+
     let error = check("events", "48").expect_err("another window");
     assert!(matches!(error, Error::SettingsDiffer { .. }), "{error}");
     assert!(

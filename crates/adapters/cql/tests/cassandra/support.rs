@@ -40,6 +40,7 @@ impl Place {
             .enable_all()
             .build()
             .unwrap();
+
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let options = Options {
             contact_points: contact_points()?,
@@ -48,10 +49,12 @@ impl Place {
             speculative_after: Duration::ZERO,
             ..Options::default()
         };
+
         let place = Self { runtime, options };
         let migrated =
             place.runtime.block_on(migrate(&place.options, &layout())).expect("migrated");
         assert_eq!((migrated.from, migrated.to), (0, raingauge_cql::schema::VERSION));
+
         Some(place)
     }
 

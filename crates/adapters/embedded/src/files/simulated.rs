@@ -225,17 +225,20 @@ impl Disk {
         self.restart();
         let mut guard = self.0.lock();
         let State { random, nodes, names, durable_names, renamed, .. } = &mut *guard;
+
         for node in nodes {
             for (_, change) in std::mem::take(&mut node.dirty) {
                 survive(&mut node.durable, &change, random);
             }
             node.bytes.clone_from(&node.durable);
         }
+
         for (_, change) in std::mem::take(renamed) {
             if random.chance(50) {
                 apply_name(durable_names, &change);
             }
         }
+
         names.clone_from(durable_names);
     }
 
@@ -255,9 +258,11 @@ impl Disk {
         let node = state.names[name];
         let node = &mut state.nodes[node];
         node.bytes[at] ^= bits;
+
         if let Some(byte) = node.durable.get_mut(at) {
             *byte ^= bits;
         }
+
         for change in &mut node.dirty {
             if let (_, Change::Write(begin, bytes)) = change
                 && let Some(byte) = at.checked_sub(*begin).and_then(|at| bytes.get_mut(at))
@@ -280,6 +285,7 @@ impl Disk {
             }
             None => None,
         };
+
         if let Some(fault) = fault {
             state.faults.coming = None;
             match fault {
@@ -297,6 +303,7 @@ impl Disk {
                 Fault::CallFails => state.faults.sync_fails = true,
             }
         }
+
         match call {
             Call::Create if state.faults.is_full => Err(ErrorKind::StorageFull.into()),
             Call::Open | Call::Create if state.faults.has_no_handles => {
@@ -357,6 +364,7 @@ impl Disk {
     fn change_name(&self, change: NameChange) -> io::Result<()> {
         let mut state = self.0.lock();
         Self::begin(&mut state, Call::Other)?;
+
         let name = match &change {
             NameChange::Put(..) => None,
             NameChange::Remove(name) | NameChange::Rename(name, _) => Some(name),
@@ -365,6 +373,7 @@ impl Disk {
             return Err(ErrorKind::NotFound.into());
         }
         apply_name(&mut state.names, &change);
+
         let process = state.process;
         state.renamed.push((process, change));
         Ok(())
@@ -396,12 +405,14 @@ impl Folder for Disk {
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let mut state = self.0.lock();
         Self::begin(&mut state, Call::Create)?;
+
         let process = state.process;
         if let Some(node) = state.names.get(name).copied() {
             state.nodes[node].bytes.clear();
             state.nodes[node].dirty.push((process, Change::Truncate(0)));
             return Ok(self.file(node));
         }
+
         let node = state.nodes.len();
         let is_segment = name.ends_with(".log");
         state.nodes.push(Node {
@@ -412,6 +423,7 @@ impl Folder for Disk {
         });
         state.names.insert(name.to_owned(), node);
         state.renamed.push((process, NameChange::Put(name.to_owned(), node)));
+
         Ok(self.file(node))
     }
 
@@ -499,6 +511,7 @@ impl File for SimulatedFile {
         if guard.faults.is_dead {
             return Err(io::Error::other("the process is dead"));
         }
+
         let begun = Disk::begin(&mut guard, Call::Write);
         let State { nodes, random, faults, process, .. } = &mut *guard;
         let node = &mut nodes[self.node];
@@ -508,11 +521,13 @@ impl File for SimulatedFile {
             Ok(()) if faults.is_full && grows => Some(ErrorKind::StorageFull.into()),
             Ok(()) => None,
         };
+
         // A call that fails has written a part.
         let len = if failure.is_some() { random.below(bytes.len() + 1) } else { bytes.len() };
         let change = Change::Write(at as usize, bytes[..len].to_vec());
         apply(&mut node.bytes, &change);
         node.dirty.push((*process, change));
+
         failure.map_or(Ok(()), Err)
     }
 
@@ -520,7 +535,8 @@ impl File for SimulatedFile {
         let mut state = self.disk.0.lock();
         Disk::begin(&mut state, Call::Other)?;
         let process = state.process;
-        let (node, change) = (&mut state.nodes[self.node], Change::Truncate(len as usize));
+        let node = &mut state.nodes[self.node];
+        let change = Change::Truncate(len as usize);
         apply(&mut node.bytes, &change);
         node.dirty.push((process, change));
         Ok(())
@@ -529,17 +545,21 @@ impl File for SimulatedFile {
     fn sync(&self) -> io::Result<()> {
         let mut guard = self.disk.0.lock();
         Disk::begin(&mut guard, Call::Sync)?;
+
         let State { nodes, random, process, faults, left_out, .. } = &mut *guard;
         let node = &mut nodes[self.node];
         if left_out.is_some() && what_bytes(node, *process) == *left_out {
             return Ok(());
         }
+
         let dirty = std::mem::take(&mut node.dirty);
         if std::mem::take(&mut faults.sync_fails) {
             dirty.iter().for_each(|(_, change)| survive(&mut node.durable, change, random));
             return Err(io::Error::from_raw_os_error(5));
         }
+
         dirty.iter().for_each(|(_, change)| apply(&mut node.durable, change));
+
         // The length is kept apart from the contents, and is not forgotten.
         node.durable.resize(node.bytes.len(), 0);
         Ok(())

@@ -117,12 +117,14 @@ impl Appender {
         if let Some(reason) = &waiting.closed {
             return Err(Error::Closed(reason.clone()));
         }
+
         if waiting.bytes > 0 && waiting.bytes + request.bytes() > self.queue.bytes_max {
             return Err(Error::Busy { retry_after: RETRY_AFTER });
         }
         let receiver = waiting.push(request);
         drop(waiting);
         self.queue.wake.notify_one();
+
         Ok(receiver)
     }
 
@@ -201,6 +203,7 @@ impl CommitThread {
                     return Some(error);
                 }
             }
+
             self.queue.remembered_to.store(self.committer.known.sealed_to(), Ordering::Release);
         }
         None
@@ -230,7 +233,8 @@ impl Waiting {
 
     /// Takes requests until they make a group, which has at most `bytes_max` bytes.
     pub fn take_group(&mut self, bytes_max: usize) -> Vec<(Request, Answer)> {
-        let (mut group, mut bytes) = (Vec::new(), 0);
+        let mut group = Vec::new();
+        let mut bytes = 0;
         while bytes < GROUP_BYTES
             && let Some((request, _)) = self.requests.front()
             && (group.is_empty() || bytes + request.bytes() <= bytes_max)
@@ -261,11 +265,13 @@ impl Committer {
         self.block.clear();
         self.block.resize(BLOCK_HEADER_LEN, 0);
         self.fresh.clear();
+
         let written =
             self.take_all(requests).map_err(Failure::NotTaken).and_then(|(results, count)| {
                 let end = if count > 0 { Some(self.write(count)?) } else { None };
                 Ok((results, end))
             });
+
         let (mut results, end) = match written {
             Ok(written) => written,
             Err(failure) => {
@@ -280,13 +286,15 @@ impl Committer {
             self.known.seal_when_full(end, self.segments.appended_ms());
             self.report();
         }
+
         let end = self.segments.end();
         results.iter_mut().for_each(|result| result.ends = vec![(0, end)]);
         Ok(results)
     }
 
     fn take_all(&mut self, requests: Vec<Request>) -> io::Result<(Vec<Appended>, usize)> {
-        let (mut results, mut count) = (Vec::with_capacity(requests.len()), 0);
+        let mut results = Vec::with_capacity(requests.len());
+        let mut count = 0;
         for request in requests {
             let result = self.take(request)?;
             count += result.accepted;
@@ -304,8 +312,10 @@ impl Committer {
                 result.accepted = 1;
             }
             Request::Events(batch, lookup) => {
-                let (mut begin, mut told) = (0, lookup.duplicates.into_iter().peekable());
+                let mut begin = 0;
+                let mut told = lookup.duplicates.into_iter().peekable();
                 let mut held = [false; LOOKUPS_TOGETHER];
+
                 for (place, (end, identity)) in batch.entries.iter().enumerate() {
                     if place % LOOKUPS_TOGETHER == 0 {
                         held = self.known.held(&batch.entries[place..]);
@@ -319,10 +329,12 @@ impl Committer {
                     } else {
                         result.duplicates += 1;
                     }
+
                     begin = *end;
                 }
             }
         }
+
         Ok(result)
     }
 

@@ -62,19 +62,23 @@ pub fn inspect(folder: Arc<dyn Folder>, segment_bytes: u64) -> Result<(Segments,
             path.display()
         )));
     }
+
     let mut mending =
         Mending { begins_segment: torn.is_some() || segments.is_empty(), ..Mending::default() };
-    let (mut end, mut appended_ms) = (torn.unwrap_or(0), 0);
+    let mut end = torn.unwrap_or(0);
+    let mut appended_ms = 0;
 
     if let Some(last) = segments.back_mut() {
         let tail = last.tail()?;
         if let Some(base) = torn.filter(|base| *base != tail.end) {
             return Err(Error::Corrupt(format!("offsets {} to {base} are missing", tail.end)));
         }
+
         if tail.len < last.file.size()? {
             tracing::warn!(segment = %last.name, len = tail.len, "cutting off a block that was never acknowledged");
             mending.cut = Some((Arc::clone(&last.file), tail.len));
         }
+
         mending.write_again(last, &tail)?;
         last.len = tail.len;
         (end, appended_ms) = (tail.end, tail.appended_ms);
@@ -88,6 +92,7 @@ pub fn inspect(folder: Arc<dyn Folder>, segment_bytes: u64) -> Result<(Segments,
         mending.write_again(before, &tail)?;
         appended_ms = tail.appended_ms;
     }
+
     Ok((Segments::new(folder, segment_bytes, segments, (end, appended_ms)), mending))
 }
 
@@ -104,22 +109,26 @@ pub fn find_segments(folder: &dyn Folder) -> Result<Found, Error> {
     let bases = folder.list()?.into_iter().filter_map(|name| base_of(&name));
     let mut bases: Vec<Offset> = bases.collect();
     bases.sort_unstable();
+
     let mut found = Found { segments: VecDeque::new(), torn: None, unknown: Vec::new() };
     for base in &bases {
         let name = name_of(*base);
         let file = folder.open(&name)?;
         let len = file.size()?;
         let Some(head) = Head::read(&*file, *base)? else {
-            match Some(base) == bases.last() && Head::is_all_of(len) {
-                true => found.torn = Some(*base),
-                false => found.unknown.push(name),
+            if Some(base) == bases.last() && Head::is_all_of(len) {
+                found.torn = Some(*base)
+            } else {
+                found.unknown.push(name)
             }
             continue;
         };
+
         let first_ms =
             BlockHeader::read(&*file, head.len())?.map_or(0, |header| header.appended_ms);
         found.segments.push_back(Segment { head, name, file, len, first_ms });
     }
+
     Ok(found)
 }
 

@@ -83,7 +83,8 @@ pub struct Known {
 impl Known {
     /// Opens the runs, and changes nothing.
     pub fn open(folder: Arc<dyn Folder>, options: &Options) -> Result<Self, Error> {
-        let (mut runs, mut leftovers) = (Vec::new(), Vec::new());
+        let mut runs = Vec::new();
+        let mut leftovers = Vec::new();
         for name in folder.list()? {
             if name.ends_with(".run") {
                 runs.push(Run::open(&*folder, name)?);
@@ -91,6 +92,7 @@ impl Known {
                 leftovers.push(name);
             }
         }
+
         runs.sort_unstable_by_key(|run| run.from);
         Ok(Self {
             folder,
@@ -120,6 +122,7 @@ impl Known {
     ) -> Result<(), Error> {
         let mut from = self.recent_from.max(segments.start());
         self.recent_from = from;
+
         let passed = segments.base_since(now_ms - self.window_ms).min(applied_to);
         loop {
             let blocks = match segments.read(from, LEARN_BYTES) {
@@ -135,6 +138,7 @@ impl Known {
                 }
                 Err(error) => return Err(error),
             };
+
             let Some(last) = blocks.last() else {
                 return Ok(());
             };
@@ -165,8 +169,8 @@ impl Known {
         Arc::clone(&self.runs)
     }
 
-    /// Which of the identities are held in memory. Those that are not are new in all likelihood, and
-    /// what [`insert`](Self::insert) looks at is in the processor's caches by then.
+    /// Which of the identities are held in memory. Those that are not are new in all likelihood,
+    /// and what [`insert`](Self::insert) looks at is in the processor's caches by then.
     pub fn held(&self, ids: &[(usize, Identity)]) -> [bool; LOOKUPS_TOGETHER] {
         let mut held = [false; LOOKUPS_TOGETHER];
         let sets = std::iter::once(&self.recent).chain(self.full.iter().map(|set| &*set.ids));
@@ -212,7 +216,8 @@ impl Known {
 
     fn set_aside_when_full(&mut self, to: Offset, newest_ms: i64) {
         if self.recent.len() >= self.set_ids_max {
-            // The next one will be as large: to grow by doubling would move every identity once more.
+            // The next one will be as large: to grow by doubling would move every identity once
+            // more.
             let new =
                 || IdentitySet::with_capacity_and_hasher(self.set_ids_max, Default::default());
             let next = self.spare.take().unwrap_or_else(new);
@@ -226,8 +231,10 @@ impl Known {
         let Some(FullSet { ids, from, to, newest_ms }) = self.full.front() else {
             return;
         };
-        let (folder, ids, range, newest_ms) =
-            (Arc::clone(&self.folder), Arc::clone(ids), (*from, *to), *newest_ms);
+        let folder = Arc::clone(&self.folder);
+        let ids = Arc::clone(ids);
+        let range = (*from, *to);
+        let newest_ms = *newest_ms;
         let write = move || Run::create(&*folder, ids.iter().copied().collect(), range, newest_ms);
         match std::thread::Builder::new().name("known-ids".to_owned()).spawn(write) {
             Ok(thread) => self.sealing = Some(thread),
@@ -272,16 +279,19 @@ impl Known {
             if first.newest_ms >= oldest_ms && !crowded {
                 break;
             }
+
             if first.newest_ms >= oldest_ms {
                 tracing::warn!(
                     ids_max = self.ids_max,
                     "forgetting identities before their window has passed: raise dedupe.ids_max, or shorten the window"
                 );
             }
+
             if let Err(error) = first.remove(&*self.folder) {
                 tracing::warn!(%error, "a run of identities could not be removed; raingauge tries again");
                 break;
             }
+
             self.runs.forget_oldest();
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! A segment with damage is written again without it, as segments of version 2 that say where the
 //! log ended before them; the old file is kept under another name. Where the end is lost, entries
-//! that count nothing take its place, as far as it was counted or acknowledged: an offset never means
-//! two things.
+//! that count nothing take its place, as far as it was counted or acknowledged: an offset never
+//! means two things.
 
 use super::acknowledged::Acknowledged;
 use super::inspect::{find_segments, name_of};
@@ -106,7 +106,9 @@ impl Repair {
         now_ms: i64,
     ) -> Result<Self, Error> {
         let acknowledged = Acknowledged::read(Arc::clone(&folder))?.offset();
-        let (faults, rewrites, unusable) = (Vec::new(), Vec::new(), Vec::new());
+        let faults = Vec::new();
+        let rewrites = Vec::new();
+        let unusable = Vec::new();
         let mut repair = Self {
             folder,
             now_ms,
@@ -117,12 +119,14 @@ impl Repair {
             newest_ms: 0,
             torn: None,
         };
+
         let mut end = None;
         let found = find_segments(&*repair.folder)?;
         for file in found.unknown {
             repair.faults.push(Fault::Damaged { file: file.clone() });
             repair.unusable.push(file);
         }
+
         let count = found.segments.len();
         for (index, segment) in found.segments.into_iter().enumerate() {
             end = Some(repair.examine_segment(segment, end, index + 1 == count)?);
@@ -135,6 +139,7 @@ impl Repair {
             repair.lost_end = Some((end, known_to));
             repair.unusable.extend(found.torn.map(name_of));
         }
+
         repair.examine_runs(known_to.max(end))?;
         Ok(repair)
     }
@@ -149,6 +154,7 @@ impl Repair {
         let Segment { head, ref file, ref name, len, .. } = segment;
         let mut after = head.after;
         let mut is_damaged = false;
+
         if let Some(before) = before.filter(|before| *before != head.after && *before != head.base)
         {
             self.note_lost(before, head.base);
@@ -156,31 +162,37 @@ impl Repair {
         }
 
         let mut tail = Tail { len: head.len(), end: head.base, appended_ms: 0, last_at: None };
-        let (mut pieces, mut piece) =
-            (Vec::new(), Piece { base: head.base, after, blocks: Vec::new() });
+        let mut pieces = Vec::new();
+        let mut piece = Piece { base: head.base, after, blocks: Vec::new() };
         let mut has_future = false;
+
         while tail.len < len {
             match read_block(&**file, &head, tail.len, tail.end) {
                 Ok(block) => {
                     piece.blocks.push((tail.len, block.base));
+
                     if block.appended_ms > self.now_ms {
                         self.note_future(block.base, block.end(), block.appended_ms);
                         has_future = true;
                     }
+
                     tail.len += (BLOCK_HEADER_LEN + block.bytes.len()) as u64;
                     (tail.end, tail.appended_ms) = (block.end(), block.appended_ms);
                 }
                 Err(Error::Corrupt(_)) => {
                     let Some((at, next)) = next_sound(&**file, &head, tail)? else {
                         // The tail of a last segment is what a crash leaves.
-                        match is_last {
-                            true => self.torn = Some((Arc::clone(file), tail.len)),
-                            false => is_damaged = true,
+                        if is_last {
+                            self.torn = Some((Arc::clone(file), tail.len))
+                        } else {
+                            is_damaged = true
                         }
                         break;
                     };
+
                     is_damaged = true;
                     self.note_lost(tail.end, next.base);
+
                     let behind = Piece { base: next.base, after: tail.end, blocks: Vec::new() };
                     pieces.push(std::mem::replace(&mut piece, behind));
                     (tail.len, tail.end) = (at, next.base);
@@ -188,12 +200,15 @@ impl Repair {
                 Err(error) => return Err(error),
             }
         }
+
         pieces.push(piece);
         pieces.retain(|piece| !piece.blocks.is_empty());
         self.newest_ms = self.newest_ms.max(tail.appended_ms);
+
         if is_damaged {
             self.faults.push(Fault::Damaged { file: name.clone() });
         }
+
         if is_damaged || has_future {
             self.rewrites.push(Rewrite { segment, pieces, is_damaged });
         }
@@ -206,6 +221,7 @@ impl Repair {
         let mut names = self.folder.list()?;
         names.retain(|name| name.ends_with(".run"));
         names.sort_unstable();
+
         let mut is_behind = false;
         for file in names {
             match Run::open(&*self.folder, file.clone()) {
@@ -214,9 +230,11 @@ impl Repair {
                 Err(Error::Corrupt(_)) => self.faults.push(Fault::Damaged { file: file.clone() }),
                 Err(error) => return Err(error),
             }
+
             is_behind = true;
             self.unusable.push(file);
         }
+
         Ok(())
     }
 
@@ -247,6 +265,7 @@ impl Repair {
                 self.rewrite(rewrite, allowed.restamp)?;
             }
         }
+
         if allowed.loss {
             for name in &self.unusable {
                 self.folder.rename(name, &format!("{name}{SET_ASIDE}"))?;
@@ -255,6 +274,7 @@ impl Repair {
                 self.fill(from, to, allowed.restamp)?;
             }
         }
+
         self.folder.sync()?;
         let is_left = |fault: &Fault| match fault {
             Fault::Lost { .. } | Fault::Damaged { .. } => !allowed.loss,
@@ -269,6 +289,7 @@ impl Repair {
             file.truncate(*len)?;
             file.sync()?;
         }
+
         let newest_ms = if self.newest_ms == 0 { self.now_ms } else { self.newest_ms };
         let appended_ms = if restamp { newest_ms.min(self.now_ms) } else { newest_ms };
         let Segment { head, file, len: mut at, .. } = create(&*self.folder, from, from)?;
@@ -282,6 +303,7 @@ impl Repair {
             at += block.len() as u64;
             base += count;
         }
+
         Ok(file.sync()?)
     }
 
@@ -293,6 +315,7 @@ impl Repair {
             let new_head = Head::new(piece.base, piece.after);
             let new_file = self.folder.create(&unfinished(piece))?;
             new_file.write_at(&new_head.bytes(), 0)?;
+
             let mut end = new_head.len();
             for (at, base) in &piece.blocks {
                 let block = read_block(&**file, head, *at, *base)?;
@@ -304,9 +327,12 @@ impl Repair {
                 new_file.write_at(&bytes, end)?;
                 end += bytes.len() as u64;
             }
+
             new_file.sync()?;
         }
+
         self.folder.rename(name, &format!("{name}{SET_ASIDE}"))?;
+
         for piece in &rewrite.pieces {
             self.folder.rename(&unfinished(piece), &name_of(piece.base))?;
         }

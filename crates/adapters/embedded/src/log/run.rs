@@ -65,7 +65,10 @@ impl Run {
         let name = format!("ids-{from:020}.run");
         let unfinished = format!("ids-{from:020}.unfinished");
         let file = folder.create(&unfinished)?;
-        let (mut crc, mut at, mut bytes) = (crc32c::crc32c(&header), HEADER_LEN as u64, Vec::new());
+        let mut crc = crc32c::crc32c(&header);
+        let mut at = HEADER_LEN as u64;
+
+        let mut bytes = Vec::new();
         for some in ids.chunks(WRITE_IDS) {
             bytes.clear();
             some.iter().for_each(|id| bytes.extend_from_slice(&id.to_le_bytes()));
@@ -73,11 +76,13 @@ impl Run {
             file.write_at(&bytes, at)?;
             at += bytes.len() as u64;
         }
+
         header.extend_from_slice(&crc.to_le_bytes());
         file.write_at(&header, 0)?;
         file.sync()?;
         folder.rename(&unfinished, &name)?;
         folder.sync()?;
+
         Ok(Self::over(name, file, &ids, (from, to), newest_ms))
     }
 
@@ -91,8 +96,11 @@ impl Run {
         let (header, body) = bytes.split_at_checked(HEADER_LEN).ok_or_else(damaged)?;
         let number =
             |at: usize| header[at..at + 8].try_into().map(u64::from_le_bytes).unwrap_or_default();
-        let (count, from, to, newest_ms) =
-            (number(8) as usize, number(16), number(24), number(32) as i64);
+        let count = number(8) as usize;
+
+        let from = number(16);
+        let to = number(24);
+        let newest_ms = number(32) as i64;
         let crc_from = if header[..8] == *MAGIC_1 { CRC_AT } else { 0 };
         let crc = crc32c::crc32c_append(crc32c::crc32c(&header[crc_from..CRC_AT]), body);
         let is_sound = (header[..8] == *MAGIC_1 || header[..8] == *MAGIC)
@@ -101,6 +109,7 @@ impl Run {
         if !is_sound {
             return Err(damaged());
         }
+
         let ids: Vec<Identity> =
             body.as_chunks::<ID_LEN>().0.iter().map(|id| Identity::from_le_bytes(*id)).collect();
         Ok(Self::over(name, file, &ids, (from, to), newest_ms))

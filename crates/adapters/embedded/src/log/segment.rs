@@ -94,6 +94,7 @@ impl Head {
         };
         let number = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
         let head = Self::salted(base, number(16), number(24));
+
         Ok((bytes == head.bytes() && head.after <= base).then_some(head))
     }
 
@@ -177,12 +178,14 @@ pub fn read_block(file: &dyn File, head: &Head, at: u64, base: Offset) -> Result
     if at + header.block_len() > file.size()? {
         return Err(damaged("is cut short"));
     }
+
     let payload = read_there(file, at + BLOCK_HEADER_LEN as u64, header.payload_len)?;
     let payload = payload.ok_or_else(|| damaged("is cut short"))?;
     let crc = crc32c::crc32c_append(crc32c::crc32c_append(head.seed, &bytes[8..]), &payload);
     if crc != header.crc {
         return Err(damaged("does not match its checksum"));
     }
+
     if header.base != base {
         return Err(damaged(&format!("begins with offset {}", header.base)));
     }
@@ -226,6 +229,7 @@ pub fn find_tail(file: &dyn File, head: &Head) -> Result<Tail, Error> {
             Err(error) => return Err(error),
         }
     }
+
     Ok(tail)
 }
 
@@ -237,12 +241,14 @@ pub fn next_sound(
 ) -> Result<Option<(u64, BlockHeader)>, Error> {
     let mut rest = vec![0; (file.size()? - tail.len) as usize];
     file.read_at(&mut rest, tail.len)?;
+
     // Entries between here and there have a length, and times never go back.
     let could_follow = |header: &BlockHeader| {
         header.base >= tail.end
             && header.base - tail.end <= rest.len() as u64 / ENTRY_LEN_MIN
             && header.appended_ms >= tail.appended_ms
     };
+
     let candidates = rest.windows(4).enumerate().skip(1).filter(|(_, bytes)| bytes == BLOCK_MAGIC);
     for (at, _) in candidates {
         let at = tail.len + at as u64;
@@ -254,5 +260,6 @@ pub fn next_sound(
             }
         }
     }
+
     Ok(None)
 }

@@ -75,8 +75,9 @@ impl Segments {
         (end, appended_ms): (Offset, i64),
     ) -> Self {
         let inner = Inner { segments, end, appended_ms, places: VecDeque::new() };
-        let (inner, grown, is_trimming) =
-            (Mutex::new(inner), Condvar::new(), AtomicBool::new(false));
+        let inner = Mutex::new(inner);
+        let grown = Condvar::new();
+        let is_trimming = AtomicBool::new(false);
         Self { folder, segment_bytes, inner, grown, is_trimming }
     }
 
@@ -174,6 +175,7 @@ impl Segments {
         let mut inner = self.inner.lock();
         inner.end += Offset::from(count);
         inner.appended_ms = appended_ms;
+
         let end = inner.end;
         if let Some(last) = inner.segments.back_mut() {
             last.len = at + block.len() as u64;
@@ -181,6 +183,7 @@ impl Segments {
                 last.first_ms = appended_ms;
             }
         }
+
         drop(inner);
 
         self.grown.notify_all();
@@ -191,17 +194,20 @@ impl Segments {
     fn place_for_block(&self) -> io::Result<(Arc<dyn File>, Head, u64, Offset)> {
         let (end, is_full) = {
             let inner = self.inner.lock();
+
             // Blocks of an old version lack a salt: they are read, and no more of them are written.
             let is_full = |last: &Segment| {
                 !last.head.is_newest() || last.len >= self.segment_bytes.max(last.head.len() + 1)
             };
             (inner.end, inner.segments.back().is_none_or(is_full))
         };
+
         if is_full {
             // Not under the lock: readers need not wait for the disk.
             let created = create(&*self.folder, end, end)?;
             self.inner.lock().segments.push_back(created);
         }
+
         let inner = self.inner.lock();
         let last = &inner.segments[inner.segments.len() - 1];
         Ok((Arc::clone(&last.file), last.head, last.len, end))
@@ -211,22 +217,28 @@ impl Segments {
         let Some((mut segments, mut at)) = self.find(from)? else {
             return Ok(Vec::new());
         };
-        let (mut blocks, mut bytes) = (Vec::<Block>::new(), 0);
+        let mut blocks = Vec::<Block>::new();
+        let mut bytes = 0;
         let mut next = None;
+
         while let Some(segment) = segments.front() {
             if at >= segment.len {
                 let ended = next;
                 segments.pop_front();
+
                 let Some(segment) = segments.front() else {
                     break;
                 };
                 at = segment.head.len();
+
                 if let Some(ended) = ended {
                     check_follows(ended, &segment.head)?;
                     next = Some(segment.head.base);
                 }
+
                 continue;
             }
+
             if !blocks.is_empty() && bytes >= bytes_max {
                 break;
             }
@@ -240,6 +252,7 @@ impl Segments {
             next = Some(block.end());
             blocks.push(block);
         }
+
         if let (Some(end), Some(segment)) = (next, segments.front()) {
             self.remember(end, Place { segment_base: segment.head.base, at });
         }
@@ -253,18 +266,21 @@ impl Segments {
         if from < start {
             return Err(Error::Trimmed { asked: from, start });
         }
+
         if from >= inner.end {
             return Ok(None);
         }
         let place =
             inner.places.iter().find(|(offset, _)| *offset == from).map(|(_, place)| *place);
         let base = place.map_or(from, |place| place.segment_base);
+
         // An offset whose loss was accepted lies in the segment behind it.
         let behind = inner.segments.partition_point(|segment| segment.head.base <= base);
         let is_lost = place.is_none()
             && inner.segments.get(behind).is_some_and(|next| next.head.after <= from);
         let index = if is_lost { behind } else { behind - 1 };
         let segments: VecDeque<Segment> = inner.segments.iter().skip(index).cloned().collect();
+
         drop(inner);
         let at = match place {
             Some(place) => place.at,
@@ -305,6 +321,7 @@ impl Segments {
     /// one always stays.
     pub fn trim(&self, keep_from: Offset, oldest_ms: i64, bytes_max: u64) -> Result<(), Error> {
         self.sync_trimmed()?;
+
         while let Some(first) = self.to_trim(keep_from, oldest_ms, bytes_max) {
             match self.folder.remove(&first.name) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
@@ -312,6 +329,7 @@ impl Segments {
                     tracing::warn!(path = %self.path_of(&first), "a segment of the event log was gone before it was trimmed");
                 }),
             }
+
             let mut inner = self.inner.lock();
             inner.segments.pop_front();
             inner.places.retain(|(_, place)| place.segment_base != first.head.base);
@@ -320,6 +338,7 @@ impl Segments {
             self.is_trimming.store(true, Ordering::Relaxed);
             self.sync_trimmed()?;
         }
+
         Ok(())
     }
 
@@ -373,6 +392,7 @@ fn write_durably(file: &dyn File, block: &[u8], at: u64) -> Result<(), Failure> 
         Ok(()) => return Ok(()),
         Err(error) => error,
     };
+
     // A failed sync may have dropped what it could not write. Only of a full disk is it known what
     // that was.
     if is_synced
@@ -380,6 +400,7 @@ fn write_durably(file: &dyn File, block: &[u8], at: u64) -> Result<(), Failure> 
     {
         return Err(Failure::Broken(failed));
     }
+
     match file.truncate(at).and_then(|()| file.sync()) {
         Ok(()) => Err(Failure::NotTaken(failed)),
         Err(error) => Err(Failure::Broken(error)),
@@ -388,14 +409,17 @@ fn write_durably(file: &dyn File, block: &[u8], at: u64) -> Result<(), Failure> 
 
 /// Creates the segment that begins with `base`. Where that fails, no segment is left behind.
 pub fn create(folder: &dyn Folder, base: Offset, after: Offset) -> io::Result<Segment> {
-    let (name, head) = (name_of(base), Head::new(base, after));
+    let name = name_of(base);
+    let head = Head::new(base, after);
     let fill = || {
         let file = folder.create(&name)?;
         file.write_at(&head.bytes(), 0)?;
         file.sync()?;
         folder.sync()?;
+
         Ok(file)
     };
+
     match fill() {
         Ok(file) => Ok(Segment { head, name: name.clone(), file, len: head.len(), first_ms: 0 }),
         Err(error) => {

@@ -86,17 +86,20 @@ async fn damage_to_what_was_acknowledged_is_refused() {
             append(&log, &[id]).await;
         }
     }
+
     let path = segment_files(folder.path()).remove(0);
     let sound = std::fs::read(&path).unwrap();
     for at in 0..sound.len() {
         let mut damaged = sound.clone();
         damaged[at] ^= 0x10;
         std::fs::write(&path, &damaged).unwrap();
+
         let error = open(folder.path()).map(|_| ()).expect_err("damage is found");
         assert!(matches!(error, Error::Corrupt(_)), "byte {at}: {error}");
         std::fs::write(&path, &sound[..at]).unwrap();
         assert!(matches!(open(folder.path()), Err(Error::Corrupt(_))), "cut at {at}");
     }
+
     std::fs::write(&path, &sound).unwrap();
     assert_eq!(texts(&open(folder.path()).unwrap(), 0), ["a", "b", "c"]);
 }
@@ -111,6 +114,7 @@ async fn damage_in_an_older_segment_is_found_when_it_is_read() {
             append(&log, &[id]).await;
         }
     }
+
     let files = segment_files(folder.path());
     let file = OpenOptions::new().write(true).open(&files[0]).unwrap();
     file.write_all_at(b"x", 60).unwrap();
@@ -129,6 +133,7 @@ async fn duplicates_are_told_across_runs_and_restarts() {
     let options = Options { dedupe_ids_max: 1_000, ..Options::default() };
     let ids: Vec<String> = (0..900).map(|number| format!("id-{number}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+
     for (round, expected_new) in [(0, true), (1, false), (2, false)] {
         let log = open_with(
             folder.path(),
@@ -145,6 +150,7 @@ async fn duplicates_are_told_across_runs_and_restarts() {
             );
         }
     }
+
     let runs = std::fs::read_dir(folder.path()).unwrap().filter(|entry| {
         entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "run")
     });
@@ -170,16 +176,19 @@ async fn old_segments_are_trimmed_but_never_what_is_still_needed() {
     let clock = Arc::new(ManualClock::at_s(1_000));
     let log =
         SegmentLog::open(folder.path(), options, Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
+
     for day in 0..12 {
         clock.set_s(1_000 + day * DAY_S);
         append(&log, &[&format!("day-{day}")]).await;
     }
+
     log.trim(Needs::of_counting(2)).unwrap();
     assert_eq!(log.start(), 2, "the writer has applied only this far");
     log.trim(Needs::of_counting(Offset::MAX)).unwrap();
     assert_eq!(log.start(), 3, "seven days are kept, and the segment that they begin in");
     contract::tells_what_was_trimmed(&log);
     drop(log);
+
     let by_size =
         Options { segment_bytes: 1, dedupe_ids_max: 2, retention_bytes: 300, ..Options::default() };
     let log = open_with(folder.path(), by_size, 1_000).unwrap();
@@ -198,15 +207,18 @@ async fn a_consumer_holds_the_log_up_to_the_bound() {
         dedupe_window_ms: DAY_S * 1_000,
         ..Options::default()
     };
+
     let clock = Arc::new(ManualClock::at_s(1_000));
     let open = |options| {
         SegmentLog::open(folder.path(), options, Arc::clone(&clock) as Arc<dyn Clock>).unwrap()
     };
     let log = open(options.clone());
+
     for day in 0..12 {
         clock.set_s(1_000 + day * DAY_S);
         append(&log, &[&format!("day-{day}")]).await;
     }
+
     contract::keeps_what_is_needed(&log);
     log.trim(Needs { counting: 12, others: 4 }).unwrap();
     assert_eq!(log.start(), 4, "of twelve days one is kept, and what the consumer needs");
@@ -256,6 +268,7 @@ async fn a_full_queue_tells_the_caller_to_come_back() {
     let ids: Vec<String> = (0..100).map(|number| format!("{number}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let waiting: Vec<_> = (0..1_000).map(|_| log.append(batch(&ids))).collect();
+
     let mut busy = 0;
     for answer in waiting {
         match answer.await {
@@ -267,6 +280,7 @@ async fn a_full_queue_tells_the_caller_to_come_back() {
             Err(error) => panic!("{error}"),
         }
     }
+
     assert!(busy > 0, "1,000 batches of 5 kB do not fit a queue of 10 kB at once");
     assert_eq!(log.end(), 100);
 }

@@ -1,7 +1,7 @@
 //! A folder whose creation was cut short.
 //!
-//! fjall cannot open a folder that it was killed in while it made it. Nothing was ever written to such a folder, so it
-//! is removed and made again.
+//! fjall cannot open a folder that it was killed in while it made it. Nothing was ever written to
+//! such a folder, so it is removed and made again.
 
 use raingauge_ports::buckets::Error;
 use std::fs::File;
@@ -20,16 +20,19 @@ pub fn is_blank(folder: &Path) -> io::Result<bool> {
             return Ok(false);
         }
     }
+
     let keyspaces = folder.join("keyspaces");
     if !keyspaces.is_dir() {
         return Ok(true);
     }
+
     for entry in std::fs::read_dir(keyspaces)? {
         let tables = entry?.path().join("tables");
         if tables.is_dir() && std::fs::read_dir(tables)?.next().is_some() {
             return Ok(false);
         }
     }
+
     Ok(true)
 }
 

@@ -1,7 +1,7 @@
 //! One part of the cache: records of keys, each with the tiles that are known of it.
 //!
-//! A record is found by the hash of its key. Records that have not been used since the clock's hand last passed make
-//! room for others; one with changes stays until they are committed.
+//! A record is found by the hash of its key. Records that have not been used since the clock's hand
+//! last passed make room for others; one with changes stays until they are committed.
 
 use super::places::Places;
 use hashbrown::HashTable;
@@ -15,9 +15,11 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Allocations are rounded up to this many bytes.
 const ROUNDED_TO: usize = 16;
-/// How far the clock's hand moves for one change or sum, so that neither waits for a walk over all records.
+/// How far the clock's hand moves for one change or sum, so that neither waits for a walk over all
+/// records.
 const SHRINK_STEPS: usize = 64;
-/// A key of at most this many bytes lies in its record, where it is compared without another wait for memory.
+/// A key of at most this many bytes lies in its record, where it is compared without another wait
+/// for memory.
 const KEY_INLINE_LEN: usize = 24;
 /// Fewest records that the list of records grows by.
 const RECORDS_MIN: usize = 16;
@@ -150,8 +152,10 @@ impl Shard {
                 && record.generation == generation
                 && record.key[..] == *key.as_bytes()
         };
+
         let index = *self.table.find(hash, is_it)? as usize;
         let record = &mut self.records[index];
+
         // Written only when it changes: other processors keep their copy of the cache line.
         if !record.used {
             record.used = true;
@@ -167,6 +171,7 @@ impl Shard {
         let key = SmallVec::from_slice(key.as_bytes());
         let record = Record { hash, generation, used: true, key, ..Record::default() };
         self.heap_bytes += record.heap_bytes();
+
         let index = match self.free.pop() {
             Some(index) => {
                 self.records[index as usize] = record;
@@ -178,6 +183,7 @@ impl Shard {
                 (self.records.len() - 1) as u32
             }
         };
+
         let records = &self.records;
         self.table.insert_unique(hash, index, |index| records[*index as usize].hash);
         index as usize
@@ -211,7 +217,8 @@ impl Shard {
         self.records[record].slot(id)?.tile.as_ref()
     }
 
-    /// Changes a tile that has been loaded. Answers how many more bytes are kept in memory until they are committed.
+    /// Changes a tile that has been loaded. Answers how many more bytes are kept in memory until
+    /// they are committed.
     pub fn change(&mut self, index: usize, id: TileId, change: impl FnOnce(&mut Tile)) -> usize {
         let record = &mut self.records[index];
         let Ok(at) = record.position(id) else {
@@ -219,9 +226,11 @@ impl Shard {
         };
         let slot = &mut record.slots[at];
         let before = slot.heap_bytes();
+
         change(slot.tile.get_or_insert_default());
         let after = slot.heap_bytes();
         self.heap_bytes = self.heap_bytes + after - before;
+
         if slot.changed {
             return after.saturating_sub(before);
         }
@@ -233,6 +242,7 @@ impl Shard {
         }
         record.changes += 1;
         self.changed.push((index as u32, id));
+
         kept
     }
 
@@ -252,6 +262,7 @@ impl Shard {
                 }
             }
         }
+
         for edge in plan.edges.iter().flatten() {
             if let Some(tile) = &record.slot(TileId::day(edge.day))?.tile {
                 for run in edge.runs {
@@ -262,6 +273,7 @@ impl Shard {
                 }
             }
         }
+
         Some(Ok(sum))
     }
 
@@ -293,9 +305,11 @@ impl Shard {
         for (index, id) in std::mem::take(&mut self.changed) {
             let record = &mut self.records[index as usize];
             record.changes -= 1;
+
             if let Ok(at) = record.position(id) {
                 let slot = &mut record.slots[at];
                 slot.changed = false;
+
                 if slot.tile.as_ref().is_some_and(Tile::is_empty) {
                     self.heap_bytes -= slot.heap_bytes();
                     slot.tile = None;
@@ -310,7 +324,8 @@ impl Shard {
         self.shrink_within(SHRINK_STEPS);
     }
 
-    /// Evicts records until the shard fits its bytes again, or the clock's hand has moved so many steps.
+    /// Evicts records until the shard fits its bytes again, or the clock's hand has moved so many
+    /// steps.
     fn shrink_within(&mut self, mut steps: usize) {
         while self.bytes() > self.bytes_max && steps > 0 && !self.records.is_empty() {
             steps -= 1;

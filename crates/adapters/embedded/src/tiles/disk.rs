@@ -9,10 +9,11 @@
 //! 0x02 name …                                                       → a consumer's, see disk/consumers.rs
 //! ```
 //!
-//! All in one keyspace, so that memory tables are flushed together and any prefix of fjall's journals is a state that
-//! the store was in: if the last journal loses its end, the position goes back with the tiles, and the log is read again.
-//! A hole in a journal before it is told by the markers of commits ([`markers`]).
-//! Numbers in keys are big-endian, so that they sort; those in values are little-endian.
+//! All in one keyspace, so that memory tables are flushed together and any prefix of fjall's
+//! journals is a state that the store was in: if the last journal loses its end, the position goes
+//! back with the tiles, and the log is read again. A hole in a journal before it is told by the
+//! markers of commits ([`markers`]). Numbers in keys are big-endian, so that they sort; those in
+//! values are little-endian.
 
 mod consumers;
 
@@ -75,6 +76,7 @@ impl Disk {
             }
             opened => opened?,
         };
+
         // What fjall may hold of tiles that it has not written to a table yet.
         let memory_bytes = options.memtable_bytes();
         let keyspace = database
@@ -82,9 +84,11 @@ impl Disk {
             .map_err(failed)?;
         let disk = Self { database, keyspace, last: Mutex::default() };
         disk.check_format()?;
+
         let number = markers::check(&disk.keyspace)?;
         let state = disk.value(STATE_KEY)?.unwrap_or_default();
         *disk.last.lock() = Last { number, state };
+
         Ok(disk)
     }
 
@@ -136,15 +140,18 @@ impl Disk {
             let mut prefix = head(generation, is_span).to_vec();
             prefix.extend_from_slice(key.as_bytes());
             prefix.push(0);
+
             for guard in self.keyspace.prefix(&prefix) {
                 let (stored, value) = guard.into_inner().map_err(failed)?;
                 let (text, id, _) = found(&stored, &value)?;
+
                 // A key may hold a zero itself, and begin like another one.
                 if text == key {
                     ids.push(id);
                 }
             }
         }
+
         Ok(ids)
     }
 
@@ -157,7 +164,8 @@ impl Disk {
         })
     }
 
-    /// The hashes of the keys that have spans in a generation; of a key with several, several times at most.
+    /// The hashes of the keys that have spans in a generation; of a key with several, several times
+    /// at most.
     pub fn key_hashes(&self, generation: Generation) -> Result<Vec<u64>, Error> {
         let prefix = head(generation, true);
         let mut hashes = Vec::new();
@@ -171,7 +179,8 @@ impl Disk {
         Ok(hashes)
     }
 
-    /// Up to `scan_max` tiles of a generation behind a cursor, and the cursor to go on from; `None` at the end.
+    /// Up to `scan_max` tiles of a generation behind a cursor, and the cursor to go on from; `None`
+    /// at the end.
     pub fn scan(
         &self,
         generation: Generation,
@@ -187,10 +196,12 @@ impl Disk {
                 return Ok((tiles, None));
             }
             tiles.push(found(&key, &value)?);
+
             if tiles.len() == scan_max {
                 return Ok((tiles, Some(key.to_vec())));
             }
         }
+
         Ok((tiles, None))
     }
 
@@ -240,8 +251,11 @@ impl Batch<'_> {
 
     pub fn commit(mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
         let keyspace = &self.disk.keyspace;
-        // Neighbours are found faster: much of a large commit is the search for places in fjall's memory table.
+
+        // Neighbours are found faster: much of a large commit is the search for places in fjall's
+        // memory table.
         self.tiles.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+
         for (key, value) in self.tiles {
             match value {
                 Some(value) => self.batch.insert(keyspace, key, value),
@@ -252,6 +266,7 @@ impl Batch<'_> {
         let position =
             [checkpoint.position.to_le_bytes(), checkpoint.stamp_us.to_le_bytes()].concat();
         self.batch.insert(keyspace, POSITION_KEY, position);
+
         if let Some(Progress { rank, bytes }) = &checkpoint.progress {
             self.batch.insert(keyspace, PROGRESS_KEY, [&rank.to_le_bytes()[..], bytes].concat());
         }
@@ -260,6 +275,7 @@ impl Batch<'_> {
             self.batch.insert(keyspace, STATE_KEY, checkpoint.state.as_slice());
             last.state.clone_from(&checkpoint.state);
         }
+
         self.disk.commit_marked(self.batch, &mut last)
     }
 }
@@ -267,8 +283,8 @@ impl Batch<'_> {
 /// How much the flushes and compactions of fjall give way to those who answer and count.
 const WORKER_NICENESS: i32 = 10;
 
-/// Opens fjall on a thread of low priority, which the workers that it starts inherit. A panic of fjall over a damaged
-/// folder ends that thread, and is an error here.
+/// Opens fjall on a thread of low priority, which the workers that it starts inherit. A panic of
+/// fjall over a damaged folder ends that thread, and is an error here.
 fn open_politely(folder: &Path, options: &Options) -> Result<Database, Error> {
     let open = || {
         // Where priorities cannot be changed, they stay as they are.
@@ -281,6 +297,7 @@ fn open_politely(folder: &Path, options: &Options) -> Result<Database, Error> {
             .open()
             .map_err(failed)
     };
+
     let opened = std::thread::scope(|scope| scope.spawn(open).join());
     opened.unwrap_or_else(|_| {
         Err(Error::Corrupt(
@@ -289,7 +306,8 @@ fn open_politely(folder: &Path, options: &Options) -> Result<Database, Error> {
     })
 }
 
-/// Filters and indexes stay in memory, and blocks are searched by hash: the largest effects that were measured.
+/// Filters and indexes stay in memory, and blocks are searched by hash: the largest effects that
+/// were measured.
 fn layout() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .filter_block_pinning_policy(PinningPolicy::all(true))

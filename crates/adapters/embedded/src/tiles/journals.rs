@@ -1,8 +1,9 @@
 //! Sealed journals of fjall, looked at before it opens them.
 //!
-//! fjall ends a journal at the first entry that it cannot read, cuts the file off there, and goes on with the next one.
-//! That is right for the last journal, whose end may be torn. One before it was complete when it was sealed: behind its
-//! last batch it has zeros at most. Anything else is damage, and is refused while the file is still as it was.
+//! fjall ends a journal at the first entry that it cannot read, cuts the file off there, and goes
+//! on with the next one. That is right for the last journal, whose end may be torn. One before it
+//! was complete when it was sealed: behind its last batch it has zeros at most. Anything else is
+//! damage, and is refused while the file is still as it was.
 //!
 //! ```text
 //! 0x01 items u32 sequence u64                                                         a batch begins
@@ -30,6 +31,7 @@ pub fn check(folder: &Path) -> Result<(), Error> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             bytes => bytes.map_err(failed)?,
         };
+
         let len = sound_len(&bytes);
         if bytes[len..].iter().any(|byte| *byte != 0) {
             return Err(Error::Corrupt(format!(
@@ -39,6 +41,7 @@ pub fn check(folder: &Path) -> Result<(), Error> {
             )));
         }
     }
+
     Ok(())
 }
 
@@ -59,18 +62,24 @@ fn sealed(folder: &Path) -> io::Result<Vec<std::path::PathBuf>> {
             journals.push((number, path));
         }
     }
+
     journals.sort_unstable();
     journals.pop();
     Ok(journals.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Bytes of the batches that can be read, and whose sequences do not go back. Checksums are fjall's to compare: it refuses a
-/// batch whose items have another one.
+/// Bytes of the batches that can be read, and whose sequences do not go back. Checksums are fjall's
+/// to compare: it refuses a batch whose items have another one.
 fn sound_len(bytes: &[u8]) -> usize {
-    let (mut at, mut sound, mut last) = (0, 0, 0);
+    let mut at = 0;
+    let mut sound = 0;
+    let mut last = 0;
+
     while let Some(len) = entry_len(&bytes[at..]) {
-        let (kind, entry) = (bytes[at], &bytes[at..at + len]);
+        let kind = bytes[at];
+        let entry = &bytes[at..at + len];
         at += len;
+
         match kind {
             1 => {
                 let sequence = entry[5..].try_into().map_or(0, u64::from_le_bytes);
@@ -83,6 +92,7 @@ fn sound_len(bytes: &[u8]) -> usize {
             _ => {}
         }
     }
+
     sound
 }
 

@@ -5,11 +5,12 @@
 //! 0x00 "ring" number mod RING_LEN   → number u64
 //! ```
 //!
-//! fjall keeps a sealed journal until its memory table is written, and replays all journals when it opens. A sealed one
-//! that is damaged ends at the damage without an error, and replay goes on with the next: commits in the middle are
-//! gone, while the position is that of the newest. A marker goes with each commit, and markers that are missing below the
-//! newest one tell such a hole. A store whose newest commits are gone altogether has a lower position as well, and reads
-//! the log again from there.
+//! fjall keeps a sealed journal until its memory table is written, and replays all journals when it
+//! opens. A sealed one that is damaged ends at the damage without an error, and replay goes on with
+//! the next: commits in the middle are gone, while the position is that of the newest. A marker
+//! goes with each commit, and markers that are missing below the newest one tell such a hole. A
+//! store whose newest commits are gone altogether has a lower position as well, and reads the log
+//! again from there.
 
 use super::disk::failed;
 use fjall::{Keyspace, OwnedWriteBatch};
@@ -26,15 +27,18 @@ pub fn put(batch: &mut OwnedWriteBatch, keyspace: &Keyspace, number: u64) {
     batch.insert(keyspace, ring_key(number), number.to_le_bytes());
 }
 
-/// The number of the newest commit, when none before it is missing. A store from before there were markers has 0.
+/// The number of the newest commit, when none before it is missing. A store from before there were
+/// markers has 0.
 pub fn check(keyspace: &Keyspace) -> Result<u64, Error> {
     let newest = keyspace.get(NEWEST_KEY).map_err(failed)?;
     let newest = newest.map_or(Ok(0), |value| number_of(&value))?;
     let mut found = Vec::new();
+
     for guard in keyspace.prefix(RING_PREFIX) {
         let (_, value) = guard.into_inner().map_err(failed)?;
         found.push(number_of(&value)?);
     }
+
     found.sort_unstable();
 
     let oldest = newest.saturating_sub(RING_LEN - 1).max(1);

@@ -1,8 +1,9 @@
 //! Where the tiles of a record stand, without a look at the tiles.
 //!
-//! A bitmap says which of the 128 days up to the last one are known, another one which of the 64 spans from the first one on.
-//! The place of a tile is a population count, of words that lie beside the key: a count finds all its tiles at once, where
-//! a search would wait for memory at each of its steps.
+//! A bitmap says which of the 128 days up to the last one are known, another one which of the 64
+//! spans from the first one on. The place of a tile is a population count, of words that lie beside
+//! the key: a count finds all its tiles at once, where a search would wait for memory at each of
+//! its steps.
 
 use raingauge_core::tile::id::TileId;
 
@@ -18,7 +19,8 @@ pub struct Places {
 }
 
 impl Places {
-    /// The place of a tile in the list of `len`, or where it would stand. `None` when only a search can tell.
+    /// The place of a tile in the list of `len`, or where it would stand. `None` when only a search
+    /// can tell.
     #[inline]
     pub fn of(&self, id: TileId, len: usize) -> Option<Result<usize, usize>> {
         if id.is_span() { self.of_span(id.period()) } else { self.of_day(id.period(), len) }
@@ -74,7 +76,8 @@ mod tests {
     }
 
     proptest! {
-        /// A place is that of a search, or left to one; of recent days and of near spans it is known.
+        /// A place is that of a search, or left to one; of recent days and of near spans it is
+        /// known.
         #[test]
         fn places_are_those_of_a_search(
             ids in proptest::collection::vec(any_id(), 0..80), sought in proptest::collection::vec(any_id(), 20),

@@ -61,6 +61,7 @@ async fn both_stores_keep_the_contract_of_consumers() {
     records(&on_disk).commit(&name, 5, vec![record]).unwrap();
     keeps_the_contract(&on_disk).await;
     drop(on_disk);
+
     let reopened = open(folder.path(), 1 << 20);
     assert_eq!(records(&reopened).positions().unwrap(), [(name.clone(), 5)]);
     assert_eq!(records(&reopened).get(&name, b"k").unwrap(), Some(b"v".to_vec()));
@@ -92,30 +93,37 @@ fn a_folder_is_open_in_one_program_at_a_time() {
 #[tokio::test]
 async fn the_cache_stays_inside_its_bytes() {
     let folder = tempfile::tempdir().unwrap();
-    let (keys, days, cache_bytes) = (2_000, 5, 1 << 20);
+    let keys = 2_000;
+    let days = 5;
+    let cache_bytes = 1 << 20;
     let store = open(folder.path(), cache_bytes);
+
     let mut largest = 0;
     for day in 0..days {
         for key in 0..keys {
             let added = Added { offset: 0, time_s: (18_000 + day) * DAY_S, value: key };
             store.add(1, &format!("key-{key}"), added, &FOREVER).unwrap();
+
             if store.wants_commit() {
                 store.commit(&Checkpoint::default()).unwrap();
             }
         }
         largest = largest.max(store.cached_bytes());
     }
+
     store.commit(&Checkpoint::default()).unwrap();
     let written = keys as usize * days as usize * 2 * 100;
     assert!(written > cache_bytes, "this test writes {written} bytes");
     assert!(largest <= cache_bytes * 3 / 2, "{largest} bytes were held, changed tiles among them");
     assert!(store.cached_bytes() <= cache_bytes);
+
     for key in (0..keys).step_by(37) {
         assert_eq!(
             contract::sum(&store, 1, &format!("key-{key}"), 0, 19_000 * DAY_S).await,
             i128::from(key * days)
         );
     }
+
     assert!(store.cached_bytes() <= cache_bytes + 4_096);
 }
 
@@ -155,7 +163,8 @@ fn run_step(step: &Step, store: &impl BucketWriter) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// With a cache that holds nothing, with one that holds some, through commits and reopening: always as the model.
+    /// With a cache that holds nothing, with one that holds some, through commits and reopening:
+    /// always as the model.
     #[test]
     fn the_store_agrees_with_the_model(
         steps in proptest::collection::vec(any_step(), 1..150),
@@ -184,7 +193,8 @@ proptest! {
 
 /// Three commits of a key of their own each, and what the journal holds behind each of them.
 fn committed(folder: &Path) -> (Vec<u8>, Vec<usize>) {
-    let (store, journal) = (open(folder, 1 << 20), folder.join("0.jnl"));
+    let store = open(folder, 1 << 20);
+    let journal = folder.join("0.jnl");
     let mut ends = Vec::new();
     for number in 1..=3 {
         let added = Added { offset: number, time_s: DAY_S, value: 1 };
@@ -203,8 +213,8 @@ fn head(journal: &Path) -> Vec<u8> {
     bytes
 }
 
-/// A folder with two journals: the sealed one has what lies before `sealed_end`, the last one what lies behind the second
-/// commit.
+/// A folder with two journals: the sealed one has what lies before `sealed_end`, the last one what
+/// lies behind the second commit.
 fn split((journal, ends): &(Vec<u8>, Vec<usize>), folder: &Path, sealed_end: usize) {
     let mut sealed = journal[..sealed_end].to_vec();
     sealed.resize(journal.len(), 0);
@@ -218,6 +228,7 @@ async fn a_hole_in_a_sealed_journal_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let written = committed(folder.path());
     split(&written, folder.path(), written.1[1]);
+
     let store = open(folder.path(), 1 << 20);
     for number in 1..=3 {
         assert_eq!(contract::sum(&store, 1, &format!("key-{number}"), 0, 3 * DAY_S).await, 1);
@@ -227,6 +238,7 @@ async fn a_hole_in_a_sealed_journal_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let written = committed(folder.path());
     split(&written, folder.path(), written.1[0]);
+
     for _ in 0..2 {
         let refused = TileStore::open(folder.path(), &options(1 << 20));
         let Err(Error::Corrupt(why)) = refused else {
@@ -242,21 +254,26 @@ async fn damage_to_a_sealed_journal_is_refused_and_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let written = committed(folder.path());
     split(&written, folder.path(), written.1[1]);
+
     let sealed = folder.path().join("0.jnl");
     let sound = std::fs::read(&sealed).unwrap();
+
     // The beginning of the first commit.
     for at in written.1[0]..written.1[0] + 20 {
         let mut damaged = sound.clone();
         damaged[at..at + 8].fill(0);
         std::fs::write(&sealed, &damaged).unwrap();
+
         if damaged == sound {
             continue;
         }
         assert!(TileStore::open(folder.path(), &options(1 << 20)).is_err(), "zeros at {at}");
         assert_eq!(std::fs::read(&sealed).unwrap(), damaged, "zeros at {at}");
     }
+
     std::fs::write(&sealed, &sound).unwrap();
     let store = open(folder.path(), 1 << 20);
+
     for number in 1..=3 {
         assert_eq!(contract::sum(&store, 1, &format!("key-{number}"), 0, 3 * DAY_S).await, 1);
     }
@@ -286,6 +303,7 @@ fn a_folder_whose_creation_was_cut_short_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
         let tiles = folder.path().join("tiles");
         std::fs::create_dir_all(tiles.join("keyspaces")).unwrap();
+
         for (name, bytes) in &made[..until] {
             std::fs::write(tiles.join(name), bytes).unwrap();
         }
@@ -305,17 +323,22 @@ fn a_folder_with_data_is_never_made_again() {
     assert!(head(&folder.path().join("0.jnl")).iter().any(|byte| *byte != 0));
 }
 
-/// What the cache says that it holds is what was allocated for it, and stays within 1.3 times its bytes.
+/// What the cache says that it holds is what was allocated for it, and stays within 1.3 times its
+/// bytes.
 #[test]
 fn the_cache_accounts_for_what_it_allocates() {
-    let (bytes_max, keys) = (1 << 20, 40_000_u64);
+    let bytes_max = 1 << 20;
+    let keys = 40_000_u64;
     let before = allocated_bytes();
     let mut shard = Shard::new(bytes_max);
-    let (mut largest, mut kept) = (0, 0);
+    let mut largest = 0;
+
+    let mut kept = 0;
     for number in 0..keys {
         let key = format!("rain:city:{number}");
         let hash = cache::hash(1, &key);
         let record = shard.record(hash, 1, &key);
+
         // Some keys have one tile of each kind, and some many.
         let days = if number % 16 == 0 { 40 } else { 1 };
         for day in 0..days {
@@ -324,18 +347,23 @@ fn the_cache_accounts_for_what_it_allocates() {
                 kept += shard.change(record, id, |tile| tile.add((number % 90) as u8, 1));
             }
         }
+
         shard.shrink();
+
         if kept > bytes_max / 4 {
             shard.settle();
             kept = 0;
         }
+
         let held = allocated_bytes() - before;
         largest = largest.max(held);
+
         let counted = shard.bytes() as isize;
         assert!(
             (counted - held).abs() <= counted / 8 + 1_024,
             "{counted} bytes are counted, {held} are held"
         );
     }
+
     assert!(largest <= bytes_max as isize * 13 / 10, "{largest} bytes were held");
 }

@@ -80,14 +80,17 @@ fn both_modes_of_other_producers_are_read() {
         ("ce_extension", b"\xff"),
         ("ce_id", b"second"),
     ]);
+
     let binary = message(with(&pairs), Some(br#"{"a":1}"#));
     for message in [&structured, &plain, &binary] {
         let Reading::Event(event) = read(message) else { panic!("it is an event") };
         assert_eq!((&*event.id, &*event.source, &*event.kind), ("7", "s", "rain"));
         assert_eq!((event.time_ms, event.data), (APPENDED_MS, r#"{"a":1}"#));
     }
+
     let mut pairs = BINARY.to_vec();
     pairs.push(("content-type", b"image/png"));
+
     let picture = message(with(&pairs), Some(b"\x89PNG"));
     assert!(matches!(read(&picture), Reading::Event(event) if event.data.is_empty()));
 }
@@ -125,6 +128,7 @@ fn each_fault_has_its_code() {
         code_of(&message(with(&[("content-type", b"text/plain")]), Some(STRUCTURED))),
         "media_type_unknown"
     );
+
     let batch =
         message(with(&[("content-type", b"application/cloudevents-batch+json")]), Some(b"[]"));
     assert_eq!(code_of(&batch), "batch_unsupported");
@@ -147,6 +151,7 @@ fn an_event_in_the_partition_of_another_one_is_refused() {
             with(&BINARY),
         )
     };
+
     let checking =
         Options { checks_partitions: true, partitions: Some(partitions), ..Options::default() };
     for partition in 0..partitions {
@@ -155,6 +160,7 @@ fn an_event_in_the_partition_of_another_one_is_refused() {
             matches!(read(&message), Reading::Event(_)),
             "without the check any partition will do"
         );
+
         match super::read(&message, APPENDED_MS, &checking) {
             Reading::Event(_) => assert_eq!(partition, own),
             Reading::Refused(refusal) => {

@@ -38,6 +38,7 @@ fn partitions() -> impl Strategy<Value = Vec<(i64, Kind)>> {
         1 => (0..30_u8).prop_map(Kind::Future),
         2 => Just(Kind::Nothing),
     ];
+
     let step = prop_oneof![6 => Just(0_i64), 4 => 1..40_i64, 1 => 200..400_i64, 1 => -60..0_i64];
     proptest::collection::vec((step, kind), 1..120).prop_map(|steps| {
         let mut now_ms = 1_000_000;
@@ -63,6 +64,7 @@ fn messages(partition: &[(i64, Kind)]) -> Vec<OwnedMessage> {
             Kind::Control => (Some(message::control_headers(None)), "note"),
             Kind::Poison => (None, "noise"),
         };
+
         let appended = Timestamp::LogAppendTime(*appended_ms);
         let payload = Some(payload.as_bytes().to_vec());
         Some(OwnedMessage::new(payload, None, "t".to_owned(), appended, 0, offset as i64, headers))
@@ -79,7 +81,8 @@ fn read(
     end: i64,
     chunk: usize,
 ) -> (Seen, Vec<i64>) {
-    let (mut seen, mut poison) = (Vec::new(), Vec::new());
+    let mut seen = Vec::new();
+    let mut poison = Vec::new();
     let mut list = |reader: &mut Reader| {
         poison.extend(reader.poison().iter().map(|poison| poison.message.offset()));
         for block in &reader.answer().blocks {
@@ -94,12 +97,14 @@ fn read(
             }
         }
     };
+
     for some in messages.chunks(chunk) {
         for message in some {
             reader.take(message).unwrap();
         }
         list(reader);
     }
+
     reader.skip_to(end);
     list(reader);
     (seen, poison)
@@ -158,6 +163,7 @@ fn refused_messages_take_memory() {
     let appended = Timestamp::LogAppendTime(1_000);
     let mut reader = Reader::new(&options(0), 0, 0, false);
     reader.keep_poison_from(0);
+
     for offset in 0..10 {
         let message = OwnedMessage::new(
             Some(vec![b'x'; 20_000]),
@@ -170,6 +176,7 @@ fn refused_messages_take_memory() {
         );
         reader.take(&message).unwrap();
     }
+
     assert!(reader.bytes() > 200_000, "{} bytes are counted of 200,000", reader.bytes());
     assert_eq!(reader.poison().len(), 10);
     reader.answer();
@@ -184,8 +191,8 @@ fn a_copy_of_a_signed_control_entry_counts_nothing() {
     let place = Place { epoch: 0, partition: 0 };
     let signed = |nonce| control::sign(b"key", place, 1_000, [nonce; 16], b"note");
     let message = |(offset, signature): (i64, String)| {
-        let (headers, appended) =
-            (message::control_headers(Some(&signature)), Timestamp::LogAppendTime(1_000 + offset));
+        let headers = message::control_headers(Some(&signature));
+        let appended = Timestamp::LogAppendTime(1_000 + offset);
         OwnedMessage::new(
             Some(b"note".to_vec()),
             None,
@@ -196,6 +203,7 @@ fn a_copy_of_a_signed_control_entry_counts_nothing() {
             Some(headers),
         )
     };
+
     let messages: Vec<_> =
         [(0, signed(1)), (1, signed(1)), (2, signed(2))].into_iter().map(message).collect();
     let (seen, poison) = read(&mut Reader::new(&options, 0, 0, false), &messages, 3, 3);
@@ -203,14 +211,16 @@ fn a_copy_of_a_signed_control_entry_counts_nothing() {
     assert_eq!((texts, poison), (vec!["control", "void", "control"], Vec::new()));
 }
 
-/// Who restores chunks reads the last of their messages once more, and goes on only when it is still that one.
+/// Who restores chunks reads the last of their messages once more, and goes on only when it is
+/// still that one.
 #[test]
 fn chunks_of_another_log_are_noticed() {
     let options = Arc::new(Options { dedupe_window_ms: 60_000, ..Options::default() });
     let message = |offset: i64, appended_ms: i64| {
         let event = Event { id: offset.to_string().into(), ..Event::of_data("t", 1_000, "{}") };
-        let (headers, appended) =
-            (message::headers_of(&event), Timestamp::LogAppendTime(appended_ms));
+        let headers = message::headers_of(&event);
+        let appended = Timestamp::LogAppendTime(appended_ms);
+
         OwnedMessage::new(
             Some(b"{}".to_vec()),
             None,
@@ -221,12 +231,14 @@ fn chunks_of_another_log_are_noticed() {
             Some(headers),
         )
     };
+
     let last = CHUNK_OFFSETS as i64 - 3;
     let mut first = Reader::new(&options, 0, 0, true);
     [message(5, 1_000), message(last, 2_000)]
         .iter()
         .for_each(|message| first.take(message).unwrap());
     first.skip_to(last + 10);
+
     let chunk = first.take_full().remove(0);
     assert!(Reader::new(&options, 0, 0, true).take_full().is_empty());
 
@@ -235,8 +247,10 @@ fn chunks_of_another_log_are_noticed() {
         assert_eq!(next.look_for(), Some(0));
         assert!(next.restore(&chunk.bytes));
         assert_eq!((next.next(), next.resumes_at(0)), (CHUNK_OFFSETS as i64, last));
+
         next
     };
+
     restored().take(&message(last, 2_000)).unwrap();
     let unfit = |message: OwnedMessage| restored().take(&message).unwrap_err();
     assert_eq!(unfit(message(last, 2_001)), Unfit::Replaced { offset: last, appended_ms: 2_001 });

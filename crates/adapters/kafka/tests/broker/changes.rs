@@ -21,12 +21,14 @@ async fn who_listens_hears_everything_in_order_and_of_no_gap() {
         return;
     };
     made(&options, 1).await;
+
     let topic = KafkaTopic::open(options).await.expect("the topic opens");
     let feed = KafkaFeed::new(&topic).expect("a feed");
     let heard = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&heard);
     let _listening =
         listen(&topic, move |change| told.lock().unwrap().push(change)).expect("listening");
+
     until("the first word is heard", || {
         feed.publish(0, heartbeat(0));
         heard.lock().unwrap().contains(&heartbeat(0))
@@ -37,6 +39,7 @@ async fn who_listens_hears_everything_in_order_and_of_no_gap() {
 
     let mut tile = Tile::default();
     let mut published = Vec::new();
+
     for round in 2..6 {
         tile.add(3, 1);
         let part = Part { id: TileId::day(20_000), writer: 5, included: round, tile: tile.clone() };
@@ -44,7 +47,9 @@ async fn who_listens_hears_everything_in_order_and_of_no_gap() {
             feed.publish(0, change.clone());
             published.push(change);
         }
-        // Time has to pass here: the listener is told by the broker that it has come to the end of the partition.
+
+        // Time has to pass here: the listener is told by the broker that it has come to the end of
+        // the partition.
         let began = Instant::now();
         until("it is heard", || {
             heard.lock().unwrap().len() >= published.len() && began.elapsed() > AT_THE_END

@@ -26,33 +26,40 @@ async fn events_are_spread_by_their_identity() {
         return;
     };
     crate::support::made(&options, 4).await;
+
     let topic = raingauge_kafka::KafkaTopic::open(options).await.unwrap();
     let sink = raingauge_kafka::KafkaSink::new(&topic).unwrap();
     assert_eq!((topic.partitions(), sink.partitions()), (4, 4));
+
     let ids: Vec<String> = (0..400).map(|number| format!("id-{number}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let mut ends = HashMap::new();
+
     for _ in 0..2 {
         let appended = sink.append(batch(&ids)).await.unwrap();
         assert_eq!((appended.accepted, appended.duplicates), (400, 0));
         ends.extend(appended.ends);
     }
+
     let note = sink.append_control(2, b"note".to_vec()).await.unwrap();
     assert_eq!(note, ends[&2] + 1);
+
     let mut found = Vec::new();
     for partition in 0..4 {
         let log = topic.log(partition).unwrap();
         crate::support::shown(&log, ends[&partition]);
+
         let texts = texts(&log, 0);
         assert!(texts.len() > 50, "a fair share");
         found.extend(texts.into_iter().filter(|text| text != "[note]"));
     }
+
     found.sort_by_key(|id| id[3..].parse::<usize>().unwrap());
     assert_eq!(found, ids);
 }
 
-/// A topic that is recreated begins again with offset 0; the epoch keeps offsets growing, and who stood in the old topic goes on
-/// with the beginning of the new one.
+/// A topic that is recreated begins again with offset 0; the epoch keeps offsets growing, and who
+/// stood in the old topic goes on with the beginning of the new one.
 #[tokio::test]
 async fn an_epoch_moves_all_offsets() {
     let Some(options) = options("epoch") else {
@@ -63,9 +70,11 @@ async fn an_epoch_moves_all_offsets() {
     assert_eq!((one.log.start(), one.log.end(), one.log.start_ms()), (base, base, 0));
     assert_eq!(one.append(batch(&["a", "b"])).await, base + 2);
     assert_eq!(texts(&one.log, base + 1), ["b"]);
+
     let first = one.log.read(EPOCH_STEP + 17, 1_000).unwrap();
     assert_eq!(first[0].base, base);
     assert_eq!(texts(&one.log, EPOCH_STEP + 17), ["a", "b"]);
+
     let older = One::open(&options).await;
     assert!(
         matches!(older.log.read(base + 1, 1), Err(Error::Corrupt(_))),
@@ -83,7 +92,9 @@ async fn a_full_queue_tells_the_caller_to_come_back() {
     let ids: Vec<String> = (0..100).map(|number| format!("{number}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let waiting: Vec<_> = (0..300).map(|_| one.sink.append(batch(&ids))).collect();
-    let (mut busy, mut end) = (0, 0);
+
+    let mut busy = 0;
+    let mut end = 0;
     for answer in waiting {
         match answer.await {
             Ok(appended) => end = appended.ends[0].1,
@@ -94,7 +105,9 @@ async fn a_full_queue_tells_the_caller_to_come_back() {
             Err(error) => panic!("{error}"),
         }
     }
+
     assert!(busy > 0 && end > 0, "{busy} of 300 batches of 100 did not fit 64 KiB");
+
     // What was handed over before the queue was full may still be under way.
     let deadline = std::time::Instant::now() + crate::support::SOON;
     let last = loop {
@@ -105,6 +118,7 @@ async fn a_full_queue_tells_the_caller_to_come_back() {
             appended => break appended.unwrap().ends[0].1,
         }
     };
+
     assert!(last > end);
     crate::support::shown(&one.log, last);
     assert_eq!(texts(&one.log, 0), ids);
@@ -120,6 +134,7 @@ async fn what_was_trimmed_is_told() {
     let one = One::new(&options).await;
     one.append(batch(&["a", "b", "c", "d"])).await;
     assert_eq!(one.log.start_ms(), 0, "nothing was ever trimmed");
+
     let admin: AdminClient<DefaultClientContext> =
         ClientConfig::new().set("bootstrap.servers", options.brokers.join(",")).create().unwrap();
     let mut places = TopicPartitionList::new();
@@ -128,6 +143,7 @@ async fn what_was_trimmed_is_told() {
     crate::support::until("the start has moved", || one.log.start() == EPOCH_STEP + 2);
     contract::tells_what_was_trimmed(&one.log);
     assert_eq!(texts(&one.log, EPOCH_STEP + 2), ["c", "d"]);
+
     assert!(
         matches!(one.log.read(7, 1), Err(Error::Trimmed { .. })),
         "an older epoch does not reach into what is gone"

@@ -13,22 +13,27 @@ use std::time::Instant;
 fn dead_letters(options: &Options) -> Vec<OwnedMessage> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", options.brokers.join(",")).set("group.id", "dead-letters");
+
     let consumer: BaseConsumer = config.set("enable.auto.commit", "false").create().unwrap();
     let (_, end) = consumer.fetch_watermarks(&options.dead_letter_topic, 0, SOON).unwrap();
     let mut place = TopicPartitionList::new();
     place.add_partition_offset(&options.dead_letter_topic, 0, Offset::Beginning).unwrap();
     consumer.assign(&place).unwrap();
-    let (deadline, mut letters) = (Instant::now() + SOON, Vec::new());
+
+    let deadline = Instant::now() + SOON;
+    let mut letters = Vec::new();
     while (letters.len() as i64) < end {
         assert!(Instant::now() < deadline);
         if let Some(Ok(message)) = consumer.poll(SOON) {
             letters.push(message.detach());
         }
     }
+
     letters
 }
 
-/// Appends, and waits without reading: who waits at an end counts from there, and puts nothing aside that stands before it.
+/// Appends, and waits without reading: who waits at an end counts from there, and puts nothing
+/// aside that stands before it.
 async fn behind(one: &One, ids: &[&str]) {
     let end = one.sink.append(batch(ids)).await.unwrap().ends[0].1;
     until("it shows", || one.log.end() >= end);
@@ -51,6 +56,7 @@ async fn what_cannot_be_counted_is_put_aside_once() {
     };
     let one = One::new(&options).await;
     one.append(batch(&["a"])).await;
+
     let producer = foreign(&options, &[]);
     produce(&producer, &options.topic, &[("trace", b"\xff\x00")], b"noise");
     produce(
@@ -59,6 +65,7 @@ async fn what_cannot_be_counted_is_put_aside_once() {
         &[("content-type", b"application/cloudevents-batch+json")],
         b"[]",
     );
+
     let future: [(&str, &[u8]); 5] = [
         ("ce_specversion", b"1.0"),
         ("ce_id", b"f"),
@@ -66,6 +73,7 @@ async fn what_cannot_be_counted_is_put_aside_once() {
         ("ce_type", b"t"),
         ("ce_time", b"9000-01-01T00:00:00Z"),
     ];
+
     produce(&producer, &options.topic, &future, b"{}");
     produce(&producer, &options.topic, &[], &b" ".repeat(100_000));
     flush(&producer);
@@ -85,12 +93,14 @@ async fn what_cannot_be_counted_is_put_aside_once() {
         codes,
         ["event_malformed", "batch_unsupported", "time_in_future", "event_too_large"]
     );
+
     for (letter, offset) in letters.iter().zip(1..) {
         assert_eq!(header(letter, "raingauge-source-topic"), options.topic);
         assert_eq!(header(letter, "raingauge-source-partition"), "0");
         assert_eq!(header(letter, "raingauge-source-offset"), offset.to_string());
         assert!(!header(letter, "raingauge-reason").is_empty());
     }
+
     assert_eq!(letters[0].payload(), Some(&b"noise"[..]));
     let trace = letters[0].headers().unwrap().iter().find(|header| header.key == "trace").unwrap();
     assert_eq!(trace.value, Some(&b"\xff\x00"[..]), "its own headers are kept");
@@ -99,10 +109,12 @@ async fn what_cannot_be_counted_is_put_aside_once() {
     assert_eq!(texts(&one.log, 0), ["a", "b"]);
     assert_eq!(texts(&one.log, 3), ["b"]);
     assert_eq!(texts(&one.topic.counting_log(0).unwrap(), 0), ["a", "b"]);
+
     // A successor begins behind what its predecessor has dealt with.
     let successor = One::open(&options).await;
     assert_eq!(texts(&successor.log, 3), ["b"]);
     assert_eq!(texts(&successor.log, 0), ["a", "b"]);
+
     let codes: Vec<String> = dead_letters(&options)
         .iter()
         .map(|letter| header(letter, "raingauge-source-offset").to_owned())
@@ -122,6 +134,7 @@ async fn what_was_waited_for_is_put_aside_too() {
     };
     let one = One::new(&options).await;
     let producer = foreign(&options, &[]);
+
     for round in 0..3 {
         let end = one.log.end();
         std::thread::scope(|scope| {
@@ -152,7 +165,8 @@ async fn counting_goes_on_without_a_dead_letter_topic() {
     assert_eq!(texts(&one.log, 0), ["a"]);
 }
 
-/// Garbage is dealt with in batches, not message by message: this many would take minutes otherwise.
+/// Garbage is dealt with in batches, not message by message: this many would take minutes
+/// otherwise.
 #[tokio::test]
 async fn a_flood_of_garbage_does_not_hold_up_what_stands_behind_it() {
     let Some(options) = options("flood") else {
@@ -173,6 +187,7 @@ async fn a_reader_that_stops_does_not_wait_for_dead_letters() {
     let Some(options) = options("stops") else {
         return;
     };
+
     // More copies than there are brokers are wanted before anything is confirmed.
     let letters = format!("{}-unconfirmed", options.topic);
     let admin: AdminClient<DefaultClientContext> =
@@ -181,16 +196,19 @@ async fn a_reader_that_stops_does_not_wait_for_dead_letters() {
         NewTopic::new(&letters, 1, TopicReplication::Fixed(1)).set("min.insync.replicas", "2");
     admin.create_topics([&topic], &AdminOptions::new()).await.unwrap().pop().unwrap().unwrap();
     made(&options, 1).await;
+
     let one = One::open(&Options {
         dead_letter_topic: letters,
         delivery_timeout: SOON,
         ..options.clone()
     })
     .await;
+
     let producer = foreign(&options, &[]);
     produce(&producer, &options.topic, &[], b"noise");
     flush(&producer);
     shown(&one.log, 1);
+
     std::thread::scope(|scope| {
         let (began, begin) = std::sync::mpsc::channel();
         let log = &one.log;
@@ -204,7 +222,8 @@ async fn a_reader_that_stops_does_not_wait_for_dead_letters() {
     });
 }
 
-/// Neither garbage under the header of a control entry nor a forged one stops a partition or changes anything.
+/// Neither garbage under the header of a control entry nor a forged one stops a partition or
+/// changes anything.
 #[tokio::test]
 async fn control_entries_of_others_are_put_aside() {
     let Some(options) = options("forged") else {
@@ -215,9 +234,11 @@ async fn control_entries_of_others_are_put_aside() {
         b"newer" => Err(ControlFault::UnknownKind("newer".to_owned())),
         _ => Ok(()),
     };
+
     let open = ControlRules { check: Some(check), ..ControlRules::default() };
     let one = One::new(&Options { controls: open.clone(), ..options.clone() }).await;
     let producer = foreign(&options, &[]);
+
     for payload in [&b"x"[..], b"newer", b"note"] {
         produce(&producer, &options.topic, &[("raingauge-control", b"1")], payload);
     }
@@ -232,6 +253,7 @@ async fn control_entries_of_others_are_put_aside() {
     until("it shows", || keyed.log.end() >= signed);
     assert_eq!(texts(&keyed.log, 0), ["a", "[signed]"], "with a key only what is signed is obeyed");
     assert_eq!(codes(&dead_letters(&options))[2..], ["control_unsigned"; 3]);
+
     let newer = keyed.sink.append_control(0, b"newer".to_vec()).await.unwrap();
     shown(&keyed.log, newer);
     assert_eq!(

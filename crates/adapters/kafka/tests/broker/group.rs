@@ -20,6 +20,7 @@ async fn each_partition_has_one_member() {
         return;
     };
     made(&options, 4).await;
+
     let topic = KafkaTopic::open(options.clone()).await.unwrap();
     let first = Group::join(&topic).unwrap();
     let mut of_first = first.assigned();
@@ -29,6 +30,7 @@ async fn each_partition_has_one_member() {
     let mut of_second = second.assigned();
     let theirs = holds(&mut of_second, |held| held.len() == 2).await;
     let ours = holds(&mut of_first, |held| held.len() == 2).await;
+
     assert!(ours.is_disjoint(&theirs), "{ours:?} and {theirs:?}");
 
     drop(second);
@@ -42,6 +44,7 @@ async fn a_named_member_keeps_its_partitions() {
         return;
     };
     made(&options, 4).await;
+
     let named = |name: &str| Options { instance_id: Some(name.to_owned()), ..options.clone() };
     let (one, two) = (
         KafkaTopic::open(named("one")).await.unwrap(),
@@ -50,6 +53,7 @@ async fn a_named_member_keeps_its_partitions() {
     let (first, second) = (Group::join(&one).unwrap(), Group::join(&two).unwrap());
     let (mut of_first, mut of_second) = (first.assigned(), second.assigned());
     let ours = holds(&mut of_first, |held| held.len() == 2).await;
+
     let theirs = holds(&mut of_second, |held| held.len() == 2).await;
 
     drop(second);
@@ -63,27 +67,32 @@ async fn a_named_member_keeps_its_partitions() {
     assert!(all.is_superset(&ours), "its session is over");
 }
 
-/// Two processes of one name are a mistake, and the older one is told. It joins again, as it could not know that it is one:
-/// to the coordinator a member is a second one, too, when its session ended while the broker was away.
+/// Two processes of one name are a mistake, and the older one is told. It joins again, as it could
+/// not know that it is one: to the coordinator a member is a second one, too, when its session
+/// ended while the broker was away.
 #[tokio::test]
 async fn a_name_is_held_once() {
     let Some(options) = options("twins") else {
         return;
     };
     made(&options, 2).await;
+
     let topic = KafkaTopic::open(Options { instance_id: Some("twin".to_owned()), ..options })
         .await
         .unwrap();
     let first = Group::join(&topic).unwrap();
     let mut of_first = first.assigned();
     holds(&mut of_first, |held| held.len() == 2).await;
+
     let second = Group::join(&topic).unwrap();
     holds(&mut second.assigned(), |held| held.len() == 2).await;
+
     let fenced = timeout(SOON, of_first.wait_for(|assigned| assigned.failure.is_some()))
         .await
         .expect("it is told")
         .unwrap()
         .clone();
+
     assert!(fenced.partitions.is_empty());
     drop(second);
     assert_eq!(holds(&mut of_first, |held| held.len() == 2).await, (0..2).collect());
@@ -97,24 +106,29 @@ async fn positions_are_told_to_the_group() {
     };
     let options = Options { epoch: 2, ..options };
     made(&options, 2).await;
+
     let topic = KafkaTopic::open(options.clone()).await.unwrap();
     let group = Group::join(&topic).unwrap();
     holds(&mut group.assigned(), |held| held.len() == 2).await;
+
     let producer = foreign(&options, &[]);
     for _ in 0..3 {
         crate::support::produce(&producer, &options.topic, &[], b"");
     }
     crate::support::flush(&producer);
+
     let mut config = ClientConfig::new();
     let asking: BaseConsumer = config
         .set("bootstrap.servers", options.brokers.join(","))
         .set("group.id", &options.group)
         .create()
         .unwrap();
+
     crate::support::until("the position is known", || {
         group.commit(0, options.base() + 3);
         let mut place = rdkafka::TopicPartitionList::new();
         place.add_partition(&options.topic, 0);
+
         let known = asking.committed_offsets(place, SOON).unwrap();
         known.elements()[0].offset() == rdkafka::Offset::Offset(3)
     });

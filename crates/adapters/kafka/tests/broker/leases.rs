@@ -12,6 +12,7 @@ async fn everybody_hears_the_same_in_one_order_and_whoever_sent_is_told() {
         return;
     };
     made(&options, 3).await;
+
     let topic = KafkaTopic::open(options.clone()).await.expect("the topic opens");
     let leases = KafkaLeases::open(&topic).await.expect("the leases open");
     let heard = [(); 2].map(|()| Arc::new(Mutex::new(Vec::new())));
@@ -29,17 +30,20 @@ async fn everybody_hears_the_same_in_one_order_and_whoever_sent_is_told() {
             }),
         );
     };
+
     let opening = LeaseMessage::Barrier { process: 1, number: 1, sent_ms: 0 };
     until("both listen", || {
         send(&opening);
         heard.iter().all(|heard| heard.lock().unwrap().contains(&opening))
     });
+
     // What was sent before is heard before.
     let messages: Vec<LeaseMessage> = (0..100)
         .map(|offset| LeaseMessage::Held { reader: offset % 3, heard: vec![offset, 0, offset] })
         .collect();
     granted.store(0, Ordering::SeqCst);
     messages.iter().for_each(&send);
+
     let ours = |heard: &Mutex<Vec<LeaseMessage>>| {
         let held = |message: &&LeaseMessage| matches!(message, LeaseMessage::Held { .. });
         heard.lock().unwrap().iter().filter(held).cloned().collect::<Vec<_>>()

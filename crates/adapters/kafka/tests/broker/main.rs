@@ -1,4 +1,5 @@
-//! The log on a real broker: the one that RAINGAUGE_TEST_KAFKA names, `host:port`. Without it these tests say so and pass.
+//! The log on a real broker: the one that RAINGAUGE_TEST_KAFKA names, `host:port`. Without it these
+//! tests say so and pass.
 
 mod changes;
 mod contract;

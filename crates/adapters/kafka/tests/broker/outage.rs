@@ -23,7 +23,8 @@ fn batch(round: usize) -> Batch {
 
 /// Reads on and on, as a worker does, until it has read up to an offset that it is told.
 fn follow(log: &KafkaLog, until: &AtomicUsize) -> Result<Vec<String>, Error> {
-    let (mut ids, mut next) = (Vec::new(), 0);
+    let mut ids = Vec::new();
+    let mut next = 0;
     while next < until.load(Ordering::Acquire) as u64 {
         for block in log.read(next, 1 << 16)? {
             for entry in block.entries(next) {
@@ -35,6 +36,7 @@ fn follow(log: &KafkaLog, until: &AtomicUsize) -> Result<Vec<String>, Error> {
         }
         log.wait_beyond(next, Duration::from_millis(50));
     }
+
     Ok(ids)
 }
 
@@ -49,22 +51,27 @@ async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
         request_timeout: Duration::from_secs(2),
         ..options_at(&broker.address, "outage")
     };
+
     let one = Arc::new(One::new(&Options { request_timeout: SOON, ..options.clone() }).await);
-    let (until, confirmed, stop) = (
-        Arc::new(AtomicUsize::new(usize::MAX)),
-        Arc::new(AtomicUsize::new(0)),
-        Arc::new(AtomicBool::new(false)),
-    );
+    let until = Arc::new(AtomicUsize::new(usize::MAX));
+    let confirmed = Arc::new(AtomicUsize::new(0));
+    let stop = Arc::new(AtomicBool::new(false));
     let reading = {
-        let (one, until) = (Arc::clone(&one), Arc::clone(&until));
+        let one = Arc::clone(&one);
+        let until = Arc::clone(&until);
         std::thread::spawn(move || follow(&one.log, &until))
     };
+
     let failures = Arc::new(Mutex::new(Vec::new()));
     let sending = {
-        let (one, confirmed, stop, failures) =
-            (Arc::clone(&one), Arc::clone(&confirmed), Arc::clone(&stop), Arc::clone(&failures));
+        let one = Arc::clone(&one);
+        let confirmed = Arc::clone(&confirmed);
+        let stop = Arc::clone(&stop);
+        let failures = Arc::clone(&failures);
+
         tokio::spawn(async move {
-            let (mut round, mut end) = (0, 0);
+            let mut round = 0;
+            let mut end = 0;
             while !stop.load(Ordering::Acquire) {
                 match one.sink.append(batch(round)).await {
                     Ok(appended) => {
@@ -75,9 +82,11 @@ async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
                     Err(error) => failures.lock().unwrap().push(error.to_string()),
                 }
             }
+
             (round, end)
         })
     };
+
     let wait = |what: &str, condition: &dyn Fn() -> bool| {
         tokio::task::block_in_place(|| crate::support::until(what, condition))
     };
@@ -85,18 +94,23 @@ async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
         let before = confirmed.load(Ordering::Acquire);
         wait("some batches are confirmed", &|| confirmed.load(Ordering::Acquire) > before + 100);
         broker.services("kill", &["kafka"]);
+
         let failed = failures.lock().unwrap().len();
         wait("whoever sends is told", &|| failures.lock().unwrap().len() > failed);
+
         let began = Instant::now();
         assert!(tokio::task::block_in_place(|| one.log.read(0, 1)).is_ok(), "whoever reads is not");
         assert!(began.elapsed() < SOON, "reading answers in bounded time");
         broker.services("restart", &["kafka"]);
+
         let back = confirmed.load(Ordering::Acquire);
         wait("the broker is back", &|| confirmed.load(Ordering::Acquire) > back + 100);
     }
+
     stop.store(true, Ordering::Release);
     let (rounds, end) = sending.await.unwrap();
     until.store(end as usize, Ordering::Release);
+
     let read =
         tokio::task::block_in_place(|| reading.join().unwrap()).expect("reading never fails");
 
@@ -105,6 +119,7 @@ async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
         .collect();
     assert_eq!(read, expected, "once each, in order");
     assert_eq!(tokio::task::block_in_place(|| texts(&one.topic.log(0).unwrap(), 0)), expected);
+
     let failures = failures.lock().unwrap();
     assert!(
         failures.iter().all(|failure| failure.contains(&broker.address) && failure.contains("send them again")),

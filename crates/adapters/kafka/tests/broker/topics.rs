@@ -22,13 +22,16 @@ async fn topics_are_made_once() {
         return;
     };
     assert!(matches!(KafkaTopic::open(options.clone()).await, Err(Error::NoTopic { .. })));
+
     let first = made(&options, 3).await;
     assert!(first.iter().all(|done| done.created), "{first:?}");
+
     let names: Vec<&String> = first.iter().map(|done| &done.topic).collect();
     assert!(
         [&options.topic, &options.dead_letter_topic].iter().all(|name| names.contains(name)),
         "{names:?}"
     );
+
     let again = made(&options, 3).await;
     assert!(again.iter().all(|done| !done.created && done.warnings.is_empty()), "{again:?}");
     assert_eq!(KafkaTopic::open(options).await.unwrap().partitions(), 3);
@@ -58,6 +61,7 @@ async fn a_topic_with_other_partitions_is_refused() {
         migrate(&options, &plan(4)).await,
         Err(Error::PartitionsChanged { found: 3, wanted: 4, .. })
     ));
+
     let wanted = Options { partitions: Some(2), ..options };
     assert!(matches!(
         KafkaTopic::open(wanted).await,
@@ -73,6 +77,7 @@ async fn a_topic_that_cannot_be_counted_by_is_refused() {
     create(&first, 1, &[]).await;
     assert!(matches!(migrate(&first, &plan(1)).await, Err(Error::NotAppendTime { .. })));
     assert!(matches!(KafkaTopic::open(first).await, Err(Error::NotAppendTime { .. })));
+
     let compacted = options("compacted").unwrap();
     create(
         &compacted,
@@ -81,6 +86,7 @@ async fn a_topic_that_cannot_be_counted_by_is_refused() {
     )
     .await;
     assert!(matches!(migrate(&compacted, &plan(1)).await, Err(Error::Compacted { .. })));
+
     let short = options("short").unwrap();
     create(
         &short,
@@ -92,12 +98,14 @@ async fn a_topic_that_cannot_be_counted_by_is_refused() {
         ],
     )
     .await;
+
     let done = migrate(&short, &plan(1)).await.unwrap();
     assert_eq!(
         done[0].warnings.len(),
         3,
         "retention by time and by size, and the length of messages: {done:?}"
     );
+
     let brief = Plan { retention_ms: 1_000, ..plan(1) };
     assert!(matches!(migrate(&short, &brief).await, Err(Error::Settings(_))));
 }
@@ -111,7 +119,9 @@ async fn a_topic_whose_acknowledged_events_can_be_lost_is_told() {
     let settings =
         [("message.timestamp.type", "LogAppendTime"), ("unclean.leader.election.enable", "true")];
     create(&careless, 1, &[&settings[..], &[("max.message.bytes", "8388608")]].concat()).await;
+
     let planned = Plan { replication: 3, ..plan(1) };
+
     // The other topics are there already, so that three copies are not asked of one broker.
     migrate(&careless, &plan(1)).await.unwrap();
     let warnings = migrate(&careless, &planned).await.unwrap().remove(0).warnings.join("\n");
@@ -133,6 +143,7 @@ async fn make_anew(options: &Options) {
         .pop()
         .unwrap()
         .unwrap();
+
     // The brokers delete in the background.
     let deadline = Instant::now() + SOON;
     while !migrate(options, &plan(1)).await.is_ok_and(|done| done[0].created) {
@@ -160,6 +171,7 @@ async fn a_topic_that_is_made_anew_while_it_is_read_is_refused() {
     until("what is not the same is not read", || {
         matches!(one.log.read(0, 1), Err(log::Error::Replaced(_)))
     });
+
     let refused = one.log.verify(0, 0).unwrap_err().to_string();
     assert!(refused.contains("was recreated") && refused.contains("kafka.epoch"), "{refused}");
 
@@ -170,7 +182,8 @@ async fn a_topic_that_is_made_anew_while_it_is_read_is_refused() {
     assert!(matches!(next.log.read(0, 1), Err(log::Error::Replaced(_))));
 }
 
-/// Offsets alone do not tell a topic from its successor: what was appended later than the checkpoint lies before it.
+/// Offsets alone do not tell a topic from its successor: what was appended later than the
+/// checkpoint lies before it.
 #[tokio::test]
 async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
     let Some(options) = options("anew") else {
@@ -179,6 +192,7 @@ async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
     let one = One::new(&options).await;
     let end = one.append(batch(&["a", "b", "c"])).await;
     let appended_ms = one.log.read(0, 10_000).unwrap().last().unwrap().appended_ms;
+
     one.log.verify(end, appended_ms).unwrap();
     one.log.verify(end - 1, appended_ms).unwrap();
     one.append(batch(&["d"])).await;
@@ -188,9 +202,11 @@ async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
     make_anew(&options).await;
     let one = One::open(&options).await;
     one.append(batch(&["e", "f"])).await;
+
     let short = one.log.verify(end, appended_ms).unwrap_err().to_string();
     assert!(short.contains("kafka.epoch"), "{short}");
     one.append(batch(&["g", "h", "i"])).await;
+
     let refused = one.log.verify(end, appended_ms).unwrap_err();
     assert!(
         matches!(&refused, log::Error::Replaced(reason) if reason.contains("was recreated")),

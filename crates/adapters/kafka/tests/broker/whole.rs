@@ -41,6 +41,7 @@ async fn an_entry_is_in_every_partition_and_its_ends_are_told() {
     };
     let (topic, sink) = opened(&options).await;
     sink.append(batch(&["a", "b", "c", "d", "e"])).await.unwrap();
+
     let requests: Vec<_> = (0..20)
         .map(|number| {
             let sink = Arc::clone(&sink);
@@ -49,6 +50,7 @@ async fn an_entry_is_in_every_partition_and_its_ends_are_told() {
             )
         })
         .collect();
+
     let mut ends = Vec::new();
     for request in requests {
         ends.extend(request.await.unwrap());
@@ -59,6 +61,7 @@ async fn an_entry_is_in_every_partition_and_its_ends_are_told() {
                 ends.iter().filter(|(of, _)| *of == partition).map(|(_, end)| *end).collect();
             assert_eq!(mine.len(), 20, "each has an end of its own");
             shown(&topic.log(partition).unwrap(), *mine.last().unwrap());
+
             let found = notes(&topic, partition);
             assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), 20, "{found:?}");
         }
@@ -74,6 +77,7 @@ async fn an_entry_that_one_partition_cannot_take_is_in_none() {
     let (topic, sink) = opened(&options).await;
     let too_large = |partition| vec![b'x'; if partition == 2 { 9 << 20 } else { 10 }];
     let refused = sink.append_to_all(Box::new(too_large)).await;
+
     assert!(
         matches!(&refused, Err(Error::NotTaken(reason)) if reason.contains("too large")),
         "{refused:?}"
@@ -90,7 +94,8 @@ async fn an_entry_that_one_partition_cannot_take_is_in_none() {
     });
 }
 
-/// The broker dies at any moment: every partition holds the same entries, those that were acknowledged among them.
+/// The broker dies at any moment: every partition holds the same entries, those that were
+/// acknowledged among them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_that_is_killed_leaves_no_entry_in_some_partitions() {
     let Some(broker) = tokio::task::block_in_place(|| Broker::start(&["--kafka"])) else {
@@ -99,16 +104,23 @@ async fn a_broker_that_is_killed_leaves_no_entry_in_some_partitions() {
     let soon = options_at(&broker.address, "whole-outage");
     let options = Options { request_timeout: Duration::from_secs(2), ..soon.clone() };
     made(&Options { request_timeout: SOON, ..soon }, PARTITIONS).await;
+
     let topic = KafkaTopic::open(options).await.expect("the topic opens");
     let sink = Arc::new(KafkaSink::new(&topic).expect("a sink"));
 
-    let (acknowledged, failed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let acknowledged = Arc::new(AtomicUsize::new(0));
+    let failed = Arc::new(AtomicUsize::new(0));
     let stop = Arc::new(AtomicBool::new(false));
     let sending = {
-        let (acknowledged, failed, stop) =
-            (Arc::clone(&acknowledged), Arc::clone(&failed), Arc::clone(&stop));
+        let acknowledged = Arc::clone(&acknowledged);
+        let failed = Arc::clone(&failed);
+        let stop = Arc::clone(&stop);
+
         tokio::spawn(async move {
-            let (mut number, mut known, mut ends) = (0, Vec::new(), Vec::new());
+            let mut number = 0;
+            let mut known = Vec::new();
+            let mut ends = Vec::new();
+
             while !stop.load(Ordering::Acquire) {
                 number += 1;
                 match sink.append_to_all(note(&number.to_string())).await {
@@ -120,9 +132,11 @@ async fn a_broker_that_is_killed_leaves_no_entry_in_some_partitions() {
                     Err(_) => drop(failed.fetch_add(1, Ordering::Release)),
                 }
             }
+
             (known, ends)
         })
     };
+
     let wait = |what: &str, condition: &dyn Fn() -> bool| {
         tokio::task::block_in_place(|| until(what, condition))
     };
@@ -130,13 +144,16 @@ async fn a_broker_that_is_killed_leaves_no_entry_in_some_partitions() {
         let before = acknowledged.load(Ordering::Acquire);
         wait("some are acknowledged", &|| acknowledged.load(Ordering::Acquire) > before + 10);
         broker.services("kill", &["kafka"]);
+
         let before = failed.load(Ordering::Acquire);
         wait("one has failed", &|| failed.load(Ordering::Acquire) > before);
         broker.services("restart", &["kafka"]);
     }
+
     let before = acknowledged.load(Ordering::Acquire);
     wait("the broker is back", &|| acknowledged.load(Ordering::Acquire) > before + 10);
     stop.store(true, Ordering::Release);
+
     let (known, ends) = sending.await.unwrap();
 
     tokio::task::block_in_place(|| {
@@ -147,8 +164,10 @@ async fn a_broker_that_is_killed_leaves_no_entry_in_some_partitions() {
                 notes(&topic, *partition)
             })
             .collect();
+
         assert_eq!(of_each.len(), usize::from(PARTITIONS));
         assert!(of_each.iter().all(|found| *found == of_each[0]), "{of_each:?}");
+
         let missing: Vec<&String> =
             known.iter().filter(|number| !of_each[0].contains(number)).collect();
         assert!(missing.is_empty(), "{missing:?}");

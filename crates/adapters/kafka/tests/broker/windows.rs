@@ -68,8 +68,10 @@ async fn successor(options: &Options, store: &Arc<Counted>) -> KafkaLog {
 
 /// Which of the offsets from `from` on hold an event that counts.
 fn counts(log: &KafkaLog, from: Offset) -> Result<Vec<Offset>, Error> {
-    let (mut next, mut counting) = (from, Vec::new());
+    let mut next = from;
+    let mut counting = Vec::new();
     let deadline = Instant::now() + SOON;
+
     while next < log.end() {
         assert!(Instant::now() < deadline, "read to {next} only");
         let blocks = log.read(next, 1 << 20)?;
@@ -78,8 +80,10 @@ fn counts(log: &KafkaLog, from: Offset) -> Result<Vec<Offset>, Error> {
         {
             counting.extend(matches!(entry, Entry::Event(_)).then_some(offset));
         }
+
         next = blocks.last().map_or(next, Block::end);
     }
+
     Ok(counting)
 }
 
@@ -89,18 +93,22 @@ async fn a_successor_takes_the_window_over() {
     let Some(options) = options("successor") else {
         return;
     };
-    let (one, store) = (filled(&options).await, Arc::<Counted>::default());
+    let one = filled(&options).await;
+    let store = Arc::<Counted>::default();
     let first = successor(&options, &store).await;
+
     assert_eq!(counts(&first, 0).expect("read").len() as u64, EVENTS);
     until("the full chunk is stored", || store.chunks.len() == 1);
 
     // Repetitions of the oldest and of the newest events, and some that are new.
     one.append(batch(0..5)).await;
     one.append(batch(EVENTS - 5..EVENTS + 5)).await;
+
     let end = one.append(batch(100..101)).await;
     let expected: Vec<Offset> = (EVENTS + 10..EVENTS + 15).collect();
     shown(&first, end);
     assert_eq!(counts(&first, EVENTS).expect("read"), expected);
+
     let next = successor(&options, &store).await;
     assert_eq!(counts(&next, EVENTS).expect("read"), expected);
     assert_eq!(
@@ -121,9 +129,11 @@ async fn a_successor_takes_the_window_over() {
         damaged.clone_from(bytes);
         true
     });
+
     let other = successor(&options, &store).await;
     assert_eq!(counts(&other, EVENTS).expect("read"), expected);
     assert_eq!(store.given.load(Ordering::Relaxed), 2);
+
     let sound = Arc::clone(&store);
     until("the chunk is made again", move || {
         let mut is_changed = false;
@@ -141,13 +151,15 @@ async fn a_window_of_another_log_is_refused() {
     let Some(options) = options("other-log") else {
         return;
     };
-    let (_one, store) = (filled(&options).await, Arc::<Counted>::default());
+    let _one = filled(&options).await;
+    let store = Arc::<Counted>::default();
     counts(&successor(&options, &store).await, 0).expect("read");
     until("the full chunk is stored", || store.chunks.len() == 1);
 
     let anew = Options { topic: format!("{}-anew", options.topic), ..options };
     let _other = filled(&anew).await;
     let refused = counts(&successor(&anew, &store).await, EVENTS - 1).expect_err("it is refused");
+
     assert!(
         matches!(&refused, Error::Replaced(reason) if reason.contains("was recreated")),
         "{refused}"

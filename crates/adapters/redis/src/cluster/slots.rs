@@ -21,15 +21,17 @@ impl Owners {
         self.0.get(usize::from(slot)).copied().flatten().map(usize::from)
     }
 
-    /// Reads the answer to `CLUSTER SLOTS`: the masters, and what each of them holds. A node that has no name of its own is
-    /// the one that answered.
+    /// Reads the answer to `CLUSTER SLOTS`: the masters, and what each of them holds. A node that
+    /// has no name of its own is the one that answered.
     pub fn read(answer: &Value, asked_host: &str) -> Option<(Vec<Address>, Self)> {
-        let (mut addresses, mut owners) = (Vec::<Address>::new(), Self::default());
+        let mut addresses = Vec::<Address>::new();
+        let mut owners = Self::default();
         for range in list(answer)? {
             let [first, last, master, ..] = list(range)? else {
                 return None;
             };
-            let (first, last) = (number(first)?, number(last)?);
+            let first = number(first)?;
+            let last = number(last)?;
             let [host, port, ..] = list(master)? else {
                 return None;
             };
@@ -40,11 +42,13 @@ impl Owners {
                 addresses.push(address);
                 addresses.len() - 1
             });
+
             owners
                 .0
                 .get_mut(usize::from(first)..=usize::from(last))?
                 .fill(u16::try_from(node).ok());
         }
+
         Some((addresses, owners))
     }
 }
@@ -71,7 +75,8 @@ fn text(value: &Value) -> Option<&str> {
     }
 }
 
-/// The slot of a key: of what stands between its first braces when there is something, otherwise of the whole key.
+/// The slot of a key: of what stands between its first braces when there is something, otherwise of
+/// the whole key.
 pub fn slot_of(key: &str) -> u16 {
     let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
     let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
@@ -94,9 +99,11 @@ const fn table() -> [u16; 256] {
             crc = if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 };
             bit += 1;
         }
+
         table[index] = crc;
         index += 1;
     }
+
     table
 }
 
@@ -126,6 +133,7 @@ mod tests {
             range(100, 16_383, node("", 7_001)),
             range(50, 50, node("10.0.0.1", 7_000)),
         ]);
+
         let (addresses, owners) = Owners::read(&answer, "asked").unwrap();
         assert_eq!(addresses, [("10.0.0.1".to_owned(), 7_000), ("asked".to_owned(), 7_001)]);
         assert_eq!(
@@ -133,6 +141,7 @@ mod tests {
             [Some(0), Some(0), Some(1), Some(1)]
         );
         assert_eq!(Owners::default().of(5), None);
+
         for wrong in [
             Value::Nil,
             Value::Array(vec![Value::Nil]),
@@ -140,6 +149,7 @@ mod tests {
         ] {
             assert!(Owners::read(&wrong, "asked").is_none());
         }
+
         assert!(Owners::read(&Value::Array(vec![range(9, 3, node("a", 1))]), "asked").is_none());
     }
 }

@@ -21,18 +21,21 @@ async fn start() -> Vec<Server> {
             "60000",
         ])
     };
+
     let servers: Vec<Server> = (0..3).map(server).collect();
     let mut command = Command::new("redis-cli");
     command.args(["--cluster", "create"]);
     command.args(servers.iter().map(|server| format!("127.0.0.1:{}", server.port)));
     command.args(["--cluster-replicas", "0", "--cluster-yes"]).stdout(Stdio::null());
     assert!(command.status().expect("redis-cli runs").success());
+
     for server in &servers {
         until("the cluster", async || {
             server.ask(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
         })
         .await;
     }
+
     servers
 }
 
@@ -92,6 +95,7 @@ async fn a_node_that_sleeps_or_dies_costs_its_own_keys_alone() {
         // So that the others go on without it.
         server.ask(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]);
     }
+
     let cache = open(&urls(&servers), true, Duration::from_millis(200));
     until("a connection", async || works(&cache).await).await;
     until("all entries", async || {
@@ -126,6 +130,7 @@ async fn keys_that_move_are_found() {
         cache.put(entries(), KEPT).await.is_ok() && found(&cache).await == Some(200)
     })
     .await;
+
     let id = |server: &Server| server.ask(&["CLUSTER", "MYID"]);
     let moved = Command::new("redis-cli")
         .args(["--cluster", "reshard", &format!("127.0.0.1:{}", servers[0].port)])
@@ -133,6 +138,7 @@ async fn keys_that_move_are_found() {
         .args(["--cluster-slots", "2000", "--cluster-yes"])
         .stdout(Stdio::null())
         .status();
+
     assert!(moved.expect("redis-cli runs").success());
     until("all entries where they are now", async || found(&cache).await == Some(200)).await;
     assert!(cache.put(entries(), KEPT).await.is_ok() && found(&cache).await == Some(200));

@@ -41,8 +41,10 @@ async fn a_server_that_sleeps_holds_nobody_up() {
     let server = Server::start(&[]);
     let cache = open(&[server.url()], false, SHORT);
     until("a connection", async || works(&cache).await).await;
+
     for _ in 0..3 {
         server.signal(Signal::STOP);
+
         for _ in 0..5 {
             assert!(fails(&cache).await);
         }
@@ -72,12 +74,15 @@ async fn a_wrong_password_and_a_wrong_address_fail_in_time() {
     let server = Server::start(&["--requirepass", "open sesame"]);
     let with = |user: &str| format!("redis://{user}127.0.0.1:{}", server.port);
     let cache = open(&[with(":open%20sesame@")], false, SHORT);
+
     until("a connection", async || works(&cache).await).await;
+
     for user in [":wrong@", ""] {
         let cache = open(&[with(user)], false, AMPLE);
         let error = cache.get(vec!["a".to_owned()]).await.expect_err("refused").to_string();
         assert!(error.contains("out of reach") && !error.contains("wrong"), "{error}");
     }
+
     let nobody = format!("redis://127.0.0.1:{}", free_port());
     for url in [nobody, "redis://no-such-host.invalid:6379".to_owned()] {
         assert!(fails(&open(std::slice::from_ref(&url), false, SHORT)).await);

@@ -99,6 +99,7 @@ fn spawn(port: u16, folder: &Path, arguments: &[String]) -> Child {
         "no",
     ]);
     command.arg("--dir").arg(folder).args(arguments).stdout(Stdio::null());
+
     command.spawn().expect("redis-server starts")
 }
 
@@ -111,12 +112,14 @@ fn answers(port: u16, child: &mut Child) -> bool {
             stream.write_all(b"PING\r\n")?;
             stream.read_exact(&mut answer)
         });
+
         // An error is an answer too: it may ask for a password.
         if asked.is_ok() {
             return true;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+
     let _ = child.kill();
     let _ = child.wait();
     false

@@ -41,13 +41,17 @@ async fn a_sum_is_stored_as_published() {
     let server = Server::start(&[]);
     let cache = open(&[server.url()], false, AMPLE);
     let key = "id:34:rain_drops:city:111222:1727215200:1727399700";
+
     cache.put(vec![(key.to_owned(), 487)], Duration::from_secs(300)).await.expect("put");
     assert_eq!(server.ask(&["GET", key]), "487");
+
     let ttl_s: i64 = server.ask(&["TTL", key]).parse().expect("a number");
     assert!((290..=300).contains(&ttl_s), "{ttl_s}");
+
     let fast = Options { clock_factor: 600, timeout: AMPLE, ..Options::new([server.url()]) };
     let fast = RedisCache::open(&fast).expect("options that can be used");
     fast.put(vec![(key.to_owned(), 487)], Duration::from_secs(60_000)).await.expect("put");
+
     let ttl_ms: i64 = server.ask(&["PTTL", key]).parse().expect("a number");
     assert!((90_000..=100_000).contains(&ttl_ms), "{ttl_ms}");
 }
@@ -59,6 +63,7 @@ async fn what_is_no_number_counts_as_nothing() {
     }
     let server = Server::start(&[]);
     let cache = open(&[server.url()], false, AMPLE);
+
     for (key, value) in [
         ("text", "many"),
         ("empty", ""),
@@ -68,6 +73,7 @@ async fn what_is_no_number_counts_as_nothing() {
     ] {
         server.ask(&["SET", key, value]);
     }
+
     server.ask(&["RPUSH", "list", "1"]);
     let keys = ["text", "empty", "big", "half", "list", "good"].map(str::to_owned);
     assert_eq!(
@@ -83,12 +89,15 @@ async fn addresses_are_checked() {
             .err()
             .expect("refused")
     };
+
     assert!(matches!(refused(&[], false), Error::NoUrl));
     assert!(matches!(refused(&["redis://a:1", "redis://b:1"], false), Error::ManyUrls(2)));
+
     for cluster in [false, true] {
         let error = refused(&["http://user:secret@host"], cluster).to_string();
         assert!(error.contains("redis://host:6379") && !error.contains("secret"), "{error}");
     }
+
     let told = format!("{:?}", Options::new(["redis://:secret@host:1"]));
     assert!(!told.contains("secret"), "{told}");
 }

@@ -4,7 +4,8 @@ use raingauge_redis::{Error, Identity, Options, RedisCache, Tls};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// An authority, and a certificate for 127.0.0.1 that it signed, in files. False when openssl is missing.
+/// An authority, and a certificate for 127.0.0.1 that it signed, in files. False when openssl is
+/// missing.
 fn certificates(folder: &Path) -> bool {
     let openssl = |arguments: &[&str]| {
         let run = Command::new("openssl")
@@ -14,6 +15,7 @@ fn certificates(folder: &Path) -> bool {
             .status();
         run.is_ok_and(|status| status.success())
     };
+
     let key = ["req", "-newkey", "rsa:2048", "-nodes"];
     let made = std::fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1").is_ok()
         && openssl(
@@ -54,6 +56,7 @@ fn certificates(folder: &Path) -> bool {
             "-out",
             "certificate.pem",
         ]);
+
     if !made {
         println!("skipped: openssl cannot make certificates");
     }
@@ -66,11 +69,15 @@ async fn tls_is_spoken_with_whom_the_authority_vouches_for() {
     if !is_installed() || !certificates(folder.path()) {
         return;
     }
+
     let file = |name: &str| folder.path().join(name).display().to_string();
     let bytes = |name: &str| std::fs::read(folder.path().join(name)).expect("a file");
     let port = free_port();
-    let (tls_port, certificate, key, authority) =
-        (port.to_string(), file("certificate.pem"), file("key.pem"), file("ca.pem"));
+    let tls_port = port.to_string();
+    let certificate = file("certificate.pem");
+
+    let key = file("key.pem");
+    let authority = file("ca.pem");
     let _server = Server::start(&[
         "--tls-port",
         &tls_port,
@@ -81,23 +88,28 @@ async fn tls_is_spoken_with_whom_the_authority_vouches_for() {
         "--tls-ca-cert-file",
         &authority,
     ]);
+
     let options = |tls| Options {
         tls,
         timeout: AMPLE,
         ..Options::new([format!("rediss://127.0.0.1:{port}")])
     };
+
     let identity = Some(Identity { certificate: bytes("certificate.pem"), key: bytes("key.pem") });
     let cache =
         RedisCache::open(&options(Some(Tls { authority: Some(bytes("ca.pem")), identity })))
             .expect("opened");
     until("a connection", async || works(&cache).await).await;
+
     // The machine does not trust that authority, and Redis wants to know who asks.
     for tls in [None, Some(Tls { authority: Some(bytes("ca.pem")), identity: None })] {
         let cache = RedisCache::open(&options(tls)).expect("opened");
         assert!(cache.get(vec!["a".to_owned()]).await.is_err());
     }
+
     let plain = Options { tls: Some(Tls::default()), ..Options::new(["redis://127.0.0.1:1"]) };
     assert!(matches!(RedisCache::open(&plain), Err(Error::TlsWithoutTls)));
+
     let broken = Tls { authority: Some(b"no certificate".to_vec()), identity: None };
     let error = RedisCache::open(&options(Some(broken))).err().expect("refused").to_string();
     assert!(error.contains("certificates"), "{error}");

@@ -1,8 +1,9 @@
 //! The connections to the server: a few, made when they are needed.
 //!
-//! The driver's own pool retries a refused connection until it gives up with "timed out", and keeps waiting for the
-//! answer to a statement that was given up. Here the first error is told, and a connection on which anything went wrong
-//! is dropped, which ends whatever the server still does for it. So nothing needs a restart after the server was away.
+//! The driver's own pool retries a refused connection until it gives up with "timed out", and keeps
+//! waiting for the answer to a statement that was given up. Here the first error is told, and a
+//! connection on which anything went wrong is dropped, which ends whatever the server still does
+//! for it. So nothing needs a restart after the server was away.
 
 use super::fault::Faults;
 use super::options::MySqlOptions;
@@ -16,7 +17,8 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-/// A connection is renewed after this long, so that a name that leads to another server by now is followed.
+/// A connection is renewed after this long, so that a name that leads to another server by now is
+/// followed.
 const AGE_MAX: Duration = Duration::from_secs(600);
 
 pub struct Connections {
@@ -34,7 +36,8 @@ struct Aged {
     made: Instant,
 }
 
-/// A connection for one call, with the time that the call still has. Dropped, it hangs up, which rolls back.
+/// A connection for one call, with the time that the call still has. Dropped, it hangs up, which
+/// rolls back.
 pub struct Lease<'a> {
     connections: &'a Connections,
     aged: Aged,
@@ -63,7 +66,9 @@ impl Connections {
                 return Err(self.faults.refuse("other calls keep its connections busy: try again"));
             }
         };
-        // Connecting, or finding out that a connection is dead, may not take all the time of the call.
+
+        // Connecting, or finding out that a connection is dead, may not take all the time of the
+        // call.
         let connected_by = deadline.min(Instant::now() + self.connect_timeout);
         let aged = match self.idle(connected_by).await {
             Some(aged) => aged,
@@ -102,14 +107,17 @@ impl Connections {
     async fn open(&self) -> Result<MySqlConnection, Unavailable> {
         let explain = |error| self.faults.explain(error);
         let mut connection = self.connect.connect().await.map_err(explain)?;
-        // A server may have other defaults. Strict: what does not fit is an error and never cut off. The server stops
-        // waiting for a lock when the caller does. Isolation: the lock comes before the first read, which then sees
-        // all that was committed; a lower one is refused by servers that log statements.
+
+        // A server may have other defaults. Strict: what does not fit is an error and never cut
+        // off. The server stops waiting for a lock when the caller does. Isolation: the lock comes
+        // before the first read, which then sees all that was committed; a lower one is refused by
+        // servers that log statements.
         let setup = format!(
             "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
              innodb_lock_wait_timeout = {}; SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
             self.call_timeout.as_secs().max(1)
         );
+
         sqlx::raw_sql(AssertSqlSafe(setup)).execute(&mut connection).await.map_err(explain)?;
         Ok(connection)
     }
@@ -142,7 +150,8 @@ impl Connections {
         self.faults.refuse(sentence)
     }
 
-    /// With a farewell, so that the server does not log a lost connection. It notices the end in any case.
+    /// With a farewell, so that the server does not log a lost connection. It notices the end in
+    /// any case.
     async fn hang_up(&self, connection: MySqlConnection) {
         let _ = timeout_at(Instant::now() + self.connect_timeout, connection.close()).await;
     }
@@ -188,7 +197,8 @@ impl Lease<'_> {
         }
     }
 
-    /// Keeps the connection for the next call. Only one that is between two transactions may be given back.
+    /// Keeps the connection for the next call. Only one that is between two transactions may be
+    /// given back.
     pub fn give_back(self) {
         if !self.connections.permits.is_closed() {
             self.connections.idle.lock().push(self.aged);

@@ -32,7 +32,8 @@ impl Faults {
         self.refuse(&sentence)
     }
 
-    /// A connection that broke while a change was being committed: nobody can say on which side of it.
+    /// A connection that broke while a change was being committed: nobody can say on which side of
+    /// it.
     pub fn explain_commit(&self, error: sqlx::Error) -> Unavailable {
         match error {
             sqlx::Error::Database(_) => self.explain(error),
@@ -73,7 +74,8 @@ fn sentence_of_io(error: &io::Error) -> &'static str {
         io::ErrorKind::ConnectionReset
         | io::ErrorKind::UnexpectedEof
         | io::ErrorKind::BrokenPipe => {
-            // A server hangs up in the middle of a statement that is too large, and its reason may be lost on the way.
+            // A server hangs up in the middle of a statement that is too large, and its reason may
+            // be lost on the way.
             "the connection broke: the server stopped, something between it and raingauge hung up, or the change is \
              larger than its max_allowed_packet; try again"
         }
@@ -90,8 +92,8 @@ fn sentence_of_io(error: &io::Error) -> &'static str {
     }
 }
 
-/// What the numbers of <https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html> mean that may come up
-/// in a sound program. MariaDB has the same ones.
+/// What the numbers of <https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html>
+/// mean that may come up in a sound program. MariaDB has the same ones.
 fn sentence_of(number: u16) -> Option<&'static str> {
     Some(match number {
         // MariaDB says this also to a user who must come encrypted and does not.

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const SCHEME: &str = "mysql://";
-/// What may follow the question mark of an address. The driver ignores what it does not know, and a misspelt
-/// `ssl-mode` that is ignored would be a connection that anybody can read.
+/// What may follow the question mark of an address. The driver ignores what it does not know, and a
+/// misspelt `ssl-mode` that is ignored would be a connection that anybody can read.
 const PARAMETERS: [&str; 5] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "socket"];
 
-/// Whether the connection is encrypted, and what is checked of the server. The names are those of MySQL's clients.
+/// Whether the connection is encrypted, and what is checked of the server. The names are those of
+/// MySQL's clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MySqlTls {
     Disabled,
@@ -41,12 +42,13 @@ impl MySqlTls {
 /// Where the catalog lies, and how long it may take to answer.
 #[derive(Clone)]
 pub struct MySqlOptions {
-    /// `mysql://user:password@host:port/database`, with the user and the password percent-encoded, and after a question
-    /// mark any of `ssl-mode`, `ssl-ca`, `ssl-cert`, `ssl-key` and `socket`.
+    /// `mysql://user:password@host:port/database`, with the user and the password percent-encoded,
+    /// and after a question mark any of `ssl-mode`, `ssl-ca`, `ssl-cert`, `ssl-key` and `socket`.
     pub url: String,
     /// Wins over the `ssl-mode` of the address.
     pub tls: Option<MySqlTls>,
-    /// A file in PEM with the authorities to trust beside those of the system. Wins over the `ssl-ca` of the address.
+    /// A file in PEM with the authorities to trust beside those of the system. Wins over the
+    /// `ssl-ca` of the address.
     pub ca_path: Option<PathBuf>,
     /// Connections at the same time. Few read the catalog: every role holds a copy in memory.
     pub connections_max: u32,
@@ -68,8 +70,8 @@ impl MySqlOptions {
         }
     }
 
-    /// What the driver needs, and who explains its errors. No sentence quotes the address: a part that looks harmless
-    /// may be half of a password that was not encoded.
+    /// What the driver needs, and who explains its errors. No sentence quotes the address: a part
+    /// that looks harmless may be half of a password that was not encoded.
     pub(super) fn prepare(&self) -> Result<(MySqlConnectOptions, Faults), Unavailable> {
         let wrong = |sentence: &str| {
             Err(Unavailable(format!("the address of the MySQL server {sentence}")))
@@ -77,12 +79,14 @@ impl MySqlOptions {
         if !self.url.starts_with(SCHEME) {
             return wrong("begins with mysql://, and the one that is set does not");
         }
+
         if self.parameters().any(|name| !PARAMETERS.contains(&name)) {
             return wrong(
                 "has a parameter other than ssl-mode, ssl-ca, ssl-cert, ssl-key and socket (a ? in a password is \
                  written %3F)",
             );
         }
+
         let Ok(mut connect) = self.url.parse::<MySqlConnectOptions>() else {
             return wrong(
                 "cannot be read: it is mysql://user:password@host:port/database, with special characters of the \
@@ -90,6 +94,7 @@ impl MySqlOptions {
                  verify_identity",
             );
         };
+
         let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '@', ':']);
         let Some(database) = connect.get_database().filter(|name| is_name(name)).map(str::to_owned)
         else {
@@ -98,13 +103,16 @@ impl MySqlOptions {
                  password percent-encoded",
             );
         };
+
         if let Some(tls) = self.tls {
             connect = connect.ssl_mode(tls.mode());
         }
+
         if let Some(path) = &self.ca_path {
             connect = connect.ssl_ca(path);
         }
         self.check_authority(&connect)?;
+
         let place = match connect.get_socket() {
             Some(path) => format!("{}, database {database}", path.display()),
             None => format!("{}:{}, database {database}", connect.get_host(), connect.get_port()),
@@ -169,12 +177,14 @@ mod tests {
             ("db.example", 3307, "rain")
         );
         assert!(matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa));
+
         let sentence = faults.refuse("x").0;
         assert!(sentence.contains("db.example:3307, database raingauge"), "{sentence}");
         assert!(
             !sentence.contains("s3") && !format!("{options:?}{faults:?}").contains("s3"),
             "{sentence}"
         );
+
         let options = MySqlOptions { tls: Some(MySqlTls::Required), ..options };
         assert!(matches!(options.prepare().unwrap().0.get_ssl_mode(), MySqlSslMode::Required));
     }

@@ -29,8 +29,8 @@ const FOREIGN: &str = "SELECT COUNT(*) FROM information_schema.tables WHERE tabl
     AND table_name IN ('counters', 'counter_versions', 'cache_policies', 'catalog_revision', 'people_revision', 'users',
     'sessions', 'invitations', 'api_tokens', 'audit_entries', 'drafts_revision', 'drafts', 'draft_contributors', 'draft_kinds', 'instances',
     'checks', 'rollouts_revision', 'rollouts')";
-/// One migration at a time on each server. The name of a lock has room for 64 characters, and that of a database
-/// may have as many.
+/// One migration at a time on each server. The name of a lock has room for 64 characters, and that
+/// of a database may have as many.
 const LOCK: &str = "SELECT GET_LOCK(CONCAT('raingauge ', SHA1(DATABASE())), ?)";
 const LOCK_WAIT_S: i64 = 60;
 const UNKNOWN_TABLE: u16 = 1146;
@@ -68,19 +68,23 @@ pub async fn migrate(
         .fetch_one(&mut *connection)
         .await
         .map_err(explain)?;
+
     if locked != Some(1) {
         return Err(
             faults.refuse("another migration runs for too long: try again when it has ended")
         );
     }
+
     let from = version(connection, faults).await?;
     if from == 0 {
         claim(connection, faults).await?;
     }
+
     for (migration, version) in MIGRATIONS.iter().zip(1_i64..).skip(from as usize) {
         sqlx::raw_sql(*migration).execute(&mut *connection).await.map_err(explain)?;
         sqlx::query(SET_VERSION).bind(version).execute(&mut *connection).await.map_err(explain)?;
     }
+
     Ok(Migrated { from, to: SCHEMA_VERSION })
 }
 
@@ -91,6 +95,7 @@ async fn claim(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), 
         // A first migration stopped halfway.
         return Ok(());
     }
+
     let foreign: i64 =
         sqlx::query_scalar(FOREIGN).fetch_one(&mut *connection).await.map_err(explain)?;
     if foreign > 0 {
@@ -98,6 +103,7 @@ async fn claim(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), 
             faults.refuse("it has tables of another program: give raingauge a database of its own")
         );
     }
+
     sqlx::raw_sql(MAKE_VERSION).execute(&mut *connection).await.map_err(explain)?;
     sqlx::query(SET_VERSION).bind(0_i64).execute(&mut *connection).await.map(drop).map_err(explain)
 }

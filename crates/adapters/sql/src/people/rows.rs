@@ -71,7 +71,8 @@ const INSERT_TOKEN: &str =
 pub const REVOKE_TOKEN: &str = "UPDATE api_tokens SET revoked_at = ? WHERE token_id = ?";
 pub const TOKEN_USED: &str = "UPDATE api_tokens SET used_at = ? WHERE token_id = ?";
 
-/// A text that is empty is found in every other one. What stands in a text is no pattern for `INSTR`.
+/// A text that is empty is found in every other one. What stands in a text is no pattern for
+/// `INSTR`.
 pub const ENTRIES: &str =
     "SELECT entry_id, at, who, address, verb, object, details, outcome FROM audit_entries
     WHERE entry_id < ? AND at >= ? AND at < ?
@@ -145,7 +146,8 @@ pub type InvitationRow = (String, String, String, String, String, i64, i64);
 pub fn invitation(row: InvitationRow) -> Result<Invitation, Error> {
     let (hash, name, email, role, invited_by, created_at, expires_at) = row;
     let what = format!("the invitation of {name}");
-    let (hash, role) = (hash_of(&hash, &what)?, role_of(&role, &what)?);
+    let hash = hash_of(&hash, &what)?;
+    let role = role_of(&role, &what)?;
     Ok(Invitation { hash, name, email, role, invited_by, created_at, expires_at })
 }
 
@@ -190,7 +192,8 @@ pub fn insert_entry(entry: Entry) -> Statement {
     statement.with(entry.verb).with(entry.object).with(entry.details).with(entry.outcome)
 }
 
-/// Somebody whose role cannot be read has none: a row that was altered by hand is an error, and opens nothing.
+/// Somebody whose role cannot be read has none: a row that was altered by hand is an error, and
+/// opens nothing.
 fn role_of(name: &str, what: &str) -> Result<Role, Error> {
     Role::from_name(name).ok_or_else(|| unreadable(what))
 }

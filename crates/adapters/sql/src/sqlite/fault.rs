@@ -45,7 +45,8 @@ fn primary_code(error: &sqlx::Error) -> Option<i32> {
     Some(code & 0xff)
 }
 
-/// What the result codes of <https://www.sqlite.org/rescode.html> mean that may come up in a sound program.
+/// What the result codes of <https://www.sqlite.org/rescode.html> mean that may come up in a sound
+/// program.
 fn sentence_of(primary_code: i32) -> Option<&'static str> {
     Some(match primary_code {
         5 | 6 => "another program holds its lock for too long: try again, or end that program",

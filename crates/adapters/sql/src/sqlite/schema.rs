@@ -24,7 +24,8 @@ const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 const APPLICATION_ID: i64 = 0x5247_6361;
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Makes the file if need be, refuses one that is not a catalog or newer than this program, and migrates an older one.
+/// Makes the file if need be, refuses one that is not a catalog or newer than this program, and
+/// migrates an older one.
 pub async fn prepare(options: &SqliteConnectOptions, faults: &Faults) -> Result<(), Unavailable> {
     let explain = |error| faults.explain(error);
     let mut connection =
@@ -47,16 +48,19 @@ async fn version(connection: &mut SqliteConnection, faults: &Faults) -> Result<i
     .fetch_one(connection)
     .await
     .map_err(|error| faults.explain(error))?;
+
     let is_empty = (application_id, version, tables) == (0, 0, 0);
     if application_id != APPLICATION_ID && !is_empty {
         return Err(faults.refuse("it is an SQLite file of another program: choose another file"));
     }
+
     if version > SCHEMA_VERSION {
         return Err(faults.refuse(&format!(
             "its schema has version {version}, and this raingauge knows versions up to {SCHEMA_VERSION}: \
              run the raingauge that wrote it, or a newer one"
         )));
     }
+
     Ok(version)
 }
 
@@ -64,11 +68,13 @@ async fn version(connection: &mut SqliteConnection, faults: &Faults) -> Result<i
 async fn migrate(connection: &mut SqliteConnection, faults: &Faults) -> Result<(), Unavailable> {
     let explain = |error| faults.explain(error);
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(explain)?;
+
     // Another process may have been faster.
     let version = version(&mut transaction, faults).await?;
     for migration in MIGRATIONS.iter().skip(version as usize) {
         sqlx::raw_sql(*migration).execute(&mut *transaction).await.map_err(explain)?;
     }
+
     // A pragma takes no parameters; what stands here are constants of this program.
     let stamp = format!(
         "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
@@ -77,8 +83,8 @@ async fn migrate(connection: &mut SqliteConnection, faults: &Faults) -> Result<(
     transaction.commit().await.map_err(explain)
 }
 
-/// Lets readers go on during a change. The file remembers it. The switch needs the file for itself, and unlike for a
-/// transaction, SQLite does not wait for that.
+/// Lets readers go on during a change. The file remembers it. The switch needs the file for itself,
+/// and unlike for a transaction, SQLite does not wait for that.
 async fn enter_wal(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let deadline = Instant::now() + BUSY_TIMEOUT;
     loop {

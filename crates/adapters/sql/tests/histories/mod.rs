@@ -28,6 +28,7 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
         state,
         ..counter(template)
     });
+
     let caching = prop::sample::select(Caching::ALL.to_vec());
     let expected = || prop::option::of(0..4_u32);
     let step = prop_oneof![
@@ -37,10 +38,12 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
             Step::SetPolicy(Policy { choice: Choice { strategy, ..Choice::default() }, ..Policy::default() }, expected)
         }),
     ];
+
     prop::collection::vec(step, 1..40)
 }
 
-/// Takes these steps on an empty catalog and in memory, and compares every answer and what is there in the end.
+/// Takes these steps on an empty catalog and in memory, and compares every answer and what is there
+/// in the end.
 pub async fn compare(catalog: &dyn Catalog, steps: Vec<Step>) {
     let memory = MemoryCatalog::default();
     for (number, step) in steps.into_iter().enumerate() {

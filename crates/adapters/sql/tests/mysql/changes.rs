@@ -155,6 +155,7 @@ fn mysql_and_memory_answer_alike() {
         runtime.block_on(async { histories::compare(&server.catalog().await, steps).await });
         Ok(())
     });
+
     compared.unwrap_or_else(|error| panic!("{error}"));
     runtime.block_on(server.clean_up());
 }
@@ -169,6 +170,7 @@ async fn opening_again_finds_everything() {
     let first = catalog.create(counter("a:{x}"), change("first")).await.unwrap();
     let paused = Counter { state: State::Paused, ..first.counter.clone() };
     let second = catalog.replace(paused, Some(1), change("rests")).await.unwrap();
+
     let policy = catalog.set_cache_policy(whole_policy(), Some(0), change("cached")).await.unwrap();
     let revision = catalog.revision().await.unwrap();
     catalog.close().await;
@@ -182,21 +184,25 @@ async fn opening_again_finds_everything() {
     server.clean_up().await;
 }
 
-/// Who reads a revision and then the counters finds every change up to that revision, whichever instance made it.
+/// Who reads a revision and then the counters finds every change up to that revision, whichever
+/// instance made it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_follows_the_revision_misses_nothing() {
     const EDITORS: usize = 4;
     const CHANGES: usize = 15;
+
     let Some(server) = Server::shared() else {
         return;
     };
     let options = server.database().await;
     let instances =
         [MySqlCatalog::open(&options).await.unwrap(), MySqlCatalog::open(&options).await.unwrap()];
+
     for number in 0..EDITORS {
         let zero = Counter { description: "0".to_owned(), ..counter(&format!("t{number}")) };
         instances[0].create(zero, change("")).await.unwrap();
     }
+
     let editing: Vec<_> = (0..EDITORS)
         .map(|editor| {
             let instance = instances[editor % 2].clone();
@@ -207,12 +213,14 @@ async fn who_follows_the_revision_misses_nothing() {
             })
         })
         .collect();
+
     let all = (EDITORS + EDITORS * CHANGES) as i64;
     let follower = MySqlCatalog::open(&options).await.unwrap();
     let mut seen = 0;
     while seen < all {
         let revision = follower.revision().await.unwrap();
         assert!(revision >= seen, "the revision fell from {seen} to {revision}");
+
         let changes: u32 =
             follower.list().await.unwrap().iter().map(|versioned| versioned.version).sum();
         assert!(
@@ -221,6 +229,7 @@ async fn who_follows_the_revision_misses_nothing() {
         );
         seen = revision;
     }
+
     for editor in editing {
         editor.await.unwrap();
     }
@@ -238,12 +247,14 @@ async fn readers_go_on_while_a_change_waits_for_another() {
     let first = catalog.create(counter("a"), change("")).await.unwrap();
     let mut other = server.connect(&name_of(&options)).await;
     let mut holding = other.begin().await.unwrap();
+
     sqlx::query("UPDATE catalog_revision SET revision = revision + 1")
         .execute(&mut *holding)
         .await
         .unwrap();
     let impatient = MySqlOptions { call_timeout: Duration::from_secs(1), ..options };
     let impatient = MySqlCatalog::open(&impatient).await.unwrap();
+
     // The server and the caller give up at about the same time; whoever is first says so.
     let refusal = sentence(impatient.create(counter("b"), change("")).await);
     assert!(
@@ -262,7 +273,8 @@ async fn readers_go_on_while_a_change_waits_for_another() {
     server.clean_up().await;
 }
 
-/// A caller may hang up at any point where a change waits. That leaves neither a part of the change nor its lock.
+/// A caller may hang up at any point where a change waits. That leaves neither a part of the change
+/// nor its lock.
 #[tokio::test]
 async fn a_change_that_is_given_up_leaves_nothing_half_done() {
     let Some(server) = Server::shared() else {
@@ -273,15 +285,18 @@ async fn a_change_that_is_given_up_leaves_nothing_half_done() {
         .create(Counter { description: "0".to_owned(), ..counter("a") }, change(""))
         .await
         .unwrap();
+
     let mut given_up = 0;
     for round in 0..48 {
         let creating = catalog.create(counter(&format!("t{round}")), change("may be given up"));
         given_up += i64::from(unless_it_waits_longer(creating, round % 16).await.is_none());
         increment(&catalog, 1).await;
+
         let changes: u32 =
             catalog.list().await.unwrap().iter().map(|versioned| versioned.version).sum();
         assert_eq!(i64::from(changes), catalog.revision().await.unwrap());
     }
+
     assert!(given_up > 0);
     assert_eq!(catalog.get(1).await.unwrap().counter.description, "48");
     server.clean_up().await;
@@ -302,6 +317,7 @@ async fn more_callers_than_connections_wait_for_each_other() {
             })
         })
         .collect();
+
     for call in calls {
         call.await.unwrap();
     }

@@ -16,6 +16,7 @@ async fn a_server_that_went_away_and_came_back_needs_no_restart() {
     let options = server.databases().database().await;
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     let mut kept = vec![catalog.create(counter("a"), change("before")).await.unwrap()];
+
     for (round, signal) in [Signal::TERM, Signal::KILL].into_iter().enumerate() {
         server.stop(signal);
         let place = format!("127.0.0.1:{}", server.port());
@@ -29,8 +30,10 @@ async fn a_server_that_went_away_and_came_back_needs_no_restart() {
                 "{sentence}"
             );
         }
+
         says(MySqlCatalog::open(&options).await, "nothing listens there");
         server.go().await;
+
         // What was acknowledged is there, also after a crash.
         assert_eq!(catalog.list().await.unwrap(), kept);
         kept.push(catalog.create(counter(&format!("t{round}")), change("after")).await.unwrap());
@@ -49,9 +52,11 @@ async fn a_server_that_answers_nothing_is_given_up() {
         call_timeout: Duration::from_millis(400),
         ..server.databases().database().await
     };
+
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     let first = catalog.create(counter("a"), change("")).await.unwrap();
     server.freeze();
+
     // More calls than there are connections: none is kept by a call that was given up.
     for _ in 0..5 {
         says(catalog.revision().await, "it did not answer within");
@@ -59,6 +64,7 @@ async fn a_server_that_answers_nothing_is_given_up() {
     says(catalog.create(counter("lost"), change("")).await, "it did not answer within");
     says(MySqlCatalog::open(&options).await, "it did not answer within");
     server.thaw();
+
     // The time of the small limits may pass once more on a slow machine, but not for ever.
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
     let listed = loop {
@@ -95,6 +101,7 @@ async fn a_server_that_may_only_be_read_is_told_apart() {
     };
     let databases = server.databases();
     let name = name_of(&databases.database().await);
+
     // The administrator may write even then.
     databases
         .run(
@@ -107,6 +114,7 @@ async fn a_server_that_may_only_be_read_is_told_apart() {
     let options = databases.options_of("rain", "fall", &name);
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     let first = catalog.create(counter("a"), change("")).await.unwrap();
+
     databases.run("", "SET GLOBAL read_only = 1").await;
     says(catalog.create(counter("b"), change("")).await, "it may only be read, as a standby");
     says(
@@ -131,6 +139,7 @@ async fn the_defaults_of_the_server_do_not_matter() {
         "--log-bin",
         "--binlog-format=STATEMENT",
     ];
+
     let Some(server) = PrivateServer::start(&unusual).await else {
         return;
     };
@@ -159,6 +168,7 @@ async fn a_server_that_is_full_says_so() {
     let databases = server.databases();
     let options = databases.database().await;
     let catalog = MySqlCatalog::lazy(&options).unwrap();
+
     // One more than the limit is kept for the administrator, whom the tests are.
     let mut held = Vec::new();
     for _ in 0..11 {
@@ -166,6 +176,7 @@ async fn a_server_that_is_full_says_so() {
     }
     says(catalog.list().await, "it has no connection left");
     drop(held);
+
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
     while let Err(error) = catalog.list().await {
         assert!(std::time::Instant::now() < deadline, "{error}");

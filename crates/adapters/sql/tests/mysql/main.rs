@@ -1,5 +1,6 @@
-//! The catalog on a real server, which `RAINGAUGE_TEST_MYSQL` names: `make test` starts one. The user in that address
-//! must be allowed to make databases and users. Servers that a test stops are its own, made with MariaDB's programs.
+//! The catalog on a real server, which `RAINGAUGE_TEST_MYSQL` names: `make test` starts one. The
+//! user in that address must be allowed to make databases and users. Servers that a test stops are
+//! its own, made with MariaDB's programs.
 
 mod changes;
 #[path = "../histories/mod.rs"]

@@ -35,6 +35,7 @@ async fn a_wrong_address_is_explained_without_its_password() {
     let server = private.databases();
     let options = server.database().await;
     let user = "known";
+
     make_user(&server, user).await;
     let cases = [
         (
@@ -60,14 +61,18 @@ async fn a_wrong_address_is_explained_without_its_password() {
             "MySQL at /no/such/mysqld.sock, database d: a file that the address names cannot be opened",
         ),
     ];
+
     for (options, part) in cases {
         let opened = sentence(MySqlCatalog::open(&options).await);
         assert!(opened.contains(part), "{opened}");
+
         let catalog = MySqlCatalog::lazy(&options).unwrap();
         let called = sentence(catalog.list().await);
         assert_eq!(called, opened);
+
         let migrated = sentence(MySqlCatalog::migrate(&options).await);
         assert!(migrated.contains(part), "{migrated}");
+
         for text in [opened, migrated, format!("{catalog:?}{options:?}")] {
             assert!(!text.contains(PASSWORD) && !text.contains("guessed"), "{text}");
         }
@@ -82,9 +87,11 @@ async fn the_documented_rights_are_enough() {
     let server = private.databases();
     let name = server.empty_database().await;
     let [migrates, serves] = ["migrates", "serves"];
+
     make_user(&server, migrates).await;
     make_user(&server, serves).await;
     server.run("", &format!("GRANT {MIGRATES} ON {name}.* TO '{migrates}'@'%'")).await;
+
     let migrating = server.options_of(migrates, PASSWORD, &name);
     MySqlCatalog::migrate(&migrating).await.unwrap();
     server
@@ -109,11 +116,13 @@ async fn the_documented_rights_are_enough() {
             ),
         )
         .await;
+
     let serving = server.options_of(serves, PASSWORD, &name);
     says(
         MySqlCatalog::migrate(&server.options_of(serves, PASSWORD, "mysql")).await,
         "this user lacks a right",
     );
+
     // The user who made the tables may go.
     server.run("", &format!("DROP USER '{migrates}'@'%'")).await;
     let catalog = MySqlCatalog::open(&serving).await.unwrap();
@@ -127,17 +136,22 @@ async fn the_documented_rights_are_enough() {
     assert_eq!(catalog.list().await.unwrap().len(), 1);
     assert_eq!(catalog.revision().await.unwrap(), 3);
     use_all_of(&catalog.people()).await;
+
     let draft = catalog
         .drafts()
         .create(Draft::new("counter", json!({ "name": "c" }), 0, "zoe", 7))
         .await
         .unwrap();
+
     catalog.drafts().replace(draft).await.unwrap();
     assert_eq!(catalog.drafts().list(true, 9).await.unwrap().len(), 1);
+
     let begun = catalog.rollouts().begin(rollouts::run()).await.unwrap();
     catalog.rollouts().replace(begun).await.unwrap();
     assert_eq!(catalog.rollouts().running().await.unwrap().map(|run| run.revision), Some(2));
-    let (instances, checks) = (catalog.instances(), catalog.checks());
+
+    let instances = catalog.instances();
+    let checks = catalog.checks();
     instances.announce(instance("a", 7)).await.unwrap();
     instances.announce(instance("a", 8)).await.unwrap();
     instances.leave("a").await.unwrap();
@@ -152,8 +166,10 @@ async fn the_documented_rights_are_enough() {
     let people = catalog.people();
     let moe = people.add_user(new_user("moe", Role::Viewer)).await.unwrap();
     people.change_user(moe.id, UserChange::Disabled(9)).await.unwrap();
+
     let refused = people.remove_user(moe.id).await.unwrap_err().to_string();
     assert!(refused.contains("this user lacks a right"), "{refused}");
+
     let grants = [
         "DELETE ON {}.users",
         "UPDATE ON {}.audit_entries",
@@ -162,6 +178,7 @@ async fn the_documented_rights_are_enough() {
         "UPDATE ON {}.cache_policies",
         "UPDATE ON {}.draft_contributors",
     ];
+
     for grant in grants {
         server.run("", &format!("GRANT {} TO '{serves}'@'%'", grant.replace("{}", &name))).await;
     }

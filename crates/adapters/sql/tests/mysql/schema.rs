@@ -34,6 +34,7 @@ async fn many_may_migrate_at_once() {
             tokio::spawn(async move { MySqlCatalog::migrate(&options).await.unwrap() })
         })
         .collect();
+
     let mut made = 0;
     for migrated in migrating {
         made += usize::from(migrated.await.unwrap().from == 0);
@@ -53,9 +54,11 @@ async fn a_migration_that_stopped_halfway_is_completed() {
     server.run(&name, "DROP VIEW counters; DROP TABLE cache_policies; UPDATE raingauge_schema SET version = 0").await;
     says(MySqlCatalog::open(&options).await, "run `raingauge migrate`");
     assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 7 });
+
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     catalog.create(counter("a"), change("")).await.unwrap();
     assert_eq!(catalog.cache_policy().await.unwrap().version, 0);
+
     // Stopped before the first table of the catalog.
     let name = server.empty_database().await;
     server
@@ -80,6 +83,7 @@ async fn drafts_of_an_older_schema_are_of_counters() {
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     let draft = Draft::new("counter", json!({ "id": 34, "name": "rain" }), 2, "zoe", 7);
     let kept = catalog.drafts().create(draft).await.unwrap();
+
     let name = name_of(&options);
     server.run(&name, "DROP TABLE draft_kinds; UPDATE raingauge_schema SET version = 6").await;
 
@@ -105,13 +109,17 @@ async fn a_schema_that_does_not_fit_is_refused_with_what_to_do() {
         "it has no tables of raingauge: run `raingauge migrate`",
     );
     MySqlCatalog::migrate(&options).await.unwrap();
+
     let before = MySqlCatalog::open(&options).await.unwrap();
     server.run(&name, "UPDATE raingauge_schema SET version = 99").await;
+
     let newer = "its schema has version 99, and this raingauge knows versions up to 7";
     says(MySqlCatalog::open(&options).await, newer);
     says(MySqlCatalog::migrate(&options).await, newer);
     says(MySqlCatalog::lazy(&options).unwrap().list().await, newer);
-    // Who was connected goes on, so that a migration does not stop the instances that are to be replaced after it.
+
+    // Who was connected goes on, so that a migration does not stop the instances that are to be
+    // replaced after it.
     assert_eq!(before.list().await.unwrap(), []);
     server.clean_up().await;
 }
@@ -124,6 +132,7 @@ async fn tables_of_another_program_are_left_alone() {
     let name = server.empty_database().await;
     server.run(&name, "CREATE TABLE counters (title TEXT)").await;
     says(MySqlCatalog::migrate(&server.options(&name)).await, "it has tables of another program");
+
     let mut connection = server.connect(&name).await;
     let tables: Vec<(String,)> = sqlx::query_as(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",
@@ -131,6 +140,7 @@ async fn tables_of_another_program_are_left_alone() {
     .fetch_all(&mut connection)
     .await
     .unwrap();
+
     assert_eq!(tables, [("counters".to_owned(),)]);
     server.clean_up().await;
 }
@@ -143,6 +153,7 @@ async fn a_row_altered_by_hand_is_named_and_never_served() {
     let options = server.database().await;
     let name = name_of(&options);
     let catalog = MySqlCatalog::open(&options).await.unwrap();
+
     for number in 1..=8 {
         catalog.create(counter(&format!("t{number}")), change("")).await.unwrap();
     }

@@ -64,8 +64,10 @@ impl PrivateServer {
             .stderr(log)
             .spawn()
             .expect("mariadbd of the package mariadb-server is needed");
+
         self.running = Some(child);
         let deadline = Instant::now() + START_TIMEOUT;
+
         while tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).await.is_err() {
             let ended = self.running.as_mut().and_then(|child| child.try_wait().unwrap());
             let log = || std::fs::read_to_string(self.log_path()).unwrap_or_default();
@@ -78,7 +80,8 @@ impl PrivateServer {
         }
     }
 
-    /// Ends the server and waits until it is gone: with `Signal::TERM` in order, with `Signal::KILL` as in a crash.
+    /// Ends the server and waits until it is gone: with `Signal::TERM` in order, with
+    /// `Signal::KILL` as in a crash.
     pub fn stop(&mut self, signal: Signal) {
         self.signal(signal);
         self.running.take().expect("the server runs").wait().unwrap();
@@ -135,8 +138,8 @@ fn program(name: &str) -> Command {
     command
 }
 
-/// A server that starts removes what looks like left-overs from the folder for temporary tables, so that each needs one
-/// of its own.
+/// A server that starts removes what looks like left-overs from the folder for temporary tables, so
+/// that each needs one of its own.
 fn folders(folder: &TempDir) -> [String; 2] {
     [("datadir", "data"), ("tmpdir", "tmp")]
         .map(|(name, path)| format!("--{name}={}", folder.path().join(path).display()))

@@ -1,7 +1,9 @@
-//! What a connection is doing, as far as its time limits go: it waits for a request, or sends an answer, or works.
+//! What a connection is doing, as far as its time limits go: it waits for a request, or sends an
+//! answer, or works.
 //!
-//! The stream and the answers note what they do in a few atomic words, and one timer per connection looks at them, at
-//! most once in the shortest of the limits. A request costs two looks at the clock.
+//! The stream and the answers note what they do in a few atomic words, and one timer per connection
+//! looks at them, at most once in the shortest of the limits. A request costs two looks at the
+//! clock.
 
 use super::Limits;
 use parking_lot::Mutex;
@@ -49,7 +51,8 @@ pub struct Activity {
     idle_since: AtomicU64,
     /// Since when the peer takes nothing; `NEVER` while it does.
     blocked_since: AtomicU64,
-    /// Large answers of HTTP/2, which wait for the peer one by one: when each was last asked for more.
+    /// Large answers of HTTP/2, which wait for the peer one by one: when each was last asked for
+    /// more.
     paces: Mutex<Vec<Weak<AtomicU64>>>,
 }
 
@@ -97,9 +100,11 @@ impl Activity {
         if blocked != NEVER {
             return Some(after(blocked, limits.write, Expiry::Write));
         }
+
         if self.in_flight.load(Relaxed) > 0 {
             return None;
         }
+
         match self.head_since.load(Relaxed) {
             NEVER => Some(after(self.idle_since.load(Relaxed), limits.idle, Expiry::Idle)),
             since => Some(after(since, limits.head, Expiry::Head)),
@@ -169,7 +174,8 @@ pub struct Watched<S> {
     progress: usize,
 }
 
-/// What a connection speaks. HTTP/2 sends frames between requests too, so its bytes do not begin a head.
+/// What a connection speaks. HTTP/2 sends frames between requests too, so its bytes do not begin a
+/// head.
 enum Protocol {
     /// So many bytes were those of the preface of HTTP/2.
     Unknown(usize),
@@ -229,6 +235,7 @@ impl<S> Watched<S> {
             }
             _ => {}
         }
+
         written
     }
 }

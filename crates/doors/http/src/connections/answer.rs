@@ -1,8 +1,10 @@
-//! The body of an answer on its way to the peer: its request is under way until the body has been handed over, and over
-//! HTTP/2 a large one goes in pieces, so that a peer that takes none of them is noticed.
+//! The body of an answer on its way to the peer: its request is under way until the body has been
+//! handed over, and over HTTP/2 a large one goes in pieces, so that a peer that takes none of them
+//! is noticed.
 //!
-//! HTTP/2 takes a body when the peer gives room for a first byte, whatever the length: without pieces the whole answer of
-//! a peer that reads nothing would wait in memory, unseen by the limit for writing.
+//! HTTP/2 takes a body when the peer gives room for a first byte, whatever the length: without
+//! pieces the whole answer of a peer that reads nothing would wait in memory, unseen by the limit
+//! for writing.
 
 use super::activity::{Handling, PROGRESS_BYTES_MIN, Pace};
 use axum::body::{Body, Bytes, HttpBody};
@@ -55,6 +57,7 @@ impl HttpBody for Answer {
         if !self.is_http2 {
             return Pin::new(&mut self.body).poll_frame(context);
         }
+
         if !self.rest.is_empty() {
             let rest = std::mem::take(&mut self.rest);
             return Poll::Ready(Some(Ok(self.piece(rest))));

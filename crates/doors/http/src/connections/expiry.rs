@@ -1,4 +1,5 @@
-//! When a certificate expires (RFC 5280, 4.1.2.5). The library that checks certificates does not say it.
+//! When a certificate expires (RFC 5280, 4.1.2.5). The library that checks certificates does not
+//! say it.
 
 /// ASN.1 tags: the version of a certificate, and the two forms of a time.
 const VERSION: u8 = 0xa0;
@@ -21,6 +22,7 @@ pub fn end_s(certificate: &[u8]) -> Option<i64> {
     let (_, validity, _) = element(rest)?;
     let (_, _, behind_begin) = element(validity)?;
     let (tag, time, _) = element(behind_begin)?;
+
     time_s(tag, std::str::from_utf8(time).ok()?)
 }
 
@@ -37,6 +39,7 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
         }
         _ => return None,
     };
+
     let (content, behind) = rest.split_at_checked(len)?;
     Some((tag, content, behind))
 }
@@ -49,8 +52,8 @@ fn time_s(tag: u8, text: &str) -> Option<i64> {
         _ => return None,
     };
     let part = |from: usize, to: usize| text.get(from..to);
-    let (date, time) =
-        ([part(0, 4)?, part(4, 6)?, part(6, 8)?], [part(8, 10)?, part(10, 12)?, part(12, 14)?]);
+    let date = [part(0, 4)?, part(4, 6)?, part(6, 8)?];
+    let time = [part(8, 10)?, part(10, 12)?, part(12, 14)?];
     raingauge_core::time::parse_time_s(&format!("{}T{}Z", date.join("-"), time.join(":")))
 }
 

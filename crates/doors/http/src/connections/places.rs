@@ -1,5 +1,5 @@
-//! The places of a door: how many connections it has open, how many of them from one address, and a small reserve for
-//! health checks when no place is left.
+//! The places of a door: how many connections it has open, how many of them from one address, and a
+//! small reserve for health checks when no place is left.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -7,8 +7,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use tokio::task::AbortHandle;
 
-/// Connections beyond the limits that are open at once, for health checks. A further one ends the oldest of them: a check
-/// asks at once and is answered before as many others have come, and who stays silent leaves.
+/// Connections beyond the limits that are open at once, for health checks. A further one ends the
+/// oldest of them: a check asks at once and is answered before as many others have come, and who
+/// stays silent leaves.
 pub const RESERVE_MAX: usize = 32;
 /// Bits of an IPv6 address that one client has to itself.
 const IPV6_NETWORK_BITS: u32 = 64;
@@ -69,6 +70,7 @@ impl Places {
         if taken.all >= self.max {
             return Err(Refusal::Full);
         }
+
         let of_address = taken.by_address.entry(address).or_default();
         if *of_address >= self.per_address_max {
             return Err(Refusal::Address);
@@ -77,6 +79,7 @@ impl Places {
         *of_address += 1;
         taken.all += 1;
         self.open.set(taken.all as f64);
+
         Ok(Place { places: Arc::clone(self), address })
     }
 
@@ -134,6 +137,7 @@ mod tests {
                 .into_iter()
                 .flatten()
                 .collect();
+
         assert_eq!(held.len(), 2);
         assert_eq!(refusal("10.0.0.1"), Some(Refusal::Address));
 

@@ -25,7 +25,8 @@ pub struct Files {
     /// The certificate of the server, and those between it and its authority.
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// Authorities of the certificates that clients must have; none when clients need no certificate.
+    /// Authorities of the certificates that clients must have; none when clients need no
+    /// certificate.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -63,13 +64,15 @@ impl Certificates {
         TlsAcceptor::from(self.current.load_full()).accept(stream)
     }
 
-    /// Takes new files into use when they have changed, or at SIGHUP, for as long as it is polled. Connections that are open
-    /// keep what they began with. Files that cannot be used change nothing.
+    /// Takes new files into use when they have changed, or at SIGHUP, for as long as it is polled.
+    /// Connections that are open keep what they began with. Files that cannot be used change
+    /// nothing.
     pub async fn follow(self: Arc<Self>) {
         let mut state = self.state();
         let Ok(mut hangup) = signal(SignalKind::hangup()) else {
             return;
         };
+
         loop {
             let is_told = tokio::select! {
                 () = tokio::time::sleep(POLL_INTERVAL) => false,
@@ -137,6 +140,7 @@ pub fn load(files: &Files) -> Result<Loaded, Error> {
             for certificate in certificates(path)? {
                 roots.add(certificate).map_err(|error| refused(error.to_string()))?;
             }
+
             let verifier = WebPkiClientVerifier::builder(Arc::new(roots));
             ServerConfig::builder().with_client_cert_verifier(
                 verifier.build().map_err(|e: VerifierBuilderError| refused(e.to_string()))?,
@@ -149,9 +153,11 @@ pub fn load(files: &Files) -> Result<Loaded, Error> {
     let chain = certificates(&files.certificate)?;
     let end_s = chain.first().and_then(|own| expiry::end_s(own));
     let mut config = builder.with_single_cert(chain, key).map_err(|error| {
-        let (certificate, key) = (files.certificate.clone(), files.key.clone());
+        let certificate = files.certificate.clone();
+        let key = files.key.clone();
         Error::Pair { certificate, key, reason: error.to_string() }
     })?;
+
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
     Ok(Loaded { config: Arc::new(config), end_s })
 }

@@ -23,6 +23,7 @@ pub fn batch() -> Operation {
         "schema": { "type": "string" },
         "example": "memory;desc=0, cache;desc=1, store;desc=0",
     });
+
     operation("postCounts", "Count many ranges")
         .text(text)
         .body::<CountBatch>(json!({ "requests": [request] }))
@@ -49,11 +50,13 @@ pub fn series() -> Operation {
         "IANA name of a time zone.",
         json!({ "type": "string", "default": "UTC" }),
     );
+
     zone["example"] = json!("America/New_York");
     let text = "Days and hours begin where the clocks of the zone say so: a day may have 23 or 25 \
                 hours. The first and the last point cover only what lies inside the range. At most \
                 10,000 points.";
     let point = json!({ "time": 1_727_215_200, "count": 10 });
+
     operation("getSeries", "Count bucket by bucket, cut in a time zone")
         .text(text)
         .takes(&[Shared::Key, Shared::FromTime, Shared::ToTime])
@@ -89,6 +92,7 @@ pub fn keys() -> Operation {
     let time = json!({ "$ref": "#/components/schemas/Time" });
     let limit = json!({ "type": "integer", "minimum": 1, "maximum": 1_000, "default": 20 });
     let key = json!({ "key": "rain_drops:city:111222", "count": 487 });
+
     operation("largestKeys", "The keys of a counter with the largest counts")
         .text(text)
         .takes(&[Shared::CounterId])

@@ -58,6 +58,7 @@ pub fn create() -> Operation {
             "eventType": "rain_drop",
         },
     });
+
     let location = json!({ "description": "Path of the draft.", "schema": { "type": "string" } });
     operation("createDraft", "Propose a change")
         .text(text)

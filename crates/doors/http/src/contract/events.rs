@@ -17,6 +17,7 @@ pub fn post() -> Operation {
                 events are taken although others of the same request are refused. Sending a \
                 request again is safe: an event whose `source` and `id` are known is a duplicate \
                 and is not counted again.";
+
     let wait = "Answer only when the events are counted, so that the next count holds them.";
     let packed = "`gzip` when the body is packed.";
     let operation = Operation::new("events", "postEvents", "Count events")
@@ -36,6 +37,7 @@ pub fn post() -> Operation {
         ("ce-subject", "Binary mode: the attribute `subject`, where there is one."),
         ("ce-time", "Binary mode: the attribute `time`, RFC 3339."),
     ];
+
     attributes
         .into_iter()
         .fold(operation, |operation, (name, text)| {

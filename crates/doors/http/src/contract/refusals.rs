@@ -134,18 +134,21 @@ impl Refusal {
             }
             _ => {}
         }
+
         let problem = json!({ "$ref": "#/components/schemas/Problem" });
         let schema = json!({ "allOf": [problem, { "properties": members }] });
         let mut document = json!({
             "description": self.description(),
             "content": { "application/problem+json": { "schema": schema } },
         });
+
         if matches!(self, Self::TooManyRequests | Self::Unavailable) {
             document["headers"]["Retry-After"] = json!({
                 "description": "Seconds to wait, where waiting helps.",
                 "schema": { "type": "integer", "minimum": 1 },
             });
         }
+
         document
     }
 }

@@ -18,14 +18,19 @@ pub struct Examples {
     pub tried: usize,
 }
 
-/// Tries a template on the newest events of a type. What is wrong with the template is told otherwise.
+/// Tries a template on the newest events of a type. What is wrong with the template is told
+/// otherwise.
 pub fn examples(template: &str, events: &EventType) -> Option<Examples> {
     let template = Template::parse(template).ok()?;
     let fields: Vec<Field> = template.fields().cloned().collect();
     let mut examples = Examples { tried: events.samples.len(), ..Examples::default() };
+
     for sample in events.samples.iter().rev() {
-        let (event, mut found, mut key) = (sample.event(&events.name), Vec::new(), String::new());
+        let event = sample.event(&events.name);
+        let mut found = Vec::new();
+        let mut key = String::new();
         extract(&event, &fields, &mut found);
+
         for (field, _) in fields.iter().zip(&found).filter(|(_, value)| value.is_none()) {
             let name = field.to_string();
             let name = name.strip_prefix("data.").unwrap_or(&name).to_owned();
@@ -33,10 +38,12 @@ pub fn examples(template: &str, events: &EventType) -> Option<Examples> {
                 examples.missing.push(name);
             }
         }
+
         let rendered = template.render(found.iter().map(Option::as_ref), &mut key);
         if rendered && examples.keys.len() < KEYS_MAX && !examples.keys.contains(&key) {
             examples.keys.push(key);
         }
     }
+
     Some(examples)
 }

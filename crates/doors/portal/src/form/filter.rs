@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value as Json, json};
 use std::iter::Peekable;
 
-/// Conditions that a form may hold: one more than a configuration, so that one too many is told and not lost.
+/// Conditions that a form may hold: one more than a configuration, so that one too many is told and
+/// not lost.
 const NODES_MAX: usize = 2 * FILTER_CONDITIONS_MAX;
 
 /// A group, or a condition, as it was typed.
@@ -68,8 +69,10 @@ impl Node {
                 meant: own("meant"),
                 inner: Vec::new(),
             };
+
             flat.push((depth, node));
         }
+
         let mut roots = gather(&mut flat.into_iter().peekable(), 0);
         if roots.len() > 1 { Some(Self::group("and", roots)) } else { roots.pop() }
     }
@@ -91,7 +94,8 @@ impl Node {
         fields
     }
 
-    /// Every node with its depth, a group before what is in it: the number of a node is its place here.
+    /// Every node with its depth, a group before what is in it: the number of a node is its place
+    /// here.
     pub fn numbered(&self) -> Vec<(usize, &Self)> {
         let mut all = Vec::new();
         self.number(0, &mut all);
@@ -111,12 +115,11 @@ impl Node {
         self.inner.iter_mut().find_map(|inner| inner.find(left))
     }
 
-    /// Adds a condition, or a group that holds one, to the group with this number; to the whole filter without one.
+    /// Adds a condition, or a group that holds one, to the group with this number; to the whole
+    /// filter without one.
     pub fn add(filter: &mut Option<Self>, number: Option<usize>, is_group: bool) {
-        let added = match is_group {
-            true => Self::group("or", vec![Self::condition()]),
-            false => Self::condition(),
-        };
+        let added =
+            if is_group { Self::group("or", vec![Self::condition()]) } else { Self::condition() };
         let whole = match filter.take() {
             None => Self::group("and", Vec::new()),
             Some(whole) if whole.is_group() => whole,
@@ -136,7 +139,8 @@ impl Node {
         *filter = all.pop();
     }
 
-    /// The JSON of the configuration. What cannot be read is noted, by the path that the core would name.
+    /// The JSON of the configuration. What cannot be read is noted, by the path that the core would
+    /// name.
     pub fn to_json(&self, at: &str, kinds: Kinds<'_>, problems: &mut Vec<Problem>) -> Json {
         if self.is_group() {
             let inner: Vec<Json> = (0..)
@@ -147,6 +151,7 @@ impl Node {
                 .collect();
             return json!({ "operator": self.operator, "conditions": inner });
         }
+
         let path = path_of(&self.field);
         let read = match self.operator.as_str() {
             "exists" => Ok(bool_of(&self.value)),
@@ -154,9 +159,11 @@ impl Node {
             "prefix" if self.meant.is_empty() => Ok(Some(json!(self.value))),
             _ => constant(&self.value, &self.meant, kinds(&path)).map(Some),
         };
+
         let mut condition = Map::new();
         condition.insert("operator".to_owned(), json!(self.operator));
         condition.insert("lhs".to_owned(), json!(path));
+
         match read {
             Ok(Some(rhs)) => {
                 condition.insert("rhs".to_owned(), rhs);
@@ -170,6 +177,7 @@ impl Node {
                 );
             }
         }
+
         Json::Object(condition)
     }
 
@@ -183,6 +191,7 @@ impl Node {
                 .collect::<Result<Vec<_>, _>>()
                 .map(Json::Array);
         }
+
         let texts = self.value.split(',').map(str::trim).filter(|text| !text.is_empty());
         texts
             .map(|text| constant(text, &self.meant, kind))
@@ -209,7 +218,9 @@ fn remove(nodes: &mut Vec<Node>, left: &mut usize) -> bool {
             nodes.remove(place);
             return true;
         }
+
         *left -= 1;
+
         if remove(&mut nodes[place].inner, left) {
             if nodes[place].inner.is_empty() {
                 nodes.remove(place);

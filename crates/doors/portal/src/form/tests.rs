@@ -84,9 +84,11 @@ fn counters() -> impl Strategy<Value = Json> {
         days.sort_unstable();
         days.map(|days| (days != u32::MAX).then_some(days))
     });
+
     let times = proptest::option::of((0..100_000_000_000_i64, 1..100_000_000_000_i64));
     let states = proptest::sample::select(vec!["draft", "active", "paused", "archived"]);
     let filters = proptest::option::of(filters());
+
     (0..=999_999_u32, texts, filters, values(), kept, times, states).prop_map(
         |(id, (name, kind, owner, description), filter, value, [quarter, hour, day], times, state)| {
             json!({ "id": id, "name": name, "template": "a:x{b}:{c.d}y", "eventType": format!("t{kind}"),
@@ -149,6 +151,7 @@ fn values_are_meant_as_their_field_is() {
         template: "a".to_owned(),
         ..Form::default()
     };
+
     let mut meant = |value: &str, kind: Option<Kind>| {
         let condition = Node {
             operator: "eq".to_owned(),
@@ -156,14 +159,17 @@ fn values_are_meant_as_their_field_is() {
             value: value.to_owned(),
             ..Node::default()
         };
+
         form.filter = Some(condition);
         form.counter(&|_| kind).map(|counter| counter.filter.unwrap().rhs.unwrap())
     };
+
     assert_eq!(meant("1", Some(Kind::Text)), Ok(json!("1")));
     assert_eq!(meant("1", Some(Kind::Number)), Ok(json!(1)));
     assert_eq!(meant(" 1.50", None), Ok(json!(1.5)));
     assert_eq!(meant("true", None), Ok(json!(true)));
     assert_eq!(meant("cash", Some(Kind::Number)), Ok(json!("cash")));
+
     assert_eq!(
         meant("", None).unwrap_err()[0].detail,
         "filter.rhs is missing: type what the field is compared with"
@@ -179,6 +185,7 @@ fn what_is_wrong_is_told_by_field_and_by_condition() {
         meant: meant.to_owned(),
         inner: Vec::new(),
     };
+
     let form = Form {
         template: "a:{".to_owned(),
         adds: Adds::Number,
@@ -191,15 +198,18 @@ fn what_is_wrong_is_told_by_field_and_by_condition() {
         )),
         ..Form::default()
     };
+
     let problems = form.counter(&nothing_known).unwrap_err();
     let told = |field: &str| problems.iter().filter(|problem| problem.field == field).count();
     let fields = ["name", "eventType", "template", "value", "retentionDays.quarter", "activeFrom"];
     assert_eq!(fields.map(told), [1; 6], "{problems:#?}");
+
     let filter: Vec<&str> = problems
         .iter()
         .filter(|problem| problem.field == "filter")
         .map(|problem| problem.detail.as_str())
         .collect();
+
     assert_eq!(filter.len(), 2, "{filter:?}");
     assert!(filter[0].starts_with("filter.conditions[1].rhs must be a number"));
     assert!(filter[1].starts_with("filter.conditions[2]: `or` needs"));
@@ -226,6 +236,7 @@ fn conditions_are_added_and_removed_by_their_numbers() {
     let mut filter = None;
     Node::add(&mut filter, None, false);
     Node::add(&mut filter, None, true);
+
     // and(0) [ eq(1), or(2) [ eq(3) ] ]
     Node::add(&mut filter, Some(2), false);
     let shaped = |filter: &Option<Node>| -> Vec<String> {
@@ -233,6 +244,7 @@ fn conditions_are_added_and_removed_by_their_numbers() {
         all.map(|(depth, node)| format!("{depth}{}", node.operator)).collect()
     };
     assert_eq!(shaped(&filter), ["0and", "1eq", "1or", "2eq", "2eq"]);
+
     // A condition has no room for others: the filter takes it.
     Node::add(&mut filter, Some(1), false);
     Node::remove(&mut filter, 5);
@@ -243,6 +255,7 @@ fn conditions_are_added_and_removed_by_their_numbers() {
     Node::remove(&mut filter, 9);
     Node::remove(&mut filter, 1);
     assert_eq!(filter, None);
+
     // A filter that is one condition becomes a group around it.
     let mut alone = Some(Node::condition());
     Node::add(&mut alone, None, false);

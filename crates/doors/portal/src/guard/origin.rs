@@ -7,8 +7,9 @@ use raingauge_app::origin::{host, is_origin_of};
 use raingauge_people::secrets::is_equal;
 use raingauge_people::{Options, Principal};
 
-/// Whether a form was sent by a page of ours: the browser says so, and the form carries the person's secret. Somebody who
-/// is not signed in has no secret yet, so that the browser's word is needed.
+/// Whether a form was sent by a page of ours: the browser says so, and the form carries the
+/// person's secret. Somebody who is not signed in has no secret yet, so that the browser's word is
+/// needed.
 pub fn is_own(
     head: &Parts,
     fields: &Fields,
@@ -20,6 +21,7 @@ pub fn is_own(
     let is_foreign = site.is_some_and(|site| site != b"same-origin" && site != b"none");
     let host = host(&head.headers, &head.uri);
     let is_elsewhere = origin.is_some_and(|origin| !is_ours(origin, host, options));
+
     let is_known = match person {
         Some(person) => person
             .csrf
@@ -58,6 +60,7 @@ mod tests {
             };
             is_own(&head(headers), &Fields::parse(form.as_bytes()), Some(&person), &options)
         };
+
         let host = ("host", "rain.example");
         assert!(own(&[host], "csrf=abc"));
         assert!(own(
@@ -65,9 +68,11 @@ mod tests {
             "csrf=abc"
         ));
         assert!(own(&[("host", "behind:1"), ("origin", "https://rain.example")], "csrf=abc"));
+
         for form in ["", "csrf=", "csrf=abd", "csrf=abcd", "csrf=abd&csrf=abc"] {
             assert!(!own(&[host], form), "{form}");
         }
+
         for foreign in [
             ("sec-fetch-site", "cross-site"),
             ("sec-fetch-site", "same-site"),

@@ -4,9 +4,10 @@
 //!   lines ──▶ thin: at most so many columns ──▶ scale: values, clock: times ──▶ draw ──▶ figure │ document
 //! ```
 //!
-//! One picture fits every width: what has a shape lies in a part that is stretched, and texts stand beside it at shares
-//! of the width. Colours come from the style sheet, and from attributes where there is none. The table below a figure
-//! has the same numbers; `chart.js` reads them out under the pointer and saves the picture.
+//! One picture fits every width: what has a shape lies in a part that is stretched, and texts stand
+//! beside it at shares of the width. Colours come from the style sheet, and from attributes where
+//! there is none. The table below a figure has the same numbers; `chart.js` reads them out under
+//! the pointer and saves the picture.
 
 mod clock;
 mod draw;
@@ -173,12 +174,14 @@ impl Chart<'_> {
                 line.values.get(*place).copied().flatten().is_some_and(|value| value != 0.0)
             })
         };
+
         let places: Vec<usize> = (0..self.times.len()).rev().filter(says_something).collect();
         let caption = match places.len() {
             0 => "Every value is 0.".to_owned(),
             len if len > ROWS_MAX => format!("The latest {ROWS_MAX} of {len} rows that are not 0"),
             _ => "Rows that are not 0, latest first".to_owned(),
         };
+
         html! {
             details.chart-table {
                 summary { "Show as a table" }
@@ -214,7 +217,9 @@ impl Chart<'_> {
             .iter()
             .map(|line| json!({ "name": line.name, "values": line.values.iter().map(short_json).collect::<Vec<_>>() }))
             .collect();
-        let (from, to, times) = (self.from_s, self.to_s, &thinned.times);
+        let from = self.from_s;
+        let to = self.to_s;
+        let times = &thinned.times;
         let is_buckets = self.points == Points::Buckets;
         json!({ "title": self.title, "from": from, "to": to, "zone": words::zone(self.zone), "unit": self.unit.name(),
             "buckets": is_buckets, "times": times, "lines": lines })

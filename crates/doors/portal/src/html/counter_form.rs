@@ -1,7 +1,8 @@
 //! The form in which a counter is made and changed.
 //!
-//! Every button sends the whole form, and what comes back is the form as it was typed, changed by what the button says:
-//! without scripts the page is loaded again, with them only the part that changes.
+//! Every button sends the whole form, and what comes back is the form as it was typed, changed by
+//! what the button says: without scripts the page is loaded again, with them only the part that
+//! changes.
 
 mod filter;
 
@@ -93,12 +94,14 @@ impl Sheet<'_> {
             "owner",
             "description",
         ];
+
         let elsewhere = |problem: &&Problem| {
             let field = problem.field.as_str();
             !known.contains(&field)
                 && !field.starts_with("value")
                 && !field.starts_with("retentionDays")
         };
+
         parts::notice(
             parts::Mood::Bad,
             &html! {
@@ -121,6 +124,7 @@ impl Sheet<'_> {
                 aria-invalid=[problem.as_ref().map(|_| "true")] aria-describedby="eventType-words"
                 hx-post="/drafts/form" hx-trigger="change" hx-target="#lists" hx-select="#lists" hx-select-oob="#offered,#type-words";
         });
+
         html! {
             section.card aria-labelledby="events-head" {
                 h2 #events-head { "Which events are counted" }
@@ -163,6 +167,7 @@ impl Sheet<'_> {
             hint: "Text and fields in braces, separated by colons: rides:zone:{zone}. Each set of values has its own count.",
             problem: problem.as_deref(),
         };
+
         html! {
             section.card #template-part aria-labelledby="template-head" {
                 h2 #template-head { "Under which keys" }
@@ -201,6 +206,7 @@ impl Sheet<'_> {
                 }
             }
         };
+
         let problem = self.problem("value");
         let scale_problem = self.problem("value.scale");
         html! {
@@ -272,6 +278,7 @@ impl Sheet<'_> {
                     aria-invalid=[problem.as_ref().map(|_| "true")] aria-describedby={ (name) "-words" };
             })
         };
+
         let problem = self.problem("description");
         html! {
             section.card aria-labelledby="about-head" {
@@ -312,6 +319,7 @@ impl Sheet<'_> {
             ("draft", "draft: does neither"),
             ("archived", "archived: gone, its template is free"),
         ];
+
         let problem = self.problem("state");
         let shown = |name: &str| name != "archived" || self.form.state == "archived";
         Field {
@@ -349,7 +357,8 @@ impl Sheet<'_> {
     }
 }
 
-/// The keys that the template makes of recent events. `swaps` where it comes along with something else.
+/// The keys that the template makes of recent events. `swaps` where it comes along with something
+/// else.
 pub fn example_keys(form: &Form, observed: &Observed, swaps: bool) -> Markup {
     let found: Option<Examples> = observed
         .of_type(&form.event_type)

@@ -1,4 +1,5 @@
-//! Parts of pages about drafts: what they change, who else has one, how three versions stand to each other.
+//! Parts of pages about drafts: what they change, who else has one, how three versions stand to
+//! each other.
 
 use crate::html::parts::{self, Mood};
 use maud::{Markup, html};
@@ -33,9 +34,10 @@ const fn state_mood(state: State) -> &'static str {
 
 /// What a draft proposes, in a few words.
 pub fn title(draft: &Draft) -> String {
-    match draft.is_new() {
-        true => format!("New {} {}", draft.kind, draft.name()),
-        false => format!("Change of {}", draft.name()),
+    if draft.is_new() {
+        format!("New {} {}", draft.kind, draft.name())
+    } else {
+        format!("Change of {}", draft.name())
     }
 }
 
@@ -99,7 +101,8 @@ pub fn meanwhile(theirs: &Draft, changed: &[Changed]) -> Markup {
     )
 }
 
-/// Three versions of a counter: what a draft began with, what it is by now, what the draft would make of it.
+/// Three versions of a counter: what a draft began with, what it is by now, what the draft would
+/// make of it.
 pub fn three_ways(
     draft: &Draft,
     mine: &Counter,
@@ -114,6 +117,7 @@ pub fn three_ways(
         difference::say(base).into_iter().zip(difference::say(&counter)).zip(difference::say(mine));
     let rows =
         rows.zip(changed.into_iter().zip(wanted)).filter(|(_, (theirs, mine))| *theirs || *mine);
+
     Ok(html! {
         section.card.conflict aria-labelledby="conflict-head" {
             h2 #conflict-head { "The counter was changed meanwhile" }

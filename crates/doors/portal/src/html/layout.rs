@@ -35,7 +35,8 @@ const NAVIGATION: &[(Place, &str, &str, Role)] = &[
     (Place::Audit, "/audit", "Audit", Role::Admin),
 ];
 
-/// htmx neither adds styles to the page nor evaluates text: the content security policy forbids both.
+/// htmx neither adds styles to the page nor evaluates text: the content security policy forbids
+/// both.
 const HTMX_CONFIGURATION: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"historyCacheSize":0,"selfRequestsOnly":true,"responseHandling":[{"code":"204","swap":false},{"code":"...","swap":true}]}"#;
 
 const LOGO: PreEscaped<&str> = PreEscaped(
@@ -96,8 +97,8 @@ fn account(person: &Principal) -> Markup {
     }
 }
 
-/// A page that a script may have asked for with more words than it takes: the browser then shows this address, which
-/// leads to the same. For who did not ask by a script it is left out.
+/// A page that a script may have asked for with more words than it takes: the browser then shows
+/// this address, which leads to the same. For who did not ask by a script it is left out.
 pub fn addressed(
     page: Html<String>,
     asked: &HeaderMap,

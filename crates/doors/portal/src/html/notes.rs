@@ -4,8 +4,8 @@ use super::parts::{self, Mood};
 use crate::fields::Fields;
 use maud::{Markup, html};
 
-/// The sentence of a code in `?note=CODE`. The address carries a code and no text, so that nobody can put words into the
-/// mouth of the portal.
+/// The sentence of a code in `?note=CODE`. The address carries a code and no text, so that nobody
+/// can put words into the mouth of the portal.
 fn sentence(code: &str) -> Option<(Mood, &'static str)> {
     Some(match code {
         "paused" => (Mood::Good, "The counter is paused: it answers, and counts nothing more."),

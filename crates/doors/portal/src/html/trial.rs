@@ -45,6 +45,7 @@ fn beside(found: &Comparison, draft: &Counter, shows_keys: bool) -> Markup {
         html! { tr { th scope="row" { (label) } td.number { (before) } td.number.changed[before != after] { (after) } } }
     };
     let bytes = |daily: &Daily| size(daily.fine_bytes + daily.day_bytes);
+
     html! {
         (what_was_tried(after))
         div.scroll tabindex="0" {
@@ -90,6 +91,7 @@ fn what_was_tried(found: &Preview) -> Markup {
             },
         );
     }
+
     if found.events_of_type == 0 {
         return parts::notice(
             Mood::Wait,
@@ -98,6 +100,7 @@ fn what_was_tried(found: &Preview) -> Markup {
             },
         );
     }
+
     html! {
         p.quiet {
             (whole(found.events_of_type)) " events of this type, among the newest " (whole(found.events))
@@ -213,6 +216,7 @@ pub fn cost(daily: &Daily, kept: RetentionDays) -> Markup {
         ("Hours", daily.hour_cells, fine(daily.hour_cells), kept.hour),
         ("Days", daily.day_cells, daily.day_bytes, kept.day),
     ];
+
     let held = |daily: f64, days: Option<u32>| match days {
         Some(days) => size(daily * f64::from(days)),
         None => format!("{} a year", size(daily * 365.0)),
@@ -258,6 +262,7 @@ fn about(number: f64) -> String {
 /// Bytes in the largest unit that keeps them above one.
 fn size(bytes: f64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+
     let mut value = bytes;
     for unit in &UNITS[..4] {
         if value < 1_000.0 {
@@ -269,6 +274,7 @@ fn size(bytes: f64) -> String {
         }
         value /= 1_000.0;
     }
+
     format!("{value:.1} {}", UNITS[4])
 }
 

@@ -146,11 +146,12 @@ pub fn bucket(from_s: i64, to_s: i64, zone: &TimeZone) -> String {
     format!("{} – {end}", formatted(from_s, zone, "%a %-d %b %Y, %H:%M"))
 }
 
-/// `1 Nov 2018 – 30 Nov 2018` for whole days, which is how people name them; with clock times otherwise.
+/// `1 Nov 2018 – 30 Nov 2018` for whole days, which is how people name them; with clock times
+/// otherwise.
 pub fn range(from_s: i64, to_s: i64, zone: &TimeZone) -> String {
     if from_s < to_s && begins_date(from_s, zone) && begins_date(to_s, zone) {
-        let (first, last) =
-            (formatted(from_s, zone, "%-d %b %Y"), formatted(to_s - 1, zone, "%-d %b %Y"));
+        let first = formatted(from_s, zone, "%-d %b %Y");
+        let last = formatted(to_s - 1, zone, "%-d %b %Y");
         return if first == last { first } else { format!("{first} – {last}") };
     }
     let format = "%-d %b %Y, %H:%M";

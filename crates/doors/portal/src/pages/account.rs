@@ -32,14 +32,17 @@ pub async fn change_password(
     Extension(person): Extension<Principal>,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
-    let (current, new) = (fields.exact("current"), fields.exact("password"));
-    let changed = match new == fields.exact("again") {
-        true => portal.accounts.change_password(&person, current, new).await,
-        false => Err(Refusal::Field(
+    let current = fields.exact("current");
+    let new = fields.exact("password");
+    let changed = if new == fields.exact("again") {
+        portal.accounts.change_password(&person, current, new).await
+    } else {
+        Err(Refusal::Field(
             "again",
             "The two passwords differ. Type the same one twice.".to_owned(),
-        )),
+        ))
     };
+
     let (status, field, words) = match changed {
         Ok(mark) => {
             let action =
@@ -48,6 +51,7 @@ pub async fn change_password(
             let cookie =
                 mark.map(|mark| (header::SET_COOKIE, cookies::give_device(&mark, is_https)));
             let to = Redirect::to("/account?note=password");
+
             return Ok((Extension(action), AppendHeaders(cookie), to).into_response());
         }
         Err(Refusal::Field(field, words)) => (StatusCode::UNPROCESSABLE_ENTITY, field, words),
@@ -62,6 +66,7 @@ pub async fn change_password(
             return Err(Fault::new(StatusCode::SERVICE_UNAVAILABLE, "This did not work", advice));
         }
     };
+
     let page = page(&portal, &person, &Fields::default(), Some((field, &words))).await?;
     Ok((status, page).into_response())
 }
@@ -203,6 +208,7 @@ fn browser(agent: &str) -> String {
         ("Chrome/", "Chrome"),
         ("Safari/", "Safari"),
     ]);
+
     let system = first(&[
         ("Android", "Android"),
         ("iPhone", "iPhone"),
@@ -211,6 +217,7 @@ fn browser(agent: &str) -> String {
         ("Mac OS X", "macOS"),
         ("Linux", "Linux"),
     ]);
+
     match (browser, system) {
         (Some(browser), Some(system)) => format!("{browser} on {system}"),
         (Some(browser), None) => browser.to_owned(),

@@ -1,4 +1,5 @@
-//! What is done to a counter as it stands: pausing, resuming, archiving, rolling back, counting again from the log.
+//! What is done to a counter as it stands: pausing, resuming, archiving, rolling back, counting
+//! again from the log.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -185,12 +186,14 @@ fn confirmation(
         }
         action => format!("{} {}", action.title(), counter.name),
     };
+
     let reason = parts::Field {
         name: "reason",
         label: "Reason",
         hint: "It stands in the history of the counter.",
         problem,
     };
+
     let changed = difference::between(counter, wanted);
     let body = html! {
         div.page-head { h1 { (title) } (parts::state(counter.state)) }
@@ -229,20 +232,25 @@ async fn act(
         // A button elsewhere, that does not ask for the reason by itself.
         return Ok(confirmation(person, &current, action, fields, &wanted, None).into_response());
     }
+
     let reason = fields.text("reason").replace("\r\n", "\n");
     let problem = match reason.len() {
         0 => Some("must say why, in a few words"),
         1..=TEXT_LEN_MAX => None,
         _ => Some("is too long: 2,000 bytes are the most"),
     };
+
     if problem.is_some() {
         let page = confirmation(person, &current, action, fields, &wanted, problem);
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     }
-    // What was confirmed is what was seen: a counter that somebody changed meanwhile is looked at again.
+
+    // What was confirmed is what was seen: a counter that somebody changed meanwhile is looked at
+    // again.
     let expected = fields.text("base").parse().unwrap_or(0);
     let replaced = portal.counters.replace(wanted, Some(expected), &person.name, &reason).await?;
     let deed = deeds::of_counter(action.name(), &current.counter, &replaced);
+
     Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note={}", action.note())))
         .into_response())
 }
@@ -273,6 +281,7 @@ pub async fn backfill(
     if headers.contains_key("hx-request") {
         return Ok(Html(part.into_string()));
     }
+
     let title = format!("Backfill of {}", counter.name);
     let body = html! {
         div.page-head {
@@ -290,8 +299,9 @@ pub async fn backfill(
     Ok(layout::page(Some(&person), layout::Place::Counters, &title, &body))
 }
 
-/// The newest backfill on the page of its counter: while it runs, and for a while after its end. Looking for it reads
-/// memory alone, so that it costs the page of a counter without one next to nothing.
+/// The newest backfill on the page of its counter: while it runs, and for a while after its end.
+/// Looking for it reads memory alone, so that it costs the page of a counter without one next to
+/// nothing.
 pub fn backfill_card(portal: &Portal, person: &Principal, counter: &Counter) -> Markup {
     let found = progress(&*portal.counted.states, &portal.counted.published, counter.id);
     let told_since_s = portal.clock.now_s() - BACKFILL_TOLD_S;
@@ -310,11 +320,13 @@ fn runs(found: &Progress) -> bool {
     found.backfill.status == BackfillStatus::Running
 }
 
-/// The newest backfill of a counter, which follows itself while it runs, and the button that begins one.
+/// The newest backfill of a counter, which follows itself while it runs, and the button that begins
+/// one.
 fn backfill_part(portal: &Portal, person: &Principal, counter: &Counter) -> Markup {
     let found = progress(&*portal.counted.states, &portal.counted.published, counter.id);
     let runs = found.as_ref().is_some_and(runs);
     let address = format!("/counters/{}/backfill", counter.id);
+
     html! {
         div.backfill #backfill hx-get=[runs.then_some(&address)] hx-trigger=[runs.then_some("every 1s")] hx-swap=[runs.then_some("outerHTML")] {
             @match &found {
@@ -339,6 +351,7 @@ fn progress_part(found: &Progress, now_s: i64) -> Markup {
     let when = |ended_at: i64| {
         if ended_at > 0 { format!(" {}", parts::ago(now_s - ended_at)) } else { String::new() }
     };
+
     html! {
         @match found.backfill.status {
             BackfillStatus::Running => {

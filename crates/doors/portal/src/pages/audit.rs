@@ -33,6 +33,7 @@ pub async fn list(
     let mut entries = portal.accounts.audit.entries(filter).await?;
     let has_more = entries.len() > PAGE_ENTRIES;
     entries.truncate(PAGE_ENTRIES);
+
     let body = html! {
         div.page-head {
             h1 { "Audit log" }
@@ -81,11 +82,14 @@ async fn export(
 ) -> Result<Response, Fault> {
     let mut filter = filter_of(fields)?;
     filter.limit = AUDIT_ENTRIES_MAX;
-    let (mut text, mut written) = (write(&[], true), 0);
+
+    let mut text = write(&[], true);
+    let mut written = 0;
     loop {
         let entries = portal.accounts.audit.entries(filter.clone()).await?;
         text.push_str(&write(&entries, false));
         written += entries.len();
+
         match entries.last() {
             Some(last) if entries.len() == AUDIT_ENTRIES_MAX && written < EXPORT_ENTRIES_MAX => {
                 filter.before = last.id
@@ -93,12 +97,14 @@ async fn export(
             _ => break,
         }
     }
+
     let disposition = (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{file}\""));
     let about = [(header::CONTENT_TYPE, content_type.to_owned()), disposition];
     let is_whole = (
         HeaderName::from_static("x-complete"),
         if written < EXPORT_ENTRIES_MAX { "true" } else { "false" },
     );
+
     Ok((about, [is_whole], text).into_response())
 }
 
@@ -111,7 +117,9 @@ fn filter_of(fields: &Fields) -> Result<Filter, Fault> {
         })?,
         None => i64::MAX,
     };
+
     let from_s = day(fields, "from")?.unwrap_or(i64::MIN);
+
     // The last day is meant whole.
     let to_s = day(fields, "to")?
         .map_or(i64::MAX, |day_s| next_bucket(day_s, Granularity::Day, &fields.zone()));

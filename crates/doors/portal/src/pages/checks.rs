@@ -1,4 +1,5 @@
-//! Trust: what the self-audit found, what differs, and any key and range counted again from the log.
+//! Trust: what the self-audit found, what differs, and any key and range counted again from the
+//! log.
 
 mod listing;
 mod recount;
@@ -36,6 +37,7 @@ pub async fn page(
     let wanted = Wanted { outcome, before: fields.text("before").parse().ok(), len_max: PAGE_LEN };
     let checks = portal.operations.self_audit.checks();
     let differing = checks.differing(DIFFERING_MAX).await?;
+
     let found = checks.list(wanted).await?;
     let again = uri.path_and_query().map_or("/checks", |again| again.as_str());
     let is_running = portal.operations.self_audit.running().is_some();
@@ -53,6 +55,7 @@ pub async fn page(
         (recount::form(&portal, &person, &recount::Typed::of(&portal, &fields, &zone), &zone))
         (listing::list(&found, wanted, &zone))
     };
+
     Ok(layout::page(Some(&person), layout::Place::Checks, "Checks", &body))
 }
 

@@ -1,4 +1,5 @@
-//! A counter: what it counts, a chart of it, its largest keys, what it costs, what it did not count, how it came about.
+//! A counter: what it counts, a chart of it, its largest keys, what it costs, what it did not
+//! count, how it came about.
 
 pub mod answer;
 pub mod asked;
@@ -65,6 +66,7 @@ pub async fn page(
         (versions::panel(id, &versions, &view.asked.zone))
         (examples::panel(&headers, &person, view.shown.as_ref(), counter))
     };
+
     let page = layout::page(Some(&person), layout::Place::Counters, &counter.name, &body);
     let address = format!("/counters/{id}?{}", view.asked.query());
     Ok(layout::addressed(page, &headers, "hx-push-url", &address))
@@ -99,7 +101,8 @@ fn nothing_to_draw() -> Fault {
 
 /// Finds out what a question comes to. Without a key, the largest one answers.
 async fn look(portal: &Portal, found: Versioned, mut asked: Asked, with_largest: bool) -> View {
-    let (id, now_s) = (found.counter.id, portal.clock.now_s());
+    let id = found.counter.id;
+    let now_s = portal.clock.now_s();
     let horizons = {
         let view = portal.counted.published.view();
         view.ruleset.index_of(id).map(|index| view.horizons(index, now_s))
@@ -113,11 +116,13 @@ async fn look(portal: &Portal, found: Versioned, mut asked: Asked, with_largest:
             largest: Largest::Found(Arc::default()),
         };
     };
+
     let mut largest = Largest::Found(Arc::default());
     if asked.keys.is_empty() {
         largest = largest::keys(portal, id, 0, portal.end_of_today_s()).await;
         asked.keys.extend(largest.keys().first().map(|key| key.key.clone()));
     }
+
     if asked.keys.is_empty() {
         return View { found, asked, horizons: Some(horizons), shown: None, largest };
     }
@@ -125,6 +130,7 @@ async fn look(portal: &Portal, found: Versioned, mut asked: Asked, with_largest:
     if with_largest {
         largest = largest::keys(portal, id, shown.window.from_s, shown.window.to_s).await;
     }
+
     View { found, asked, horizons: Some(horizons), shown: Some(shown), largest }
 }
 
@@ -147,6 +153,7 @@ fn head(found: &Versioned, person: &Principal) -> Markup {
 fn answered(portal: &Portal, view: &View) -> Markup {
     let counter = &view.found.counter;
     let address = format!("/counters/{}", counter.id);
+
     if view.horizons.is_none() {
         return parts::empty("This counter does not answer", &panels::why_silent(counter));
     }
@@ -180,8 +187,10 @@ fn nothing_yet(view: &View) -> Markup {
 
 /// The total in large figures, and the chart.
 fn result(portal: &Portal, view: &View, shown: &Shown, address: &str) -> Markup {
-    let (asked, query) = (&view.asked, view.asked.query());
+    let asked = &view.asked;
+    let query = view.asked.query();
     let elsewhere = panels::query_of(shown, &asked.zone);
+
     html! {
         @for (key, failure) in &shown.failures {
             (parts::notice(parts::Mood::Bad, &html! { code { (key) } " cannot be counted: " (failure.detail) }))

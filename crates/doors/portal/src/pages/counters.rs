@@ -28,7 +28,8 @@ pub const ROWS_MAX: usize = 100;
 /// A counter, with what it lately counted.
 pub struct Row<'a> {
     pub found: &'a Versioned,
-    /// Events of the last 24 hours, quarter hour by quarter hour; none when no writer has told of it.
+    /// Events of the last 24 hours, quarter hour by quarter hour; none when no writer has told of
+    /// it.
     pub day: Option<Vec<u64>>,
 }
 
@@ -77,6 +78,7 @@ async fn list(
             (results(&portal, &listing, &counters))
         }
     };
+
     let page = layout::page(Some(&person), layout::Place::Counters, "Counters", &body);
     let address = format!("/?{}", listing.query(listing.sort, listing.page));
     Ok(layout::addressed(page, &headers, "hx-replace-url", &address))
@@ -100,6 +102,7 @@ fn controls(listing: &Listing, counters: &[Versioned]) -> Markup {
         .map(|found| found.counter.owner.as_str())
         .filter(|owner| !owner.is_empty())
         .collect();
+
     let types: BTreeSet<&str> =
         counters.iter().map(|found| found.counter.event_type.as_str()).collect();
     html! {
@@ -137,7 +140,8 @@ fn choice(name: &str, label: &str, values: &BTreeSet<&str>, chosen: &str) -> Mar
 
 /// The part of the page that a search exchanges.
 fn results(portal: &Portal, listing: &Listing, counters: &[Versioned]) -> Markup {
-    let (activity, now_s) = (portal.operations.watch.activity(), portal.clock.now_s());
+    let activity = portal.operations.watch.activity();
+    let now_s = portal.clock.now_s();
     let day_of =
         |found: &Versioned| activity.of(found.counter.id).map(|recent| recent.day_up_to(now_s));
     let mut rows: Vec<Row<'_>> = counters
@@ -145,10 +149,12 @@ fn results(portal: &Portal, listing: &Listing, counters: &[Versioned]) -> Markup
         .filter(|found| listing.shows(&found.counter))
         .map(|found| Row { found, day: day_of(found) })
         .collect();
+
     listing.sort.apply(&mut rows);
     let pages = rows.len().div_ceil(ROWS_MAX).max(1);
     let page = listing.page.clamp(1, pages);
     let shown = &rows[(page - 1) * ROWS_MAX..rows.len().min(page * ROWS_MAX)];
+
     html! {
         section #counters.stack aria-label="Counters" {
             p.quiet aria-live="polite" { (tally(rows.len(), counters.len())) }
@@ -199,7 +205,8 @@ fn table(listing: &Listing, rows: &[Row<'_>], now_s: i64) -> Markup {
     }
 }
 
-/// The column's words, as a link that sorts by it; the other way round when it is sorted by already.
+/// The column's words, as a link that sorts by it; the other way round when it is sorted by
+/// already.
 fn heading(listing: &Listing, column: Column) -> Markup {
     let sorted = (listing.sort.column == column).then_some(if listing.sort.descending {
         "descending"

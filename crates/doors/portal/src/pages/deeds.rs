@@ -1,5 +1,5 @@
-//! What the audit log says of counters, drafts and the cache policy: which, why, and what is otherwise now. Texts are cut,
-//! so that the details of an entry always fit.
+//! What the audit log says of counters, drafts and the cache policy: which, why, and what is
+//! otherwise now. Texts are cut, so that the details of an entry always fit.
 
 use raingauge_core::counter::Counter;
 use raingauge_counters::difference::{self, Changed};
@@ -68,9 +68,11 @@ pub fn of_draft(verb: &'static str, DraftChange { draft, changes }: &DraftChange
         }
         id => details[draft.kind.as_str()] = json!(id),
     }
+
     if let Some(changed) = changes {
         details["changes"] = sides(changed);
     }
+
     if draft.applied_version > 0 {
         details["version"] = json!(draft.applied_version);
     }
@@ -104,6 +106,7 @@ pub fn of_policy(
         "policy": change(&before.choice.to_string(), &policy.choice.to_string()),
         "countersChanged": format!("{} of {}", share.changed, share.counters),
     });
+
     if let Some(asked) = &share.asked {
         details["countsChanged"] = json!(asked);
     }
@@ -111,6 +114,7 @@ pub fn of_policy(
     if !instances.is_empty() {
         details["instances"] = instances.into();
     }
+
     AuditAction::new(verb, "cache policy".to_owned(), with_reason(details, "reason", reason))
 }
 
@@ -150,6 +154,7 @@ mod tests {
             reason: "☔".repeat(200),
             ..VersionedPolicy::default()
         };
+
         let share = Share { changed: 2, counters: 4, asked: Some("30 %".to_owned()) };
         let AuditAction { verb, object, details } =
             of_policy("cache_policy.replace", &before, &set, &share);
@@ -170,15 +175,18 @@ mod tests {
                 "description": filler.repeat(400), "owner": filler.repeat(30) });
             Counter::from_json(&json).expect("a counter")
         };
+
         let (before, after) = (long("☔"), long("\"\""));
         let draft = Draft {
             reason: "\"".repeat(2_000),
             comment: "\"".repeat(2_000),
             ..Draft::new("counter", json!(after), 1, "zoe", 0)
         };
+
         let changes = Some(difference::between(&before, &after));
         let details = of_draft("draft.save", &DraftChange { draft, changes }).details;
         assert_eq!(details["changes"].as_object().map(serde_json::Map::len), Some(4));
+
         assert!(
             details.to_string().len() <= raingauge_people::audit::DETAILS_LEN_MAX,
             "{}",

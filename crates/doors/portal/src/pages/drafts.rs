@@ -46,6 +46,7 @@ pub async fn list(
             section.card aria-labelledby="ended-head" { h2 #ended-head { "Ended" } (table("Ended", &ended, portal.clock.now_s())) }
         }
     };
+
     Ok(layout::page(Some(&person), layout::Place::Drafts, "Drafts", &body))
 }
 
@@ -76,6 +77,7 @@ pub async fn hint(portal: &Portal) -> Result<Markup, Fault> {
     let open = portal.drafts.list(true, OPEN_MAX).await?;
     let waiting = open.iter().filter(|draft| draft.state == drafts::State::Review).count();
     let others = open.len() - waiting;
+
     Ok(html! {
         @if waiting > 0 {
             (parts::notice(Mood::Wait, &html! {
@@ -120,9 +122,10 @@ async fn tried(portal: &Portal, person: &Principal, draft: &Draft) -> Result<Mar
     let Some(counter) = counter_of(draft)? else {
         return Err(Fault::not_found("trial of this kind of document"));
     };
-    let base = match draft.is_new() {
-        true => None,
-        false => Some(portal.counters.at_version(counter.id, draft.base_version).await?.counter),
+    let base = if draft.is_new() {
+        None
+    } else {
+        Some(portal.counters.at_version(counter.id, draft.base_version).await?.counter)
     };
     let trial = portal.try_out(person, counter.clone(), base).await?;
     Ok(trial::trial(&trial, &counter))
@@ -184,6 +187,7 @@ async fn page(
             }
         }
     };
+
     Ok(layout::page(Some(person), layout::Place::Drafts, &title, &body))
 }
 
@@ -201,6 +205,7 @@ fn change(
         }
         None => None,
     };
+
     Ok(html! {
         section.card aria-labelledby="change-head" {
             @match (&changed, counter) {
@@ -265,7 +270,8 @@ fn own(person: &Principal, draft: &Draft) -> Markup {
     html! { (parts::csrf(person)) input type="hidden" name="revision" value=(draft.revision); }
 }
 
-/// What can be done about a draft. `no_second` is why this person cannot be the one who approves it.
+/// What can be done about a draft. `no_second` is why this person cannot be the one who approves
+/// it.
 fn decisions(
     portal: &Portal,
     person: &Principal,
@@ -279,6 +285,7 @@ fn decisions(
             textarea id=(name) name=(name) rows="2" maxlength=(TEXT_LEN_MAX) aria-describedby={ (name) "-words" } { (value) }
         })
     };
+
     let action = |what: &str| format!("/drafts/{}/{what}", draft.id);
     html! {
         section.card aria-labelledby="next-head" {

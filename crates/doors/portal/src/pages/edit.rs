@@ -22,7 +22,8 @@ use raingauge_ports::catalog;
 use raingauge_ports::drafts::Draft;
 use serde_json::json;
 
-/// `GET /counters/new`: an empty form; `?copy=ID` begins with another counter, `?type=` with an event type.
+/// `GET /counters/new`: an empty form; `?copy=ID` begins with another counter, `?type=` with an
+/// event type.
 pub async fn new(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -37,6 +38,7 @@ pub async fn new(
             ..Form::of_counter(&copied, 0)
         };
     }
+
     if let Some(kind) = fields.given("type") {
         form.event_type = kind.to_owned();
     }
@@ -56,7 +58,8 @@ pub async fn edit(
     page(&portal, &person, &form, &[], &parts_of_drafts::others(&others), &html! {}).await
 }
 
-/// `GET /drafts/{id}/edit`; `?on_top=1` puts what the draft changes on top of what the counter has become since.
+/// `GET /drafts/{id}/edit`; `?on_top=1` puts what the draft changes on top of what the counter has
+/// become since.
 pub async fn edit_draft(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -68,17 +71,20 @@ pub async fn edit_draft(
         let advice = "It has ended. Edit the counter instead: that makes a new draft.";
         return Err(Fault::new(StatusCode::CONFLICT, "This draft cannot be edited", advice));
     }
+
     let Some(mine) = counter_of(&draft)? else {
         let advice = "Only drafts of counters have a form: change it through the API.";
         return Err(Fault::new(StatusCode::CONFLICT, "This draft cannot be edited here", advice));
     };
     let mut form = Form::of_counter(&mine, draft.base_version);
     let mut notice = html! {};
+
     if fields.given("on_top").is_some() && !draft.is_new() {
         let current = portal.counters.get(mine.id).await?;
         let base = portal.counters.at_version(mine.id, draft.base_version).await?.counter;
         let merged = difference::on_top(&base, &current.counter, &mine);
         form = Form::of_counter(&merged, current.version);
+
         notice = parts::notice(
             parts::Mood::Wait,
             &html! {
@@ -86,6 +92,7 @@ pub async fn edit_draft(
             },
         );
     }
+
     (form.draft, form.revision) = (draft.id, draft.revision);
     page(&portal, &person, &form, &[], &notice, &html! {}).await
 }
@@ -112,6 +119,7 @@ pub async fn change(
 fn press(form: &mut Form, asked: &str) {
     let (action, number) = asked.split_once(':').unwrap_or((asked, ""));
     let place = number.parse::<usize>().ok();
+
     match action {
         "add-condition" => Node::add(&mut form.filter, place, false),
         "add-group" => Node::add(&mut form.filter, place, true),
@@ -145,6 +153,7 @@ pub async fn preview(
 /// The trial of a form; what is missing, while it is not complete.
 async fn tried(portal: &Portal, person: &Principal, form: &Form) -> Result<Markup, Fault> {
     let observed = portal.observed().await?;
+
     // A name says nothing of what is counted.
     let named = match form.name.trim() {
         "" => Form { name: "-".to_owned(), ..form.clone() },
@@ -159,6 +168,7 @@ async fn tried(portal: &Portal, person: &Principal, form: &Form) -> Result<Marku
         version => Some(portal.counters.at_version(form.id, version).await?.counter),
     };
     let trial = portal.try_out(person, draft.clone(), base).await?;
+
     Ok(trial::trial(&trial, &draft))
 }
 
@@ -172,6 +182,7 @@ async fn meant(
     let Ok(Counter { id: id @ 1.., .. }) = &meant else {
         return Ok(meant);
     };
+
     if form.base_version > 0 {
         return Ok(meant);
     }
@@ -198,7 +209,8 @@ fn incomplete(form: &Form, problems: &[Problem]) -> Markup {
     }
 }
 
-/// `POST /drafts`: keeps what the form says, as a new draft or in the place of the one that was edited.
+/// `POST /drafts`: keeps what the form says, as a new draft or in the place of the one that was
+/// edited.
 pub async fn save(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -213,6 +225,7 @@ pub async fn save(
             return Ok((StatusCode::UNPROCESSABLE_ENTITY, body).into_response());
         }
     };
+
     let by = actor(&person);
     let configuration = json!(counter);
     let kept = match form.draft {
@@ -233,10 +246,12 @@ pub async fn save(
         Err(workflow::Error::Changed(id)) => {
             let theirs = portal.drafts.get(id).await?;
             form.revision = theirs.revision;
+
             let changed =
                 portal.drafts.differences(&theirs.kind, &theirs.configuration, &configuration)?;
             let notice = parts_of_drafts::meanwhile(&theirs, &changed);
             let body = page(&portal, &person, &form, &[], &notice, &html! {}).await?;
+
             Ok((StatusCode::CONFLICT, body).into_response())
         }
         Err(error) => Err(error.into()),
@@ -271,6 +286,7 @@ async fn page(
         (_, _) if form.name.is_empty() => "Edit the counter".to_owned(),
         (_, _) => format!("Edit {}", form.name),
     };
+
     let sheet = Sheet { person, form, problems, observed: &observed };
     let body = html! {
         div.page-head { h1 { (title) } }

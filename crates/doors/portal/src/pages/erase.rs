@@ -1,4 +1,5 @@
-//! Erasing what a counter has counted: one key, or all of them; and purging an archived counter of what it keeps.
+//! Erasing what a counter has counted: one key, or all of them; and purging an archived counter of
+//! what it keeps.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -64,14 +65,18 @@ pub async fn erase_key(
     let counter = portal.counters.get(id).await?.counter;
     let (key, reason) = (fields.exact("key").to_owned(), fields.text("key-reason").to_owned());
     let refuse = async |place, problem| {
-        let (key, reasons) = (key.clone(), [reason.clone(), String::new()]);
+        let key = key.clone();
+        let reasons = [reason.clone(), String::new()];
         let typed = Typed { key, reasons, problem: Some((place, problem)), ..Typed::default() };
+
         (StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &counter, &typed).await)
             .into_response()
     };
+
     if let Some(problem) = problem_of_reason(&reason) {
         return Ok(refuse(Place::KeyReason, problem).await);
     }
+
     match portal.counters.erase(id, &key).await {
         Err(counters::Error::KeyOfAnother { .. }) => {
             return Ok(refuse(
@@ -82,6 +87,7 @@ pub async fn erase_key(
         }
         erased => erased?,
     }
+
     Ok(done("counter.erase_key", id, json!({ "key": key, "reason": reason }), "key-erased"))
 }
 
@@ -105,7 +111,8 @@ pub async fn purge(
     erase_all(&portal, &person, id, &fields, true).await
 }
 
-/// Erases everything that was counted of a counter whose name was typed. A purge is of archived ones alone.
+/// Erases everything that was counted of a counter whose name was typed. A purge is of archived
+/// ones alone.
 async fn erase_all(
     portal: &Portal,
     person: &Principal,
@@ -114,23 +121,27 @@ async fn erase_all(
     is_purge: bool,
 ) -> Result<Response, Fault> {
     let counter = portal.counters.get(id).await?.counter;
-    let (name, reason) = (fields.text("name").to_owned(), fields.text("reason").to_owned());
+    let name = fields.text("name").to_owned();
+    let reason = fields.text("reason").to_owned();
     let problem = match problem_of_reason(&reason) {
         _ if name.trim() != counter.name.trim() => {
             Some((Place::Name, "is not the name of this counter"))
         }
         problem => problem.map(|problem| (Place::Reason, problem)),
     };
+
     if problem.is_some() {
         let typed = Typed { name, reasons: [String::new(), reason], problem, ..Typed::default() };
         let page = page(portal, person, &counter, &typed).await;
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     }
+
     let details = json!({ "name": counter.name, "reason": reason });
     if is_purge {
         portal.counters.purge(id).await?;
         return Ok(done("counter.purge", id, details, "purged"));
     }
+
     portal.counters.erase_all(id).await?;
     Ok(done("counter.erase", id, details, "erased"))
 }
@@ -156,10 +167,12 @@ async fn page(
     typed: &Typed,
 ) -> Html<String> {
     let is_archived = counter.state == Life::Archived;
-    let title = match is_archived {
-        true => format!("Purge {}", counter.name),
-        false => format!("Erase counts of {}", counter.name),
+    let title = if is_archived {
+        format!("Purge {}", counter.name)
+    } else {
+        format!("Erase counts of {}", counter.name)
     };
+
     let choices = largest::keys(portal, counter.id, 0, portal.end_of_today_s()).await;
     let choices: Vec<&str> = choices.keys().iter().map(|key| key.key.as_str()).collect();
     let body = html! {
@@ -179,6 +192,7 @@ async fn page(
             (whole(person, counter, typed, is_archived))
         }
     };
+
     layout::page(Some(person), layout::Place::Counters, &title, &body)
 }
 
@@ -190,6 +204,7 @@ fn one_key(person: &Principal, counter: &Counter, typed: &Typed, choices: &[&str
         hint: "As a whole, as it stands in answers.",
         problem,
     };
+
     html! {
         section.card aria-labelledby="one-key-title" {
             h2 id="one-key-title" { "One key" }
@@ -216,6 +231,7 @@ fn whole(person: &Principal, counter: &Counter, typed: &Typed, is_archived: bool
         hint: "To confirm that it is meant.",
         problem,
     };
+
     let (action, button) =
         if is_archived { ("purge", "Purge") } else { ("erase", "Erase every count") };
     html! {

@@ -58,6 +58,7 @@ pub async fn page(
         @if !silent.is_empty() { (waiting(&silent)) }
         (arrival(&portal))
     };
+
     Ok(layout::page(Some(&person), layout::Place::Events, "Events", &body))
 }
 

@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use raingauge_counters::export::{Error, Settings, counter_to_yaml};
 use raingauge_ports::catalog::Versioned;
 
-/// `GET /settings.yaml`: the counters that are not archived, and the cache policy; with `?all=1` every counter.
+/// `GET /settings.yaml`: the counters that are not archived, and the cache policy; with `?all=1`
+/// every counter.
 pub async fn settings(
     State(portal): State<Portal>,
     Query(fields): Query,

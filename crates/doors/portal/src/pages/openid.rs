@@ -34,9 +34,11 @@ pub async fn leave(
     let openid = configured(&portal)?;
     let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
     let next = local(fields.text("next"));
+
     if person.is_some() && fields.given("again").is_none() {
         return Ok(Redirect::to(next).into_response());
     }
+
     match openid.begin(next, portal.clock.now_s()).await {
         Ok((trip, address)) => {
             let cookie =
@@ -63,12 +65,14 @@ pub async fn back(
     let Some(trip) = trip else {
         return Ok(refused(&astray()));
     };
+
     let answer = ProviderAnswer { code: fields.given("code"), error: fields.given("error") };
     let mut response = match portal.accounts.finish_trip(openid, &trip, answer, &origin).await {
         Ok(admitted) => with_session(&portal, &person, local(&trip.next), &admitted).await?,
         Err(denial) => refused(&explained(denial, &openid.rules.label)),
     };
     response.headers_mut().append(header::SET_COOKIE, cookies::take_trip(is_https));
+
     Ok(response)
 }
 
@@ -86,7 +90,8 @@ fn astray() -> Words {
     Words { status: StatusCode::BAD_REQUEST, title: "This sign-in cannot be gone on with", advice }
 }
 
-/// What to do about the provider. Details are for the log: whoever signs in can do nothing about them.
+/// What to do about the provider. Details are for the log: whoever signs in can do nothing about
+/// them.
 fn failed(error: &Error) -> Words {
     tracing::warn!(%error, "a sign-in by OpenID Connect failed");
     let (status, title, advice) = match error {

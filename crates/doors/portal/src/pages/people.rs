@@ -147,6 +147,7 @@ async fn page(
             (invitations_card(person, &open, &shown.zone))
         }
     };
+
     Ok(layout::page(Some(person), layout::Place::People, "People", &body))
 }
 
@@ -241,6 +242,7 @@ fn invite_card(portal: &Portal, person: &Principal, shown: &Shown<'_, NewLink<'_
                 .to_owned()
         }
     };
+
     html! {
         section.card {
             h2 { "Invite somebody" }

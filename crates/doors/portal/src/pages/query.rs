@@ -96,11 +96,13 @@ fn form(question: &Question) -> Markup {
 /// One range, its count, and how that came about.
 async fn one(portal: &Portal, question: &Question, from_s: i64, to_s: i64) -> Markup {
     let range = Range { key: &question.key, from_s, to_s, fresh: question.fresh };
+
     // Before the count, which brings into memory what it reads.
     let explained = portal.reader.explain(&range);
     let began = Instant::now();
     let answer = portal.reader.counts(std::slice::from_ref(&range)).await.remove(0);
     let took = began.elapsed();
+
     match (answer, explained) {
         (Ok(answer), Ok(explained)) => {
             let slices = figure::slices(portal, &question.key, &explained).await;
@@ -195,11 +197,13 @@ async fn offered(portal: &Portal, begun: &str) -> Vec<String> {
         let literal = |template: &str| template.split('{').next().unwrap_or_default().to_owned();
         counters.map(|counter| (counter.id, literal(&counter.template))).collect()
     };
+
     let fits = |(_, literal): &&(u32, String)| {
         literal.starts_with(begun) || begun.starts_with(literal.as_str())
     };
     let mut offers = BTreeSet::new();
     let mut looked_at = 0;
+
     for (id, literal) in beginnings.iter().filter(fits) {
         // While many templates fit, their beginnings say more than the keys of some.
         if begun.starts_with(literal.as_str()) || looked_at < 3 {
@@ -215,5 +219,6 @@ async fn offered(portal: &Portal, begun: &str) -> Vec<String> {
             break;
         }
     }
+
     offers.into_iter().take(OFFERS_MAX).collect()
 }

@@ -42,7 +42,8 @@ pub async fn enter(
     headers: HeaderMap,
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
-    let (name, next) = (fields.text("name"), local(fields.text("next")));
+    let name = fields.text("name");
+    let next = local(fields.text("next"));
     let mark = cookies::device_in(&headers, portal.accounts.options.is_https());
     match portal.accounts.sign_in(name, fields.exact("password"), &origin, mark).await {
         Ok(admitted) => with_session(&portal, &person, next, &admitted).await,
@@ -55,6 +56,7 @@ pub async fn enter(
                 is_empty: false,
                 person: person.as_deref(),
             };
+
             let mut response = page(status.0, &sign_in(&portal, &shown));
             if let Some(seconds) = status.1 {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -93,14 +95,17 @@ pub async fn accept(
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let invitation = portal.accounts.invitation(&secret).await?;
-    let (name, password) = (fields.text("name"), fields.exact("password"));
-    let accepted = match password == fields.exact("again") {
-        true => portal.accounts.welcome(&secret, name, password, &origin).await,
-        false => Err(Refusal::Field(
+    let name = fields.text("name");
+    let password = fields.exact("password");
+    let accepted = if password == fields.exact("again") {
+        portal.accounts.welcome(&secret, name, password, &origin).await
+    } else {
+        Err(Refusal::Field(
             "again",
             "The two passwords differ. Type the same one twice.".to_owned(),
-        )),
+        ))
     };
+
     match accepted {
         Ok(admitted) => with_session(&portal, &person, "/?note=welcome", &admitted).await,
         Err(Refusal::Field(field, words)) => {
@@ -115,7 +120,8 @@ pub async fn accept(
     }
 }
 
-/// A status, after how many seconds to come back, and what to say. The store's word is a fault of its own.
+/// A status, after how many seconds to come back, and what to say. The store's word is a fault of
+/// its own.
 pub fn explain(refusal: Refusal) -> Result<((StatusCode, Option<i64>), String), Fault> {
     Ok(match refusal {
         Refusal::Wrong => {
@@ -175,7 +181,9 @@ struct SignIn<'a> {
 fn sign_in(portal: &Portal, shown: &SignIn<'_>) -> Markup {
     let SignIn { next, name, problem, is_empty, person } = *shown;
     let has_passwords = portal.accounts.options.passwords;
-    // Where there is a provider, the password is the second way, unless somebody is about to use it.
+
+    // Where there is a provider, the password is the second way, unless somebody is about to use
+    // it.
     let is_second = portal.openid.is_some() && problem.is_none();
     html! {
         section.card.entrance {

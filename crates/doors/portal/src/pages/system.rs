@@ -43,6 +43,7 @@ pub async fn page(
             (live(&overview, &person))
         }
     };
+
     Ok(layout::page(Some(&person), layout::Place::System, "System", &body))
 }
 

@@ -97,6 +97,7 @@ async fn page(
         .filter(|token| !is_there(&token.created_by))
         .map(|token| token.name.as_str())
         .collect();
+
     let body = html! {
         div.page-head { h1 { "API tokens" } }
         (shown.note)

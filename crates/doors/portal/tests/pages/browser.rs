@@ -117,11 +117,13 @@ impl Browser<'_> {
         for cookie in self.cookie.iter().chain(&self.mark) {
             request = request.header(header::COOKIE, cookie);
         }
+
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let mut request = request.body(Body::from(body.to_owned())).unwrap();
         request.extensions_mut().insert(ConnectInfo(self.address));
+
         let page = self.world.send(request).await;
         for (place, line) in page.headers.get_all(header::SET_COOKIE).iter().enumerate() {
             let pair = line.to_str().unwrap().split(';').next().unwrap().to_owned();
@@ -131,6 +133,7 @@ impl Browser<'_> {
                 self.cookie = Some(pair).filter(|pair| !pair.ends_with('='));
             }
         }
+
         page
     }
 

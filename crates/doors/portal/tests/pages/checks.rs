@@ -1,4 +1,5 @@
-//! The self-audit and its page: equal counts are quiet, a planted mismatch is found, shown and followed until it is gone.
+//! The self-audit and its page: equal counts are quiet, a planted mismatch is found, shown and
+//! followed until it is gone.
 
 use crate::world::{NOW_S, World};
 use axum::http::StatusCode;
@@ -48,8 +49,10 @@ async fn an_audit_of_sound_counts_is_quiet() {
     world.get("/checks").await.shows("Nothing has been checked yet").shows("Check now");
     rain(&world).await;
     world.portal.operations.self_audit.look().await;
+
     let mut found = outcomes(&world).await;
     found.sort_by(|one, other| one.0.cmp(&other.0));
+
     let equal = |key: &str| (key.to_owned(), Outcome::Equal);
     assert_eq!(found, [equal("rain:city:0"), equal("rain:city:1")]);
     world
@@ -59,6 +62,7 @@ async fn an_audit_of_sound_counts_is_quiet() {
         .shows("rain:city:0")
         .shows("due in 60 min")
         .lacks("differs from the log");
+
     // It is not due before an hour has gone by.
     world.portal.operations.self_audit.look().await;
     assert_eq!(outcomes(&world).await.len(), 2);
@@ -73,12 +77,15 @@ async fn a_planted_mismatch_is_found_shown_and_followed() {
     let counter = rain(&world).await;
     plant(&world, counter, 999);
     world.portal.operations.self_audit.look().await;
+
     let found = outcomes(&world).await;
     assert!(found.contains(&("rain:city:1".to_owned(), Outcome::Differs)), "{found:?}");
+
     let page = world.get("/checks").await;
     page.shows("1 key differs from the log").shows("999").shows("rain:city:1").shows("difference");
     world.get("/checks?outcome=differs").await.shows("rain:city:1");
     world.get("/system").await.shows("1 key has a stored count that is not what the log comes to");
+
     // Repaired, it is checked again and no longer told.
     plant(&world, counter, of_the_hour());
     world.clock.set_s(NOW_S + HOUR_S);
@@ -91,12 +98,14 @@ async fn a_planted_mismatch_is_found_shown_and_followed() {
 async fn somebody_who_asks_need_not_wait() {
     let world = World::new();
     rain(&world).await;
+
     let begun = world.post("/checks/now", &[]).await;
     assert_eq!(
         (begun.status, begun.location()),
         (StatusCode::SEE_OTHER, "/checks?note=audit-begun")
     );
     until(async || !outcomes(&world).await.is_empty()).await;
+
     assert!(
         world
             .portal
@@ -126,6 +135,7 @@ async fn until(mut is_so: impl AsyncFnMut() -> bool) {
 async fn recounted(world: &World, fields: &[(&str, &str)]) -> crate::world::Page {
     let begun = world.post("/checks/recount", fields).await;
     assert_eq!(begun.status, StatusCode::SEE_OTHER, "{}", begun.text);
+
     let id = begun
         .location()
         .trim_start_matches("/checks/recount/")
@@ -133,6 +143,7 @@ async fn recounted(world: &World, fields: &[(&str, &str)]) -> crate::world::Page
         .next()
         .unwrap_or_default()
         .to_owned();
+
     until(async || {
         world.portal.operations.self_audit.job(&id).is_some_and(|job| job.found.is_some())
     })
@@ -156,12 +167,16 @@ async fn a_recount_shows_both_sides() {
         (to.0, to.1.as_str()),
         ("zone", "Europe/Berlin"),
     ];
+
     recounted(&world, &asked).await.shows("Equal: ").shows("15");
     plant(&world, counter, 999);
+
     let page = recounted(&world, &asked).await;
     page.shows("Different: ").shows("999").shows("in 1 bucket").shows("zone=Europe/Berlin");
+
     let unknown = [("key", "nobody:x"), (from.0, from.1.as_str()), (to.0, to.1.as_str())];
     recounted(&world, &unknown).await.shows("No counter that answers has a template");
+
     // What people ask for is kept, too, but for keys of no counter.
     assert_eq!(outcomes(&world).await.len(), 2);
     world.get("/checks/recount/none").await.shows("not known here");
@@ -171,6 +186,7 @@ async fn a_recount_shows_both_sides() {
 async fn a_recount_without_sense_keeps_what_was_typed() {
     let world = World::new();
     let markup = "\"><script>alert(1)</script>";
+
     for (from, to) in [
         ("", ""),
         ("x", "y"),

@@ -20,6 +20,7 @@ async fn rainy() -> World {
         .counter(json!({ "description": "Drops of rain, by city.",
         "filter": { "operator": "gte", "lhs": "data.millimetres", "rhs": 1 } }))
         .await;
+
     let drop = |hours: i64, city: i64| {
         (NOW_S - hours * HOUR_S, json!({ "city_id": city, "millimetres": 2 }))
     };
@@ -34,6 +35,7 @@ async fn rainy() -> World {
             ],
         )
         .await;
+
     world
 }
 
@@ -58,6 +60,7 @@ async fn the_range_the_bars_and_the_zone_are_chosen() {
         .await
         .shows("<span class=\"total\">24</span>")
         .shows("most in one quarter hour: 1");
+
     let hours = world.get(&format!("{day}&granularity=hour&zone=Asia/Tokyo")).await;
     hours
         .shows("Asia/Tokyo")
@@ -78,6 +81,7 @@ async fn what_is_shown_is_recounted_and_explained_in_two_clicks() {
         at("2024-10-01T00:00:00Z"),
         at("2024-10-02T03:00:00Z")
     );
+
     page.shows(&format!("href=\"/query?{same}\""))
         .shows(&format!("href=\"/checks?{same}#recount\""));
     let form = world.get(&format!("/checks?{}", same.replace("&amp;", "&"))).await;
@@ -110,6 +114,7 @@ async fn the_period_before_is_compared_with() {
         NOW_S - 2 * HOUR_S,
         NOW_S + 900
     );
+
     world
         .get(&day)
         .await
@@ -152,6 +157,7 @@ async fn a_key_of_nobody_and_odd_questions_get_advice() {
         .await
         .shows("“soon” is not a time")
         .shows("“Mars” is not a time zone");
+
     let missing = world.get("/counters/99").await;
     assert_eq!(missing.status, StatusCode::NOT_FOUND);
     missing.shows("There is no such counter");
@@ -199,6 +205,7 @@ async fn the_picture_and_the_file_have_the_same_question() {
     let picture = world.get("/counters/1/chart.svg?key=rain:city:7&range=7d").await;
     assert_eq!(picture.headers["content-type"], "image/svg+xml");
     picture.shows("<svg xmlns=").shows("60 in all");
+
     let file = world
         .get("/counters/1/series.csv?key=rain:city:7&key=rain:city:8&range=7d&granularity=hour")
         .await;
@@ -209,6 +216,7 @@ async fn the_picture_and_the_file_have_the_same_question() {
         "{}",
         file.text
     );
+
     let sum = |column: usize| {
         file.text
             .lines()
@@ -218,6 +226,7 @@ async fn the_picture_and_the_file_have_the_same_question() {
             })
             .sum::<i64>()
     };
+
     assert_eq!((sum(3), sum(4)), (60, 5));
     let nothing = world.get("/counters/1/chart.svg?key=snow").await;
     assert_eq!(nothing.status, StatusCode::BAD_REQUEST);
@@ -242,6 +251,7 @@ async fn markup_in_events_stays_text() {
             [(NOW_S, json!({ "city_id": "<script>alert('x')</script>\"onmouseover=\"a" }))],
         )
         .await;
+
     for address in [
         "/counters/1",
         "/counters/1/chart.svg",
@@ -271,10 +281,12 @@ async fn versions_are_compared_field_by_field() {
         )
         .await
         .expect("a version");
+
     let page = world.get("/counters/1").await;
     page.shows("/counters/1/versions?from=1&amp;to=2")
         .shows("amounts &lt;b&gt;instead")
         .shows("created");
+
     let difference = world.get("/counters/1/versions?from=1&to=2").await;
     difference
         .shows("<del>weather</del>")
@@ -283,6 +295,7 @@ async fn versions_are_compared_field_by_field() {
         .shows("<ins>millimetres</ins>");
     difference.shows("fields are the same").shows("/counters/1/roll-back?version=1");
     world.get("/counters/1/versions").await.shows("<ins>climate</ins>");
+
     let missing = world.get("/counters/1/versions?from=7").await;
     assert_eq!(missing.status, StatusCode::NOT_FOUND);
     missing.shows("the versions 1 to 2");

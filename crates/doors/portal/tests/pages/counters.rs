@@ -103,6 +103,7 @@ async fn recent_activity_is_a_line_and_a_number() {
             .sum::<u64>(),
         3
     );
+
     let page = world.get("/?sort=-activity").await;
     page.shows("class=\"spark\"").shows(">3<").shows("as the writers saw it since they began");
 }
@@ -112,6 +113,7 @@ async fn recent_activity_is_a_line_and_a_number() {
 async fn recent_activity_of_other_processes_is_shown() {
     let world = three().await;
     world.get("/").await.shows("No writer has told of it");
+
     let recent =
         json!({ "newest": NOW_S / 900, "counted": [4, 0, 3], "skipped": { "filtered": 6 } });
     let said = json!({ "activity": { "counters": { "1": recent } } });
@@ -120,6 +122,7 @@ async fn recent_activity_of_other_processes_is_shown() {
         let writer = Instance { id: id.to_owned(), seen_s: NOW_S, measures, ..Instance::default() };
         world.instances.announce(writer).await.expect("announced");
     }
+
     world.portal.operations.watch.listen().await;
     world
         .get("/?sort=-activity")
@@ -140,6 +143,7 @@ async fn long_lists_have_pages() {
             )
             .await;
     }
+
     world
         .get("/?sort=name")
         .await

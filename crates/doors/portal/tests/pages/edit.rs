@@ -49,10 +49,12 @@ async fn counter(world: &World, id: u32) -> Counter {
 async fn a_counter_is_made_tried_changed_and_archived_without_scripts() {
     let world = World::new();
     rides(&world).await;
+
     // New: the type, its fields and the keys that come of them are offered.
     let form = filled(new_form(&world).await).press("add-condition");
     let page = world.post("/drafts/form", &form.pairs()).await;
     page.shows("<option value=\"ride\">").shows("{zone}").shows("rides:zone:2").shows("data.paid");
+
     let form = Sent::of(&page.text, "draft-form")
         .set("field.1", "paid")
         .set("value.1", "cash")
@@ -67,6 +69,7 @@ async fn a_counter_is_made_tried_changed_and_archived_without_scripts() {
         0,
         "a preview saves nothing"
     );
+
     // A draft, and its effect.
     let draft = saved(&world, &Sent::of(&page.text, "draft-form")).await;
     world
@@ -77,18 +80,22 @@ async fn a_counter_is_made_tried_changed_and_archived_without_scripts() {
         .shows("Let it take effect");
     world.get(&format!("{draft}/preview")).await.shows("<dd>20</dd>");
     assert_eq!(applied(&world, &draft).await, "/counters/1?note=saved");
+
     let first = counter(&world, 1).await;
     assert_eq!((first.state, first.template.as_str()), (State::Active, "rides:zone:{zone}"));
     world.get(&draft).await.shows("It became version 1").lacks("Let it take effect");
+
     // A change, beside what it changes.
     let form = Sent::of(&world.get("/counters/1/edit").await.text, "draft-form");
     assert_eq!(
         (form.get("field.1"), form.get("value.1"), form.get("meant.1")),
         ("data.paid", "cash", "text")
     );
+
     let form = form.set("value.1", "card").press("preview");
     let page = world.post("/drafts/form", &form.pairs()).await;
     page.shows("after the change").shows("Keys that differ");
+
     let draft = saved(&world, &Sent::of(&page.text, "draft-form")).await;
     world
         .get(&draft)
@@ -96,17 +103,21 @@ async fn a_counter_is_made_tried_changed_and_archived_without_scripts() {
         .shows("<del>paid is &quot;cash&quot;</del>")
         .shows("<ins>paid is &quot;card&quot;</ins>");
     assert_eq!(applied(&world, &draft).await, "/counters/1?note=saved");
+
     // Back to what it was: a new version.
     let page = world.get("/counters/1/roll-back?version=1").await;
     page.shows("<del>paid is &quot;card&quot;</del>");
+
     let form = Sent::of(&page.text, "/roll-back").set("reason", "cash after all");
     assert_eq!(
         world.post("/counters/1/roll-back", &form.pairs()).await.location(),
         "/counters/1?note=rolled-back"
     );
     assert_eq!(counter(&world, 1).await, first);
+
     let versions = world.portal.counters.versions(1).await.expect("versions");
     assert_eq!((versions.len(), versions[0].reason.as_str()), (3, "cash after all"));
+
     // And gone.
     let form =
         Sent::of(&world.get("/counters/1/archive").await.text, "/archive").set("reason", "done");
@@ -125,6 +136,7 @@ async fn what_is_wrong_is_told_beside_its_field_and_what_was_typed_is_kept() {
         .set("template", "a:{x}{y}")
         .set("quarter", "ten")
         .set("description", "kept");
+
     let form = form.set("activeFrom", "soon").press("add-condition");
     let form = Sent::of(&world.post("/drafts/form", &form.pairs()).await.text, "draft-form");
     let page = world.post("/drafts", &form.pairs()).await;
@@ -135,6 +147,7 @@ async fn what_is_wrong_is_told_beside_its_field_and_what_was_typed_is_kept() {
     page.shows("must be a number of days")
         .shows("the field must name a field")
         .shows("must be a date and a time");
+
     let again = Sent::of(&page.text, "draft-form");
     let kept =
         ["template", "quarter", "description", "activeFrom"].map(|name| again.get(name).to_owned());
@@ -146,34 +159,41 @@ async fn what_is_wrong_is_told_beside_its_field_and_what_was_typed_is_kept() {
 async fn a_new_counter_may_have_an_id_of_ones_choice() {
     let world = World::new();
     rides(&world).await;
+
     let form = filled(new_form(&world).await);
     for wrong in ["0", "-1", "x", "1000000"] {
         let page = world.post("/drafts", &form.clone().set("chosenId", wrong).pairs()).await;
         assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{wrong}");
         page.shows("must be a whole number from 1 to 999999");
     }
+
     let chosen = form.clone().set("chosenId", "34");
     let (one, two) = (
         saved(&world, &chosen).await,
         saved(&world, &chosen.set("template", "other:{zone}")).await,
     );
     world.get(&one).await.shows("Its id is 34").lacks("href=\"/counters/34\"");
+
     // It is the draft's until it takes effect, and may still become another one.
     let again = Sent::of(&world.get(&format!("{one}/edit")).await.text, "draft-form");
     assert_eq!((again.get("chosenId"), again.get("id")), ("34", "0"));
     saved(&world, &again.set("chosenId", "35")).await;
     assert_eq!(applied(&world, &one).await, "/counters/35?note=saved");
     assert_eq!(applied(&world, &two).await, "/counters/34?note=saved");
+
     // A copy, a preview and a draft that comes too late are told what to do.
     let copy = Sent::of(&world.get("/counters/new?copy=34").await.text, "draft-form");
     assert_eq!(copy.get("chosenId"), "");
+
     let late = copy.set("template", "late:{zone}").set("chosenId", "36");
     let draft = saved(&world, &late).await;
     world.counter(json!({ "id": 36, "template": "first:{city_id}" })).await;
+
     let form = Sent::of(&world.get(&draft).await.text, "/apply").set("reason", "it is wanted");
     let page = world.post(&format!("{draft}/apply"), &form.pairs()).await;
     assert_eq!(page.status, StatusCode::CONFLICT);
     page.shows("There is a counter 36 already").shows("choose another id");
+
     let page = world.post("/drafts", &late.pairs()).await;
     assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
     page.shows("is that of the counter count_rain_drops: choose another");
@@ -199,6 +219,7 @@ async fn conditions_come_and_go_without_scripts() {
             .map(|n| form.get(&format!("depth.{n}")).to_owned())
             .collect::<String>()
     };
+
     assert_eq!(
         (shape(&form).as_str(), form.get("operator.0"), form.get("field.1")),
         ("01122", "or", "a")
@@ -206,6 +227,7 @@ async fn conditions_come_and_go_without_scripts() {
     let form = press(press(form, "remove:3").await, "remove:3").await;
     assert_eq!(shape(&form), "01", "a group that is empty goes, too");
     assert_eq!(shape(&press(form, "remove:0").await), "");
+
     let form = new_form(&world).await.set("template", "rides");
     assert_eq!(press(form, "field:zone").await.get("template"), "rides:{zone}");
 }
@@ -227,14 +249,17 @@ async fn an_edit_that_changes_nothing_is_the_same_configuration() {
             "value": { "field": "data.amount", "scale": 100 }, "retentionDays": { "quarter": 1, "hour": 2, "day": null },
             "activeFrom": 1_727_215_201, "description": "two\nlines <&>", "state": "paused" }))
         .await;
+
     let before = counter(&world, id).await;
     let draft = saved(
         &world,
         &Sent::of(&world.get(&format!("/counters/{id}/edit")).await.text, "draft-form"),
     )
     .await;
+
     assert_eq!(counter_of(&world.drafts.get(1).await.expect("a draft")), before);
     world.get(&draft).await.shows("Nothing differs");
+
     // The same as a new one.
     let copy = Sent::of(&world.get(&format!("/counters/new?copy={id}")).await.text, "draft-form");
     assert_eq!((copy.get("id"), copy.get("base"), copy.get("state")), ("0", "0", "active"));
@@ -250,6 +275,7 @@ async fn of_two_editors_the_second_is_told_and_shown_the_difference() {
         Sent::of(&world.get(&edit).await.text, "draft-form"),
     );
     let first = saved(&world, &one.set("description", "first").set("owner", "ada")).await;
+
     world
         .get(&edit)
         .await
@@ -258,9 +284,11 @@ async fn of_two_editors_the_second_is_told_and_shown_the_difference() {
     let second = saved(&world, &two.set("description", "second").set("name", "renamed")).await;
     let stale = Sent::of(&world.get(&second).await.text, "/apply").set("reason", "mine");
     assert_eq!(applied(&world, &first).await, format!("/counters/{id}?note=saved"));
+
     // Neither a form that was open nor a new look lets the second one take effect.
     let page = world.post(&format!("{second}/apply"), &stale.pairs()).await;
     assert_eq!(page.location(), format!("{second}?note=draft-conflict"));
+
     let page = world.get(&second).await;
     page.shows("The counter was changed meanwhile")
         .shows("<ins>first</ins>")
@@ -268,6 +296,7 @@ async fn of_two_editors_the_second_is_told_and_shown_the_difference() {
         .shows("both");
     page.shows("<ins>ada</ins>").shows("<ins>renamed</ins>").lacks("Let it take effect");
     assert_eq!(counter(&world, id).await.description, "first");
+
     // On top of theirs: their owner, my name, my description.
     let form = Sent::of(&world.get(&format!("{second}/edit?on_top=1")).await.text, "draft-form");
     assert_eq!(
@@ -276,6 +305,7 @@ async fn of_two_editors_the_second_is_told_and_shown_the_difference() {
     );
     assert_eq!(saved(&world, &form).await, second);
     assert_eq!(applied(&world, &second).await, format!("/counters/{id}?note=saved"));
+
     let merged = counter(&world, id).await;
     assert_eq!([merged.owner, merged.name, merged.description], ["ada", "renamed", "second"]);
 }
@@ -289,6 +319,7 @@ async fn two_people_who_edit_one_draft_are_told_of_each_other() {
         Sent::of(&world.get(&edit).await.text, "draft-form"),
         Sent::of(&world.get(&edit).await.text, "draft-form"),
     );
+
     saved(&world, &one.set("owner", "ada")).await;
     let page = world.post("/drafts", &two.set("owner", "bob").pairs()).await;
     assert_eq!(page.status, StatusCode::CONFLICT);
@@ -296,6 +327,7 @@ async fn two_people_who_edit_one_draft_are_told_of_each_other() {
         .shows("<del>ada</del>")
         .shows("<ins>bob</ins>");
     assert_eq!(counter_of(&world.drafts.get(1).await.expect("a draft")).owner, "ada");
+
     // Saving again is a decision.
     assert_eq!(saved(&world, &Sent::of(&page.text, "draft-form")).await, draft);
     assert_eq!(counter_of(&world.drafts.get(1).await.expect("a draft")).owner, "bob");
@@ -305,12 +337,14 @@ async fn two_people_who_edit_one_draft_are_told_of_each_other() {
 async fn conflicts_with_other_counters_are_shown_before_anything_is_saved() {
     let world = World::new();
     world.counter(json!({ "template": "rides:zone:{other}" })).await;
+
     let form = filled(new_form(&world).await);
     world
         .post("/drafts/preview", &form.pairs())
         .await
         .shows("could render the same key")
         .shows("of counter 1");
+
     let draft = saved(&world, &form).await;
     let form = Sent::of(&world.get(&draft).await.text, "/apply").set("reason", "it is wanted");
     let page = world.post(&format!("{draft}/apply"), &form.pairs()).await;
@@ -344,12 +378,14 @@ async fn markup_in_any_field_stays_text() {
             page.lacks("<script>alert").lacks("<img").lacks("onerror=alert(2)>'\"");
         }
     }
+
     for button in ["field:", "add-condition:", "remove:", ""] {
         world
             .post("/drafts/form", &form.clone().press(&format!("{button}{EVIL}")).pairs())
             .await
             .lacks("<script>alert");
     }
+
     for address in ["/counters/new?type=", "/drafts/1?note=", "/counters/1/roll-back?version="] {
         let encoded: String = form_urlencoded::byte_serialize(EVIL.as_bytes()).collect();
         world.get(&format!("{address}{encoded}")).await.lacks("<script>alert");
@@ -362,9 +398,11 @@ async fn markup_in_events_stays_text() {
     let mut data = json!({ "zone": EVIL });
     data[EVIL] = json!(EVIL);
     world.events(EVIL, [(NOW_S, data)]).await;
+
     let form = filled(new_form(&world).await).set("eventType", EVIL).press("add-condition");
     let page = world.post("/drafts/form", &form.pairs()).await;
     page.lacks("<script>alert").lacks("<img").shows("&lt;script&gt;");
+
     let form =
         Sent::of(&page.text, "draft-form").set("field.1", "zone").set("operator.1", "exists");
     let page = world.post("/drafts/form", &form.clone().press("preview").pairs()).await;
@@ -373,6 +411,7 @@ async fn markup_in_events_stays_text() {
         plain(&page.text).contains(&format!("rides:zone:{}", EVIL.replace(':', "%3A"))),
         "the key is shown"
     );
+
     let draft = saved(&world, &Sent::of(&page.text, "draft-form")).await;
     for address in [
         draft.clone(),

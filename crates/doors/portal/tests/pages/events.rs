@@ -21,16 +21,19 @@ async fn types_are_shown_with_freshness_and_counters() {
             json!({ "template": "sun:{city_id}", "eventType": "sunshine", "name": "count_sun" }),
         )
         .await;
+
     let on_time = (0..9).map(|drop| (NOW_S - drop, json!({ "city_id": "a", "millimetres": 2.5 })));
     let late = [(NOW_S - 2_000, json!({ "city_id": "b" }))];
     world.events("rain_drop", on_time.chain(late)).await;
     world.events("hail/stone", [(NOW_S - 7_200, json!({}))]).await;
+
     let page = world.get("/events").await;
     page.shows("rain_drop").shows("fresh").shows("90 %").shows("count_rain_drops");
     page.shows("nobody counts it")
         .shows("/counters/new?type=hail%2Fstone")
         .shows("/events/hail%2Fstone");
     page.shows("Waited for").shows("sunshine").shows("count_sun");
+
     let rain = world.get("/events/rain_drop").await;
     rain.shows("data.city_id")
         .shows("data.millimetres")
@@ -71,8 +74,10 @@ async fn event_data_stays_text() {
     let markup = "<script>alert(1)</script>\"'";
     let data = json!({ markup: markup, "city_id": markup, "nested": { "a<b>": markup } });
     world.events(markup, [(NOW_S, data)]).await;
+
     let listed = world.get("/events").await;
     listed.shows("&lt;script&gt;").lacks("<script>alert");
+
     let (_, rest) = listed.text.split_once("href=\"/events/").expect("a link to the type");
     let address = format!("/events/{}", rest.split('"').next().unwrap_or_default());
     world
@@ -89,6 +94,7 @@ async fn values_of_events_are_for_editors_and_written_down() {
     let world = World::with_samples(Samples::default());
     let data = json!({ "email": "zoe@rain.example", "city": "oslo" });
     world.events("signup", [(NOW_S, data)]).await;
+
     let mut max = world.signed_in("max", Role::Viewer).await;
     let page = max.get("/events/signup").await;
     page.is(StatusCode::OK)
@@ -105,6 +111,7 @@ async fn values_of_events_are_for_editors_and_written_down() {
             .shows("oslo")
             .shows("The newest events");
     }
+
     let views = Filter { verb: "events.view".to_owned(), ..Filter::default() };
     let views = world.people.entries(views).await.unwrap();
     let found: Vec<(&str, &str)> =
@@ -115,6 +122,7 @@ async fn values_of_events_are_for_editors_and_written_down() {
     let form = [("name", "mails"), ("template", "mail:{email}"), ("eventType", "signup")];
     ada.post("/drafts", &form).await.leads_to("/drafts/1?note=draft-saved");
     ada.get("/drafts/1/preview").await.shows("zoe@rain.example");
+
     max.get("/drafts/1/preview")
         .await
         .is(StatusCode::OK)
@@ -129,6 +137,7 @@ async fn masked_fields_are_seen_by_nobody() {
     let data =
         json!({ "email": "zoe@rain.example", "city": "oslo", "user": { "phone": "555 0199" } });
     world.events("signup", [(NOW_S, data)]).await;
+
     let mut root = world.signed_in("root", Role::Admin).await;
     let page = root.get("/events/signup").await;
     page.shows("data.email").shows("oslo").shows("•••").lacks("zoe@rain.example").lacks("555 0199");

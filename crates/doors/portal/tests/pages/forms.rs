@@ -19,6 +19,7 @@ impl Sent {
             let tag = &rest[..end];
             let (name, value) = (attribute(tag, "name"), attribute(tag, "value"));
             let inner = &rest[end + 1..];
+
             match (tag.split(' ').next().unwrap_or_default(), name) {
                 ("input", Some(name)) => {
                     let is_choice = attribute(tag, "type")
@@ -38,6 +39,7 @@ impl Sent {
                         .map(|at| options[..at].rfind("<option").expect("an option"));
                     let option = &options
                         [chosen.or_else(|| options.find("<option")).expect("an option") + 1..];
+
                     fields.push((
                         name,
                         attribute(&option[..tag_end(option)], "value").unwrap_or_default(),
@@ -46,6 +48,7 @@ impl Sent {
                 _ => {}
             }
         }
+
         Self(fields)
     }
 

@@ -13,6 +13,7 @@ async fn worked_example() -> World {
     world
         .counter(json!({ "template": "rain_drops:city:{city_id}", "retentionDays": forever }))
         .await;
+
     let rows = [
         ("quarter", "2024-09-27T01:00:00Z", 2),
         ("hour", "2024-09-24T22:00:00Z", 18),
@@ -21,14 +22,17 @@ async fn worked_example() -> World {
         ("day", "2024-09-25T00:00:00Z", 210),
         ("day", "2024-09-26T00:00:00Z", 224),
     ];
+
     let bucket = |(granularity, time, count): (&str, &str, i64)| {
         let time = parse_time_s(time).expect("a time");
         let granularity = Granularity::from_name(granularity).expect("a granularity");
         Bucket { key: "rain_drops:city:111222".to_owned(), granularity, time, count }
     };
+
     let rows = rows.map(|row| Ok(bucket(row))).into();
     let set = world.portal.counters.set_buckets(rows, None).await.expect("buckets are set");
     assert!(set.answer.rejected.is_empty(), "{set:?}");
+
     world
 }
 
@@ -103,8 +107,10 @@ async fn what_cannot_be_counted_gets_advice() {
         .shows("see the templates")
         .lacks("<script>`");
     world.get("/query?key=a&range=custom").await.shows("Say when the range begins.");
+
     let expired = World::new();
     expired.counter(json!({})).await;
+
     let (from_s, to_s) = (NOW_S - 500 * DAY_S + HOUR_S, NOW_S);
     expired
         .get(&format!("/query?key=rain:city:7&from={from_s}&to={to_s}"))

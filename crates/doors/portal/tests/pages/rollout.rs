@@ -1,4 +1,5 @@
-//! Guarded rollouts: begun on the page of the cache, watched over all instances, ended by themselves or by somebody.
+//! Guarded rollouts: begun on the page of the cache, watched over all instances, ended by
+//! themselves or by somebody.
 
 use crate::browser::Browser;
 use crate::world::{NOW_S, Page, World};
@@ -62,6 +63,7 @@ impl<'a> Service<'a> {
                 "raingauge_http_request_seconds_bucket{{route=\"/v1/counts\",le=\"{le}\"}} {count}\n"
             )
         };
+
         format!(
             "raingauge_range_counts_total {}\nraingauge_cql_read_requests_total {all}\n\
              raingauge_breaker_transitions_total{{engine=\"bucket_store\",to=\"open\"}} {}\n\
@@ -110,9 +112,11 @@ async fn a_rollout_begins_runs_and_finishes() {
         .shows("Start the rollout")
         .shows("value=\"5, 25, 35, 75, 100\"")
         .lacks("Earlier rollouts");
+
     let mut service = Service::new(&world).await;
     begin(&world).await;
     service.beat(0).await;
+
     let before = page(&world).await;
     before
         .shows("Stage 1 of 3")
@@ -128,6 +132,7 @@ async fn a_rollout_begins_runs_and_finishes() {
     assert_eq!(world.portal.operations.policies.choice().strategy_of(7), Strategy::None);
     service.beat(0).await;
     service.beat(0).await;
+
     let step = page(&world).await;
     step.lacks("Set the policy").shows("To set a policy by hand, stop the rollout first");
     step.shows("4.0 ms")
@@ -138,6 +143,7 @@ async fn a_rollout_begins_runs_and_finishes() {
         .lacks("broken");
     service.pass(3, 0).await;
     assert_eq!(service.policy().await, (2, "none".to_owned()));
+
     let after = page(&world).await;
     after
         .shows("none answers all counters, and every limit held")
@@ -147,6 +153,7 @@ async fn a_rollout_begins_runs_and_finishes() {
         .shows("Rollout 1: none for 50 % of the counters")
         .shows("Start the rollout")
         .lacks("every 5s");
+
     let report = world.get("/system/cache/rollouts/1").await;
     report
         .is(StatusCode::OK)
@@ -155,6 +162,7 @@ async fn a_rollout_begins_runs_and_finishes() {
         .shows("200")
         .shows("2 times that of before")
         .lacks("not reached");
+
     let told = world.get("/system/cache/rollouts/1/report.json").await;
     let told: Value = serde_json::from_str(&told.text).unwrap();
     assert_eq!(
@@ -162,6 +170,7 @@ async fn a_rollout_begins_runs_and_finishes() {
         (&json!("finished"), &json!("anonymous"))
     );
     assert_eq!(told["watched"].as_array().map(Vec::len), Some(3));
+
     // It holds already.
     let again = world.post("/system/cache/rollouts", &PLAN).await;
     again.is(StatusCode::UNPROCESSABLE_ENTITY).shows("All counters are answered by `none` already");
@@ -174,11 +183,13 @@ async fn a_broken_limit_rolls_back() {
     begin(&world).await;
     service.pass(1, 0).await;
     service.beat(0).await;
+
     // Five of a hundred batches take up to half a second.
     service.pass(2, 5).await;
     let run = service.run().await;
     assert_eq!((run.rollout.end(), run.ended_at.is_some()), (Some(End::Broken), true));
     assert_eq!(service.policy().await, (2, "live".to_owned()));
+
     let page = page(&world).await;
     page.shows("was rolled back by itself: the 99th percentile is")
         .shows("Rollout 1: rolled back: the 99th percentile");
@@ -194,6 +205,7 @@ async fn a_broken_limit_rolls_back() {
     service.beat(0).await;
     service.breakers += 1;
     service.beat(0).await;
+
     let page = world.get("/system/cache").await;
     page.shows("Rollout 2 of none was rolled back by itself: 1 circuit breakers opened, above 0");
     assert_eq!(service.policy().await, (4, "live".to_owned()));
@@ -214,11 +226,13 @@ async fn somebody_goes_on_and_somebody_stops_and_both_are_written_down() {
     let mut zoe = world.signed_in("zoe", Role::Admin).await;
     let mut max: Browser<'_> = world.signed_in("max", Role::Editor).await;
     let mut service = Service::new(&world).await;
+
     zoe.post("/system/cache/rollouts", &PLAN).await.leads_to("/system/cache?note=rollout-begun");
     zoe.post("/system/cache/rollouts", &PLAN)
         .await
         .is(StatusCode::CONFLICT)
         .shows("rollout 1 is running");
+
     // There is nothing yet that a step could be compared with.
     zoe.post("/system/cache/rollouts/1/go-on", &[])
         .await
@@ -246,6 +260,7 @@ async fn somebody_goes_on_and_somebody_stops_and_both_are_written_down() {
         .is(StatusCode::CONFLICT)
         .shows("has ended already");
     zoe.post("/system/cache/rollouts/9/stop", &[]).await.is(StatusCode::NOT_FOUND);
+
     let plan = r#"{"canaryS":0.0,"holdS":30.0,"limits":{"batchesMin":100.0,"breakers":0.0,"failedShare":0.001,"p99FreeMs":20.0,"p99Times":2.0,"storeTimes":4.0},"reason":"try <b>none</b>","shares":[50,100],"to":"none"}"#;
     let expected = [
         format!("zoe rollout.begin rollout 1 done {plan}"),
@@ -286,6 +301,7 @@ async fn who_goes_back_by_hand_ends_it_too() {
         .await
         .leads_to("/system/cache?note=policy-back");
     service.beat(0).await;
+
     assert_eq!(
         (service.run().await.rollout.end(), service.policy().await.0),
         (Some(End::Overruled), 2)
@@ -294,16 +310,20 @@ async fn who_goes_back_by_hand_ends_it_too() {
 
 /// A rollout that another portal conducts, in its first step; that it was set is noted or not.
 async fn of_another(world: &World, is_noted: bool) -> Run {
-    let (shares, limits) = (vec![50, 100], Limits::DEFAULT);
+    let shares = vec![50, 100];
+    let limits = Limits::DEFAULT;
     let plan = Plan { to: Strategy::None, shares, canary_s: 0.0, hold_s: 30.0, limits };
     let mut rollout = Rollout::new(plan, Policy::default(), 0, NOW_S * 1_000);
     let grown =
         raingauge_policy::rollout::Tally { batches: 500.0, counts: 5_000.0, ..Default::default() };
+
     rollout.beat(NOW_S * 1_000 + 30_000, &grown, Vec::new());
     let order = rollout.order().expect("the first step");
     let counters = &world.portal.counters;
     let set = counters.set_cache_policy(order.policy, Some(0), "zoe", &order.reason).await.unwrap();
+
     world.portal.operations.policies.set(&set.policy);
+
     if is_noted {
         rollout.ordered(set.version, NOW_S * 1_000 + 30_000);
     }
@@ -325,15 +345,18 @@ async fn a_rollout_whose_portal_died_is_told_and_taken_over() {
     let world = World::new();
     let mut service = Service::new(&world).await;
     let begun = of_another(&world, true).await;
+
     for _ in 0..6 {
         service.beat(0).await;
         let run = service.run().await;
         assert_eq!((run.revision, run.conductor.as_str()), (1, "another"), "it may only be slow");
     }
+
     let page = world.get("/system/cache").await;
     page.shows("The portal that conducted this rollout is gone: nobody watches at this moment");
     page.shows("id % 100 &lt; 50").shows("Stop and roll back");
     service.beat(0).await;
+
     let run = service.run().await;
     assert_eq!((run.id, run.rollout.interruptions), (begun.id, 1));
     assert_eq!(run.conductor, world.portal.operations.watch.id());
@@ -363,13 +386,16 @@ async fn a_conductor_that_goes_on_is_left_alone_and_a_wish_holds_at_once() {
     let world = World::new();
     let mut service = Service::new(&world).await;
     of_another(&world, true).await;
+
     for _ in 0..12 {
         service.beat(0).await;
+
         // The other one beats too.
         let run = service.run().await;
         assert_eq!(run.conductor, "another");
         world.rollouts.replace(run).await.unwrap();
     }
+
     world
         .post("/system/cache/rollouts/1/stop", &[])
         .await
@@ -378,7 +404,8 @@ async fn a_conductor_that_goes_on_is_left_alone_and_a_wish_holds_at_once() {
     assert_eq!(service.run().await.rollout.end(), Some(End::Stopped));
 }
 
-/// What another reader announces: how it caches, and how many batches it has answered, all of them slowly.
+/// What another reader announces: how it caches, and how many batches it has answered, all of them
+/// slowly.
 async fn announce(service: &Service<'_>, choice: &Value, batches: u64) {
     let at_s = NOW_S + (service.beats + 1) * 5;
     let latency = json!({ "0.005": 0, "0.5": batches, "+Inf": batches });
@@ -394,6 +421,7 @@ async fn announce(service: &Service<'_>, choice: &Value, batches: u64) {
         seen_s: at_s,
         measures: json!({ "atMs": at_s * 1_000, "values": values, "choice": choice }).to_string(),
     };
+
     service.world.instances.announce(instance).await.unwrap();
 }
 
@@ -402,23 +430,28 @@ async fn every_reader_is_watched_and_has_to_follow() {
     let world = World::new();
     let mut service = Service::new(&world).await;
     begin(&world).await;
+
     let old = json!({ "strategy": "live" });
     let new = json!({ "strategy": "live", "rollout": [{ "strategy": "none", "modulo": 100, "below": 50 }] });
+
     while service.run().await.rollout.watched.is_empty() {
         announce(&service, &old, 0).await;
         service.beat(0).await;
     }
+
     announce(&service, &old, 0).await;
     service.beat(0).await;
     page(&world).await.shows("Not yet: reader-2 (012345)");
     announce(&service, &new, 0).await;
     service.beat(0).await;
     assert!(matches!(service.run().await.rollout.phase, Phase::Watching { .. }));
+
     // What the other reader is slow at counts as much as what this process is.
     for batches in [100, 200] {
         announce(&service, &new, batches).await;
         service.beat(0).await;
     }
+
     assert_eq!(service.run().await.rollout.end(), Some(End::Broken));
 }
 
@@ -433,6 +466,7 @@ async fn what_makes_no_sense_does_not_begin_and_is_kept_in_the_form() {
         let page = world.post("/system/cache/rollouts", &plan).await;
         page.is(StatusCode::UNPROCESSABLE_ENTITY).shows("class=\"problem\"").shows("value=\"0.1\"");
     }
+
     assert_eq!(world.rollouts.list(9).await.unwrap(), []);
     assert_eq!(world.get("/system/cache/rollouts/1").await.status, StatusCode::NOT_FOUND);
     assert_eq!(

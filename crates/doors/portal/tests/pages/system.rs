@@ -50,6 +50,7 @@ async fn rates_latency_and_lag_are_shown() {
         );
         beat(&world, beats).await;
     }
+
     let page = world.get("/system").await;
     page.shows("100/s")
         .shows("1 ms")
@@ -68,12 +69,14 @@ async fn what_needs_somebody_is_said_with_what_to_do() {
         raingauge_log_lag_seconds{partition=\"3\"} 400\nraingauge_log_lag_events{partition=\"3\"} 9\n\
         raingauge_disk_bytes 1000\nraingauge_disk_free_bytes 20\n"
         .to_owned();
+
     let said = json!({ "atMs": 0, "values": {}, "choice": { "strategy": "none" }, "failure": "the disk is full" });
     world
         .instances
         .announce(other("reader-2", "9.9.9", &said.to_string()))
         .await
         .expect("announced");
+
     for time in 1..=3 {
         beat(&world, time).await;
     }
@@ -84,6 +87,7 @@ async fn what_needs_somebody_is_said_with_what_to_do() {
         .shows("reader-2 (012345) has stopped counting: the disk is full")
         .shows("reader-2 (012345) caches as “none”, and the policy says otherwise")
         .shows("Processes of several versions run: 0.0.1, 9.9.9");
+
     // A reader that is silent for long is gone.
     world.clock.set_s(NOW_S + 100);
     world.portal.operations.watch.listen().await;
@@ -98,16 +102,20 @@ async fn names_of_instances_engines_and_codes_stay_text() {
         "raingauge_errors_total{{code=\"{markup}\"}} 1\nraingauge_breaker_state{{engine=\"{markup}\"}} 2\n\
         raingauge_log_lag_events{{partition=\"{markup}\"}} 1\n"
     );
+
     let said = json!({ "failure": markup, "values": { "raingauge_errors_total": { markup: 7 } } });
     let evil = Instance {
         roles: vec![markup.to_owned()],
         address: markup.to_owned(),
         ..other(markup, markup, &said.to_string())
     };
+
     world.instances.announce(evil).await.expect("announced");
+
     for time in 1..=3 {
         beat(&world, time).await;
     }
+
     for address in ["/system", "/system/cache", "/system?zone=%3Cscript%3Ealert(1)"] {
         world.get(address).await.lacks("<script>alert").lacks("style=\"");
     }
@@ -128,10 +136,12 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
     for place in 0..3 {
         world.counter(json!({ "template": format!("rain{place}:{{city_id}}") })).await;
     }
+
     let preview = world.post("/system/cache/preview", &POLICY).await;
     assert_eq!(preview.status, StatusCode::OK);
     preview.shows("2 of 3 counters are treated otherwise");
     assert_eq!(world.portal.operations.policies.choice().strategy, Strategy::Live);
+
     let set = world.post("/system/cache", &POLICY).await;
     assert_eq!(
         (set.status, set.location()),
@@ -139,16 +149,19 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
     );
     assert_eq!(world.portal.operations.policies.choice().strategy_of(2), Strategy::Live);
     assert_eq!(world.portal.operations.policies.choice().strategy_of(1), Strategy::Result);
+
     let page = world.get(set.location()).await;
     page.shows("id % 2 &lt; 1")
         .shows("try &lt;b&gt;live&lt;/b&gt;")
         .shows("holds")
         .shows("every instance follows");
+
     // Somebody who looked at the version before is told, and keeps what was typed.
     let late = world.post("/system/cache", &POLICY).await;
     assert_eq!(late.status, StatusCode::UNPROCESSABLE_ENTITY);
     late.shows("Somebody else has set version 1 meanwhile")
         .shows("value=\"try &lt;b&gt;live&lt;/b&gt;\"");
+
     let back = world.post("/system/cache/back", &[("version", "1"), ("to", "0")]).await;
     assert_eq!(
         (back.status, back.location()),
@@ -164,6 +177,7 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
         world.post("/system/cache/back", &[("version", "2"), ("to", "9")]).await.status,
         StatusCode::NOT_FOUND
     );
+
     assert_eq!(
         world.post("/system/cache/back", &[("version", "1"), ("to", "1")]).await.status,
         StatusCode::CONFLICT

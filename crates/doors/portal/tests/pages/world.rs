@@ -138,8 +138,9 @@ impl World {
         let openid = openid.map(|make| make(Arc::clone(&clock) as _));
         let log = Arc::new(MemoryLog::dated(Arc::clone(&clock) as _));
         let buckets = Arc::new(MemoryBuckets::default());
-        let (published, logs) =
-            (Arc::new(Published::default()), vec![Arc::clone(&log) as Arc<dyn EventLog>]);
+        let published = Arc::new(Published::default());
+
+        let logs = vec![Arc::clone(&log) as Arc<dyn EventLog>];
         let clock_port = Arc::clone(&clock) as Arc<dyn Clock>;
         let options = worker::Options::default();
         let store = Arc::clone(&buckets) as _;
@@ -150,6 +151,7 @@ impl World {
             clock_port.clone(),
             options,
         );
+
         let running = Arc::<Mutex<Option<Backfill>>>::default();
         let writer = Arc::new(writer.expect("a writer starts"));
         let states = Arc::new(Known { writer: Arc::clone(&writer), running: Arc::clone(&running) });
@@ -162,15 +164,18 @@ impl World {
             300,
             u64::MAX,
         );
+
         let counters = Counters::new(
             Arc::new(MemoryCatalog::default()),
             log,
             Arc::clone(&published),
             clock_port.clone(),
         );
+
         let counters = Arc::new(counters.with_conductor(writer));
         let backfills = counters.conductor().expect("a conductor of backfills");
         tokio::spawn(async move { backfills.run().await });
+
         let policies = Arc::new(CachePolicies::new(""));
         let engines =
             Engines::new(Arc::clone(&buckets) as _, Arc::clone(&published), clock_port.clone());
@@ -184,12 +189,15 @@ impl World {
             clock: clock_port.clone(),
             future_allowance_s: 300,
         };
+
         let metrics = Arc::<Mutex<String>>::default();
         let told = Arc::clone(&metrics);
         let measures = Arc::new(Measures::new(move || told.lock().clone(), clock_port.clone()));
-        let (reader, recounter) = (Arc::new(reader), Arc::new(recounter));
-        let (instances, rollouts) =
-            (Arc::<MemoryInstances>::default(), Arc::<MemoryRollouts>::default());
+        let reader = Arc::new(reader);
+        let recounter = Arc::new(recounter);
+
+        let instances = Arc::<MemoryInstances>::default();
+        let rollouts = Arc::<MemoryRollouts>::default();
         let watch = Arc::new(Watch::new(watch::Deps {
             about: About {
                 name: "all-1".to_owned(),
@@ -205,6 +213,7 @@ impl World {
             published: Arc::clone(&published),
             clock: clock_port.clone(),
         }));
+
         let audit = Arc::new(SelfAudit::new(self_audit::Deps {
             recounter: Arc::clone(&recounter),
             reader: Arc::clone(&reader),
@@ -215,6 +224,7 @@ impl World {
             clock: clock_port.clone(),
             options: self_audit::Options::default(),
         }));
+
         let conductor = Conductor::new(rollouts::Deps {
             rollouts: Arc::clone(&rollouts) as _,
             counters: Arc::clone(&counters),
@@ -224,6 +234,7 @@ impl World {
             clock: clock_port.clone(),
             still_max: STILL_MAX,
         });
+
         let people: Arc<dyn People> = Arc::<MemoryPeople>::default();
         let drafts = Arc::new(MemoryDrafts::default());
         let workflow = Drafts::new(
@@ -232,6 +243,7 @@ impl World {
             Arc::clone(&clock_port),
             approval,
         );
+
         let workflow = workflow.with(Arc::new(CounterKind::new(Arc::clone(&counters))));
         let scans = Scans::default();
         let app = App {
@@ -277,6 +289,7 @@ impl World {
             },
             largest: raingauge_app::largest::Memory::default(),
         };
+
         let app = Arc::new(app);
         let portal = Portal::new(app, openid);
         Self {
@@ -335,7 +348,8 @@ impl World {
 
     pub async fn send(&self, request: Request<Body>) -> Page {
         let response = self.router.clone().oneshot(request).await.expect("a page answers");
-        let (status, headers) = (response.status(), response.headers().clone());
+        let status = response.status();
+        let headers = response.headers().clone();
         let bytes = response.into_body().collect().await.expect("the page is read").to_bytes();
         Page { status, headers, text: String::from_utf8(bytes.to_vec()).expect("pages are UTF-8") }
     }

@@ -21,6 +21,7 @@ pub fn whole_policy() -> Policy {
             step(Strategy::None, 0),
         ],
     };
+
     let canary = Choice { strategy: Strategy::Live, rollout: vec![step(Strategy::Result, 1)] };
     let overrides =
         [("reader-☔ \"'\\".to_owned(), canary), ("plain".to_owned(), Choice::default())];
@@ -67,11 +68,13 @@ pub async fn a_change_of_the_policy_names_the_version_it_is_based_on(catalog: &d
             .version,
         1
     );
+
     for expected in [0, 2, u32::MAX] {
         let late =
             catalog.set_cache_policy(policy(Strategy::Live), Some(expected), change("late")).await;
         assert!(matches!(late, Err(Error::PolicyMismatch { current: 1 })), "{expected}: {late:?}");
     }
+
     assert_eq!(catalog.cache_policy().await.unwrap().policy, policy(Strategy::Result));
     assert_eq!(
         catalog
@@ -99,6 +102,7 @@ pub async fn every_version_of_the_policy_is_kept(catalog: &dyn Policies) {
                 .unwrap(),
         );
     }
+
     assert_eq!(catalog.cache_policies(9).await.unwrap(), versions);
     assert_eq!(catalog.cache_policies(2).await.unwrap(), versions[..2]);
 }

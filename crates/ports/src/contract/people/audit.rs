@@ -15,7 +15,9 @@ pub async fn entries_come_newest_first_in_pages(people: &dyn AuditTrail) {
         outcome: "version_mismatch".to_owned(),
         ..entry(NOW_S, AWKWARD, "counter.replace", AWKWARD)
     };
+
     people.record(awkward.clone()).await.unwrap();
+
     for number in 1..=4 {
         // Those of the same second keep their order.
         people
@@ -23,14 +25,18 @@ pub async fn entries_come_newest_first_in_pages(people: &dyn AuditTrail) {
             .await
             .unwrap();
     }
+
     let all = people.entries(Filter::default()).await.unwrap();
     assert_eq!(all.len(), 5);
     assert!(all.windows(2).all(|pair| pair[0].id > pair[1].id), "{all:?}");
     assert_eq!(Entry { id: 0, ..all[4].clone() }, awkward);
+
     let first = Filter { limit: 2, ..Filter::default() };
     assert_eq!(objects(people, first.clone()).await, ["4", "3"]);
+
     let second = Filter { before: all[1].id, ..first };
     assert_eq!(objects(people, second).await, ["2", "1"]);
+
     let limit = usize::MAX;
     assert!(
         objects(people, Filter { limit, ..Filter::default() }).await.len() <= AUDIT_ENTRIES_MAX
@@ -46,6 +52,7 @@ pub async fn entries_are_filtered(people: &dyn AuditTrail) {
     ] {
         people.record(entry(NOW_S + at, who, verb, object)).await.unwrap();
     }
+
     let by = |who: &str, verb: &str, object: &str| {
         let [who, verb, object] = [who, verb, object].map(str::to_owned);
         Filter { who, verb, object, ..Filter::default() }
@@ -56,12 +63,15 @@ pub async fn entries_are_filtered(people: &dyn AuditTrail) {
     assert_eq!(objects(by("", "counter.", "")).await.len(), 3);
     assert_eq!(objects(by("zoe", "counter.replace", "")).await, ["counter 34"]);
     assert_eq!(objects(by("", "", "shop")).await, ["token shop"]);
+
     // Nothing in a filter is a pattern or the end of a text.
     assert_eq!(objects(by("100%", "", "")).await, ["token shop"]);
+
     for nothing in ["%", "_", "z_e", "' OR '1'='1", "\\"] {
         let found = objects(by(nothing, "counter", "")).await;
         assert_eq!(found, [""; 0], "{nothing}");
     }
+
     let between = Filter { from_s: NOW_S + 10, to_s: NOW_S + 30, ..Filter::default() };
     assert_eq!(objects(between).await, ["counter 340", "counter 34"]);
 }

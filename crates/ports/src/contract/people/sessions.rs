@@ -18,6 +18,7 @@ pub async fn a_session_is_found_by_its_hash(people: &dyn People) {
     let (zoe, max) = two(people).await;
     people.open_session(session(1, &zoe)).await.unwrap();
     people.open_session(session(2, &max)).await.unwrap();
+
     let signed_in = User { signed_in_at: Some(NOW_S), ..zoe };
     assert_eq!(
         people.session(hash(1)).await.unwrap(),
@@ -28,6 +29,7 @@ pub async fn a_session_is_found_by_its_hash(people: &dyn People) {
     assert_eq!(people.session(hash(3)).await.unwrap(), None);
     people.touch_session(hash(1), NOW_S + 60).await.unwrap();
     people.touch_session(hash(3), NOW_S + 60).await.unwrap();
+
     let seen = Session { seen_at: NOW_S + 60, ..session(1, &signed_in) };
     assert_eq!(people.sessions(signed_in.id).await.unwrap(), [seen]);
 }

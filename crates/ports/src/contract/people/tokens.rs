@@ -7,16 +7,20 @@ use raingauge_core::access::{Role, Scope};
 pub async fn a_token_comes_back_whole(people: &dyn Tokens) {
     let added = people.add_token(token(1, AWKWARD)).await.unwrap();
     assert_eq!(added, ApiToken { id: 1, ..token(1, AWKWARD) });
+
     let admin = ApiToken {
         scopes: [Scope::Admin].into_iter().collect(),
         expires_at: Some(NOW_S + HOUR_S),
         ..token(2, "shop")
     };
+
     let second = people.add_token(admin).await.unwrap();
     assert_eq!(second.id, 2);
     people.note_tokens_used(vec![(1, NOW_S + 5), (7, NOW_S)]).await.unwrap();
+
     let used = ApiToken { used_at: Some(NOW_S + 5), ..added };
     assert_eq!(people.tokens().await.unwrap(), [second, used.clone()]);
+
     let revoked = ApiToken { revoked_at: Some(NOW_S + 6), ..used };
     assert_eq!(people.revoke_token(1, NOW_S + 6).await.unwrap(), revoked);
     assert_eq!(people.revoke_token(1, NOW_S + 7).await.unwrap(), revoked);
@@ -42,6 +46,7 @@ pub async fn the_revision_grows_with_what_followers_hold(people: &dyn People) {
         assert_eq!(revision > last, does, "{what}: {last} -> {revision}");
         last = revision;
     };
+
     let user = people.add_user(new_user("zoe", Role::Admin)).await.unwrap();
     grows("a user", true).await;
     people.change_user(user.id, UserChange::Password("p".to_owned())).await.unwrap();
@@ -54,6 +59,7 @@ pub async fn the_revision_grows_with_what_followers_hold(people: &dyn People) {
     grows("a token", true).await;
     people.revoke_token(1, NOW_S).await.unwrap();
     grows("a revoked token", true).await;
+
     // What happens with every request does not make others read everything again.
     people.open_session(session(1, &user)).await.unwrap();
     people.touch_session(hash(1), NOW_S + 60).await.unwrap();

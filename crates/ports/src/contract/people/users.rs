@@ -44,11 +44,14 @@ pub async fn a_user_comes_back_whole(people: &dyn People) {
         signed_in_at,
         disabled_at,
     };
+
     assert_eq!(added, whole);
     assert_eq!(people.users().await.unwrap(), std::slice::from_ref(&whole));
     assert_eq!(people.user_called(&whole.name).await.unwrap().as_ref(), Some(&whole));
+
     let openid = whole.openid.clone();
     assert_eq!(people.user_of_openid(&openid).await.unwrap(), Some(whole));
+
     for another in
         ["another", &openid.to_uppercase(), &format!("{openid} "), &openid[..openid.len() - 1]]
     {
@@ -80,6 +83,7 @@ pub async fn changes_are_kept(people: &dyn People) {
     assert_eq!(change(UserChange::OpenId("issuer 7".to_owned())).await.openid, "issuer 7");
     assert_eq!(change(UserChange::Disabled(NOW_S + 1)).await.disabled_at, Some(NOW_S + 1));
     assert_eq!(change(UserChange::Disabled(NOW_S + 2)).await.disabled_at, Some(NOW_S + 1));
+
     let changed = User {
         role: Role::Editor,
         password: "new".to_owned(),
@@ -87,6 +91,7 @@ pub async fn changes_are_kept(people: &dyn People) {
         disabled_at: Some(NOW_S + 1),
         ..user.clone()
     };
+
     assert_eq!(people.user_called("zoe").await.unwrap(), Some(changed.clone()));
     assert_eq!(change(UserChange::Enabled).await, User { disabled_at: None, ..changed });
 }
@@ -123,6 +128,7 @@ pub async fn a_link_is_good_once(people: &dyn People) {
     people.invite(invitation(3, "max", Role::Viewer)).await.unwrap();
     assert_eq!(people.invitations().await.unwrap()[2], sent);
     assert_eq!(people.accept(hash(9), new_user("zoe", Role::Admin)).await, Err(Error::LinkSpent));
+
     // Name and role are those of the link, whatever comes with it.
     let user = people.accept(hash(1), new_user("mallory", Role::Admin)).await.unwrap();
     assert_eq!(
@@ -130,15 +136,18 @@ pub async fn a_link_is_good_once(people: &dyn People) {
         ("zoe", Role::Editor, "$argon2id$ of mallory")
     );
     assert_eq!(people.users().await.unwrap(), [user]);
+
     for spent in [1, 2] {
         assert_eq!(
             people.accept(hash(spent), new_user("zoe", Role::Admin)).await,
             Err(Error::LinkSpent)
         );
     }
+
     assert_eq!(people.invitations().await.unwrap(), [invitation(3, "max", Role::Viewer)]);
     people.withdraw(hash(3)).await.unwrap();
     assert_eq!(people.accept(hash(3), new_user("max", Role::Viewer)).await, Err(Error::LinkSpent));
+
     let answers = {
         people.invite(invitation(4, "eve", Role::Viewer)).await.unwrap();
         at_once((0..4).map(|_| people.accept(hash(4), new_user("eve", Role::Viewer))).collect())
@@ -154,6 +163,7 @@ pub async fn a_link_for_somebody_known_sets_a_new_password(people: &dyn People) 
     people.open_session(session(2, &root)).await.unwrap();
     people.change_user(zoe.id, UserChange::Disabled(NOW_S)).await.unwrap();
     people.invite(invitation(1, "Zoe", Role::Editor)).await.unwrap();
+
     let new = NewUser { password: "another".to_owned(), ..new_user("zoe", Role::Admin) };
     let back = people.accept(hash(1), new).await.unwrap();
     let expected = User {
@@ -162,9 +172,11 @@ pub async fn a_link_for_somebody_known_sets_a_new_password(people: &dyn People) 
         disabled_at: None,
         ..zoe.clone()
     };
+
     assert_eq!(back, User { signed_in_at: back.signed_in_at, ..expected });
     assert_eq!(people.sessions(zoe.id).await.unwrap(), []);
     assert_eq!(people.sessions(root.id).await.unwrap().len(), 1);
+
     // A link is no way around the last administrator.
     people.invite(invitation(3, "root", Role::Viewer)).await.unwrap();
     assert_eq!(people.accept(hash(3), new_user("root", Role::Viewer)).await, Err(Error::LastAdmin));
@@ -178,6 +190,7 @@ pub async fn a_link_with_an_address_sets_it(people: &dyn People) {
         .invite(Invitation { email: email.clone(), ..invitation(1, "zoe", Role::Viewer) })
         .await
         .unwrap();
+
     let openid = "issuer 7".to_owned();
     let new = NewUser {
         openid,
@@ -185,9 +198,11 @@ pub async fn a_link_with_an_address_sets_it(people: &dyn People) {
         email: "mallory@example.com".to_owned(),
         ..new_user("zoe", Role::Viewer)
     };
+
     let changed = people.accept(hash(1), new).await.unwrap();
     assert_eq!((&changed.email, &*changed.openid, &*changed.password), (&email, "issuer 7", ""));
     assert_eq!(people.user_of_openid("issuer 7").await.unwrap(), Some(changed));
+
     // A link without one leaves it, and a password takes the place of the identity.
     people.invite(invitation(2, "zoe", Role::Viewer)).await.unwrap();
     let back = people.accept(hash(2), new_user("zoe", Role::Viewer)).await.unwrap();
@@ -223,6 +238,7 @@ pub async fn somebody_removed_is_forgotten(people: &dyn People) {
     people.invite(invitation(2, "max", Role::Editor)).await.unwrap();
     assert_eq!(people.invitation(hash(1)).await.unwrap(), Some(invitation(1, "Zoe", Role::Editor)));
     people.add_token(ApiToken { created_by: "zoe".to_owned(), ..token(3, "shop") }).await.unwrap();
+
     let wrote = |who: &str, object: &str, details: &str| Entry {
         at_s: NOW_S,
         who: who.to_owned(),
@@ -231,6 +247,7 @@ pub async fn somebody_removed_is_forgotten(people: &dyn People) {
         details: details.to_owned(),
         ..Entry::default()
     };
+
     people.record(wrote("zoe", "counter 34", "{\"version\":1}")).await.unwrap();
     people.record(wrote("root", "person zoe", "{\"email\":\"zoe@example.com\"}")).await.unwrap();
     people.record(wrote("root", "person zoey", "{\"email\":\"zoey@example.com\"}")).await.unwrap();
@@ -239,6 +256,7 @@ pub async fn somebody_removed_is_forgotten(people: &dyn People) {
     let zoe = people.change_user(zoe.id, UserChange::Disabled(NOW_S)).await.unwrap();
     let revision = people.revision().await.unwrap();
     let removed = people.remove_user(zoe.id).await.unwrap();
+
     assert_eq!((&removed.user.name, people.users().await.unwrap()), (&zoe.name, vec![root]));
     assert!(people.revision().await.unwrap() > revision);
     assert_eq!(people.remove_user(zoe.id).await, Err(Error::NotFound("person")));

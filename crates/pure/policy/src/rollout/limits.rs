@@ -153,6 +153,7 @@ mod tests {
             breakers_opened: 1.0,
             ..BEFORE
         };
+
         let found = broken(&BEFORE, &all);
         let words = [
             "99th percentile is 50.1 ms",
@@ -160,6 +161,7 @@ mod tests {
             "8.00 requests",
             "1 circuit breakers",
         ];
+
         assert_eq!(found.len(), words.len(), "{found:?}");
         assert!(found.iter().zip(words).all(|(found, word)| found.contains(word)), "{found:?}");
     }

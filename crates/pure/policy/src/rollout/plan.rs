@@ -69,12 +69,14 @@ impl Plan {
                 problems.push(Problem::new(field, detail));
             }
         };
+
         let is_growing = shares.windows(2).all(|pair| pair[0] < pair[1]);
         refuse(
             shares.is_empty() || !is_growing,
             "shares",
             "must grow from step to step".to_owned(),
         );
+
         let is_share = |share: &u32| (1..=MODULO).contains(share);
         refuse(!shares.iter().all(is_share), "shares", format!("are hundredths, 1 to {MODULO}"));
         refuse(
@@ -82,6 +84,7 @@ impl Plan {
             "shares",
             format!("are at most {ROLLOUT_SHARES_MAX}"),
         );
+
         let is_time = |seconds: f64, least: f64| seconds >= least && seconds <= STAGE_S_MAX;
         refuse(
             !is_time(*hold_s, f64::MIN_POSITIVE),
@@ -89,6 +92,7 @@ impl Plan {
             "is above 0, and a week at most".to_owned(),
         );
         refuse(!is_time(*canary_s, 0.0), "canaryS", "is 0 or more, and a week at most".to_owned());
+
         for (field, value) in [
             ("p99Times", limits.p99_times),
             ("p99FreeMs", limits.p99_free_ms),
@@ -103,6 +107,7 @@ impl Plan {
                 "is a number that is not negative".to_owned(),
             );
         }
+
         problems
     }
 
@@ -130,8 +135,8 @@ impl Plan {
         stages
     }
 
-    /// The previous policy, with this strategy for the counters of a share. For all counters, only the
-    /// overrides of single instances remain of the previous one.
+    /// The previous policy, with this strategy for the counters of a share. For all counters, only
+    /// the overrides of single instances remain of the previous one.
     pub fn policy(&self, before: &Policy, share: u32) -> Policy {
         let mut policy = before.clone();
         if share >= MODULO {
@@ -153,7 +158,9 @@ mod tests {
     use crate::cache::Choice;
 
     fn plan() -> Plan {
-        let (shares, canary_s, hold_s) = (Plan::SHARES.to_vec(), Plan::CANARY_S, Plan::HOLD_S);
+        let shares = Plan::SHARES.to_vec();
+        let canary_s = Plan::CANARY_S;
+        let hold_s = Plan::HOLD_S;
         Plan { to: Strategy::Live, shares, canary_s, hold_s, limits: Limits::DEFAULT }
     }
 
@@ -180,6 +187,7 @@ mod tests {
             overrides,
         };
         let quarter = plan().policy(&before, 25);
+
         assert_eq!(
             quarter.choice.to_string(),
             "live where id % 100 < 25; phased where id % 7 < 3; otherwise result"
@@ -192,6 +200,7 @@ mod tests {
         assert_eq!(plan().policy(&before, 0), before);
         assert_eq!(plan().refusal(&before), None);
         assert!(plan().refusal(&whole).is_some());
+
         let full = Policy {
             choice: Choice { rollout: vec![kept; POLICY_STEPS_MAX], ..before.choice },
             ..before
@@ -207,6 +216,7 @@ mod tests {
             Plan { shares: vec![50, 20, 101], hold_s: 0.0, canary_s: -1.0, limits, ..plan() };
         let fields: Vec<String> =
             wrong.problems().into_iter().map(|problem| problem.field).collect();
+
         assert_eq!(fields, ["shares", "shares", "holdS", "canaryS", "p99Times", "breakers"]);
         assert_eq!(Plan { shares: Vec::new(), ..plan() }.problems().len(), 1);
         assert_eq!(

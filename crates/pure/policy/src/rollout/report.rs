@@ -19,6 +19,7 @@ impl Rollout {
             Phase::Ended { why, .. } => format!("\nRolled back: {why}.\n"),
             _ => "\nIt is under way.\n".to_owned(),
         };
+
         text
     }
 }

@@ -24,8 +24,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// The batches of a cumulative histogram of latencies, `(bound in seconds, batches up to it)` in
-    /// any order, the infinite bound among them.
+    /// The batches of a cumulative histogram of latencies, `(bound in seconds, batches up to it)`
+    /// in any order, the infinite bound among them.
     pub fn of_batches(histogram: impl IntoIterator<Item = (f64, f64)>, batch_seconds: f64) -> Self {
         let mut batches = 0.0_f64;
         let mut within = Vec::new();
@@ -41,8 +41,8 @@ impl Tally {
         Self { batches, batch_seconds, within, ..Self::default() }
     }
 
-    /// What happened since an earlier reading of the same process. A process whose numbers are lower
-    /// than before was restarted: all of them count.
+    /// What happened since an earlier reading of the same process. A process whose numbers are
+    /// lower than before was restarted: all of them count.
     pub fn since(&self, before: &Self) -> Self {
         if self.counts < before.counts || self.batches < before.batches {
             return self.clone();
@@ -51,6 +51,7 @@ impl Tally {
         let known = |bound: f64| {
             before.within.iter().find(|(own, _)| *own == bound).map_or(0.0, |(_, count)| *count)
         };
+
         Self {
             batches: grown(self.batches, before.batches),
             batch_seconds: grown(self.batch_seconds, before.batch_seconds),
@@ -86,6 +87,7 @@ impl Tally {
         let whole = [(f64::INFINITY, self.batches)];
         let buckets: Vec<(f64, f64)> = self.within.iter().copied().chain(whole).collect();
         let each_second = 1.0 / seconds.max(1e-3);
+
         Window {
             seconds,
             batches: self.batches,
@@ -148,8 +150,10 @@ mod tests {
                 && (window.store_per_count() - 0.002).abs() < 1e-9
         );
         assert!((window.p99_ms - 5.0).abs() < 1e-9, "99 of 100 are fast: {}", window.p99_ms);
+
         let slower = reading(1_080.0, 20.0, 15.0).since(&reading(100.0, 0.0, 5.0)).window(10.0);
         assert!((slower.p99_ms - 52.5).abs() < 1e-9, "half of the slow ones: {}", slower.p99_ms);
+
         let nothing = reading(5.0, 5.0, 0.0).since(&reading(5.0, 5.0, 0.0)).window(10.0);
         assert_eq!((nothing.p99_ms, nothing.store_per_count()), (0.0, 0.0));
     }

@@ -12,7 +12,8 @@ fn batches(number: f64, milliseconds: f64) -> Tally {
         .map(|bound| (bound, if milliseconds / 1e3 <= bound { number } else { 0.0 }))
         .to_vec();
     let batch_seconds = number * milliseconds / 1e3;
-    let (counts, store_requests) = (number * 10.0, number * 20.0);
+    let counts = number * 10.0;
+    let store_requests = number * 20.0;
     Tally { batches: number, batch_seconds, counts, store_requests, within, ..Tally::default() }
 }
 
@@ -24,7 +25,9 @@ struct Service {
 
 impl Service {
     fn new(shares: &[u32]) -> Self {
-        let (shares, canary_s, hold_s) = (shares.to_vec(), 10.0, 20.0);
+        let shares = shares.to_vec();
+        let canary_s = 10.0;
+        let hold_s = 20.0;
         let plan = Plan { to: Strategy::Live, shares, canary_s, hold_s, limits: Limits::DEFAULT };
         let rollout = Rollout::new(plan, Policy::default(), 7, 0);
         Self { rollout, now_ms: 0, version: 7 }
@@ -74,6 +77,7 @@ fn every_stage_is_set_followed_watched_and_passed() {
         shares.push(share);
         service.pass_stage(&batches(100.0, 4.0));
     }
+
     assert_eq!(shares, [0, 1, 5, 6, 100]);
     assert_eq!(service.ended(), (End::Finished, ""));
     assert_eq!(
@@ -95,6 +99,7 @@ fn every_stage_is_set_followed_watched_and_passed() {
         service.rollout.markdown()
     );
     assert!(service.rollout.markdown().ends_with("`live` is in force.\n"));
+
     let json = serde_json::to_string(&service.rollout).unwrap();
     assert_eq!(serde_json::from_str::<Rollout>(&json).unwrap(), service.rollout);
 }
@@ -144,6 +149,7 @@ fn too_little_to_judge_by_is_waited_for_and_then_it_goes_back() {
 fn processes_that_do_not_follow_are_waited_for_and_named() {
     let mut service = Service::new(&[50]);
     service.pass_stage(&batches(100.0, 4.0));
+
     let lagging = vec!["reader-2".to_owned()];
     for _ in 0..12 {
         service.now_ms += BEAT_MS;
@@ -152,9 +158,11 @@ fn processes_that_do_not_follow_are_waited_for_and_named() {
             matches!(&service.rollout.phase, Phase::Following { lagging: known, .. } if *known == lagging)
         );
     }
+
     service.now_ms += BEAT_MS;
     service.rollout.beat(service.now_ms, &Tally::default(), lagging);
     assert_eq!(service.obey(), 1);
+
     assert_eq!(
         service.ended(),
         (End::Failed, "version 8 of the policy is not followed by reader-2")
@@ -184,6 +192,7 @@ fn somebody_goes_on_or_stops() {
         (service.rollout.stop("max"), service.rollout.go_on("zoe")),
         (Err(Refused::Ended), Err(Refused::Ended))
     );
+
     let mut early = Service::new(&[50]);
     early.rollout.stop("max").unwrap();
     assert_eq!((early.ended().0, early.version), (End::Stopped, 7));
@@ -196,8 +205,10 @@ fn a_policy_of_somebody_else_is_told_from_ones_own() {
         service.rollout.beat(service.now_ms, &batches(100.0, 4.0), Vec::new());
         service.now_ms += BEAT_MS;
     }
+
     service.rollout.beat(service.now_ms, &Tally::default(), Vec::new());
     assert_eq!((&service.rollout.phase, service.share()), (&Phase::Setting, Some(1)));
+
     let rollout = &mut service.rollout;
     let [before, canary, step] =
         [0, 1, 50].map(|share| rollout.plan.policy(&rollout.before, share));
@@ -208,6 +219,7 @@ fn a_policy_of_somebody_else_is_told_from_ones_own() {
             && rollout.is_overruled(8, &before)
             && rollout.is_overruled(9, &canary)
     );
+
     let mut stopped = rollout.clone();
     stopped.stop("max").unwrap();
     assert!(
@@ -215,6 +227,7 @@ fn a_policy_of_somebody_else_is_told_from_ones_own() {
             && !stopped.is_overruled(8, &before)
             && stopped.is_overruled(8, &step)
     );
+
     // Once it is noted, somebody else may well set what the rollout itself would set.
     rollout.ordered(8, service.now_ms);
     assert!(

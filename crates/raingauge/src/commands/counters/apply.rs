@@ -1,4 +1,5 @@
-//! Apply: the counters of a file beside those of the server, and what must be done to make them alike.
+//! Apply: the counters of a file beside those of the server, and what must be done to make them
+//! alike.
 
 use super::draft::{Drafts, remove_version};
 use crate::client::Client;
@@ -50,10 +51,12 @@ impl Outcome {
             (Action::Unchanged, _) => "unchanged",
             (Action::Failed, _) => "failed",
         };
+
         let id = if self.id == 0 { "-".to_owned() } else { self.id.to_string() };
         let width = if dry_run { 16 } else { 9 };
         let more = self.differences.iter().chain(&self.problems);
         let more: String = more.map(|sentence| format!("\n  {sentence}")).collect();
+
         format!("{action:<width$}  {id:>6}  {}{more}", self.name)
     }
 }
@@ -68,17 +71,20 @@ pub fn apply(
     let cache_policy = drafts.cache_policy.clone();
     let resolved = resolve(client, drafts)?;
     let mut outcomes = Vec::new();
+
     for (counter, existing) in resolved {
         let action = match &existing {
             None => Action::Created,
             Some(existing) if existing.counter == counter => Action::Unchanged,
             Some(_) => Action::Changed,
         };
+
         let differences =
             existing.as_ref().map_or_else(Vec::new, |existing| told(&existing.counter, &counter));
         let name = counter.name.clone();
         let mut outcome =
             Outcome { id: counter.id, name, action, differences, problems: Vec::new() };
+
         if !dry_run && action != Action::Unchanged {
             match send(client, &counter, existing.as_ref(), reason) {
                 Ok(id) => outcome.id = id,
@@ -87,8 +93,10 @@ pub fn apply(
                 }
             }
         }
+
         outcomes.push(outcome);
     }
+
     if let Some(policy) = cache_policy {
         outcomes.push(apply_policy(client, &policy, dry_run, reason)?);
     }
@@ -111,9 +119,11 @@ fn apply_policy(
     reason: &str,
 ) -> anyhow::Result<Outcome> {
     const PATH: &str = "/v1/cache-policy";
+
     let mut found = client.get(PATH, &[])?;
     let version = format!("\"{}\"", found["version"]);
     remove_version(&mut found);
+
     let wanted = json!(policy);
     let is_same = found == wanted;
     let mut outcome = Outcome {
@@ -123,6 +133,7 @@ fn apply_policy(
         differences: if is_same { Vec::new() } else { vec![format!("{found} → {wanted}")] },
         problems: Vec::new(),
     };
+
     if !dry_run && !is_same {
         let headers = [("x-reason", reason), ("if-match", &version)];
         if let Err(error) = client.send(Method::PUT, PATH, &headers, wanted.to_string().as_bytes())
@@ -130,11 +141,12 @@ fn apply_policy(
             (outcome.action, outcome.problems) = (Action::Failed, vec![error.to_string()]);
         }
     }
+
     Ok(outcome)
 }
 
-/// The counters of a file with their ids, each beside the one that it replaces. An error lists every template that
-/// cannot stand beside the others.
+/// The counters of a file with their ids, each beside the one that it replaces. An error lists
+/// every template that cannot stand beside the others.
 pub fn resolve(
     client: &Client,
     drafts: Drafts,
@@ -147,11 +159,13 @@ pub fn resolve(
         counter.id = old.as_ref().map_or(counter.id, |old| old.counter.id);
         resolved.push((counter, old));
     }
+
     let untouched: Vec<&Counter> = existing.iter().map(|existing| &existing.counter).collect();
     let problems = conflicts_among(&resolved, &untouched);
     if !problems.is_empty() {
         bail!("there are {} conflict(s):\n{}", problems.len(), problems.join("\n"));
     }
+
     Ok(resolved)
 }
 
@@ -182,7 +196,8 @@ pub fn read(found: &Value) -> anyhow::Result<Counter> {
     })
 }
 
-/// The counter that a draft replaces: the one of its id or, when it has none, the living one of its name.
+/// The counter that a draft replaces: the one of its id or, when it has none, the living one of its
+/// name.
 fn position(existing: &[Existing], draft: &Counter) -> anyhow::Result<Option<usize>> {
     if draft.id != 0 {
         return Ok(existing.iter().position(|existing| existing.counter.id == draft.id));
@@ -216,12 +231,14 @@ fn conflicts_among(
             untouched.iter().map(|other| (*other).clone()).chain(before).collect();
         let draft = stand_in(counter, u32::MAX);
         let found = conflicts(&draft, &others);
+
         problems.extend(
             found.iter().map(|problem| {
                 format!("  {}: {}: {}", counter.name, problem.field, problem.detail)
             }),
         );
     }
+
     problems
 }
 
@@ -243,11 +260,13 @@ fn send(
         }
         None => (Method::POST, "/v1/counters".to_owned()),
     };
+
     if counter.id == 0
         && let Some(members) = json.as_object_mut()
     {
         members.remove("id");
     }
+
     let answer = client.send(method, &path, &headers, json.to_string().as_bytes())?;
     Ok(answer["id"].as_u64().and_then(|id| u32::try_from(id).ok()).unwrap_or(counter.id))
 }

@@ -1,4 +1,5 @@
-//! Configurations in a file: YAML or JSON. Counters, one or a list, and perhaps the cache policy, each checked by itself.
+//! Configurations in a file: YAML or JSON. Counters, one or a list, and perhaps the cache policy,
+//! each checked by itself.
 
 use anyhow::{Context, bail};
 use raingauge_core::counter::{Counter, Problem};
@@ -35,7 +36,8 @@ impl Drafts {
 
     /// Reads configurations; the error lists every problem of each.
     pub fn parse(text: &str) -> anyhow::Result<Self> {
-        let (mut drafts, mut problems) = (Self::default(), Vec::new());
+        let mut drafts = Self::default();
+        let mut problems = Vec::new();
         let (counters, policies) = parts_of(documents(text)?);
         for (index, mut json) in counters.into_iter().enumerate() {
             remove_version(&mut json);
@@ -46,10 +48,13 @@ impl Drafts {
                 }
             }
         }
+
         problems.extend(repetitions(&drafts.counters));
+
         if policies.len() > 1 {
             problems.push("  cachePolicy: stands there more than once".to_owned());
         }
+
         for mut json in policies {
             remove_version(&mut json);
             match Policy::from_json(&json) {
@@ -62,9 +67,11 @@ impl Drafts {
                 }
             }
         }
+
         if !problems.is_empty() {
             bail!("there are {} problem(s):\n{}", problems.len(), problems.join("\n"));
         }
+
         if drafts.counters.is_empty() && drafts.cache_policy.is_none() {
             bail!("there are no counters in it");
         }
@@ -95,9 +102,11 @@ fn documents(text: &str) -> anyhow::Result<Vec<Value>> {
     documents.collect::<Result<_, _>>().context("this is not YAML")
 }
 
-/// Counters and cache policies: one counter, a list of them, or an object that holds both, as `export` writes it.
+/// Counters and cache policies: one counter, a list of them, or an object that holds both, as
+/// `export` writes it.
 fn parts_of(documents: Vec<Value>) -> (Vec<Value>, Vec<Value>) {
-    let (mut counters, mut policies) = (Vec::new(), Vec::new());
+    let mut counters = Vec::new();
+    let mut policies = Vec::new();
     for document in documents {
         match document {
             Value::Array(listed) => counters.extend(listed),
@@ -114,6 +123,7 @@ fn parts_of(documents: Vec<Value>) -> (Vec<Value>, Vec<Value>) {
             counter => counters.push(counter),
         }
     }
+
     (counters, policies)
 }
 
@@ -137,6 +147,7 @@ fn repetitions(drafts: &[Counter]) -> Vec<String> {
             }
         }
     }
+
     problems
 }
 
@@ -150,6 +161,7 @@ mod tests {
     fn yaml_and_json_one_and_many() {
         let json = r#"{"id": 7, "name": "n", "template": "rain:{city}", "eventType": "t", "version": 3, "changedBy": "x", "reason": "", "changedAt": 5}"#;
         let yaml_list = format!("# a comment\n- {}", ONE.replace('\n', "\n  "));
+
         for (text, count) in [
             (ONE.to_owned(), 1),
             (yaml_list, 1),
@@ -187,11 +199,14 @@ mod tests {
         for part in ["counter 1 (a): template", "counter 2 (b): colour"] {
             assert!(error.contains(part), "{part} is missing from: {error}");
         }
+
         let twice = format!("{ONE}---\n{ONE}");
         assert!(Drafts::parse(&twice).unwrap_err().to_string().contains("give them ids"));
+
         let policy =
             "cachePolicy: {strategy: live, rollout: [{strategy: none, modulo: 0, below: 1}]}";
         assert!(Drafts::parse(policy).unwrap_err().to_string().contains("cachePolicy: rollout[0]"));
+
         for text in ["", "[]", "- [", "{"] {
             assert!(Drafts::parse(text).is_err(), "{text}");
         }

@@ -44,6 +44,7 @@ impl Week {
 
         while let Some(row) = rows.next_row()? {
             let number = row.number;
+
             // The importer has counted the rows that are no events.
             let Ok(event) = row.event else { continue };
 
@@ -156,6 +157,7 @@ mod tests {
     #[test]
     fn a_week_in_any_steps_has_every_pickup_once() {
         let week = Week::read().unwrap();
+
         // Over a Monday, in steps that do not divide a week.
         let begin_s = 1_700_000_000;
         let mut seen = BTreeSet::new();
@@ -169,6 +171,7 @@ mod tests {
                 assert!(time < format_rfc3339(to_s).as_str(), "{time}");
                 assert!(seen.insert(identity(&event)), "{event} came twice");
             }
+
             from_s = to_s;
         }
 

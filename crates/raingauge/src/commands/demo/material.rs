@@ -1,4 +1,5 @@
-//! What the demo counts: the extracts of `demo/`, their mappings and counters, and the worked example.
+//! What the demo counts: the extracts of `demo/`, their mappings and counters, and the worked
+//! example.
 
 use serde_json::{Value, json};
 
@@ -88,6 +89,7 @@ pub fn worked_example() -> Value {
         ("day", "2024-09-26T00:00:00Z", 245),
         ("day", "2024-09-27T00:00:00Z", 78),
     ];
+
     let bucket = |(granularity, time, count): (&str, &str, i64)| json!({ "key": RAIN_KEY, "granularity": granularity, "time": time, "count": count });
     rows.into_iter().map(bucket).collect()
 }

@@ -98,6 +98,7 @@ pub fn ask(client: &Client) -> anyhow::Result<Vec<Answer>> {
             _ => bail!("{key} was not answered: {}", result["error"]["detail"]),
         }
     };
+
     QUESTIONS.into_iter().zip(results).map(answer).collect()
 }
 

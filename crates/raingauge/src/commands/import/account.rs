@@ -9,8 +9,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often progress is saved at most: each time two files and a folder are brought to the disk, which the event log needs too.
-/// A row that is sent again because of it is a duplicate.
+/// How often progress is saved at most: each time two files and a folder are brought to the disk,
+/// which the event log needs too. A row that is sent again because of it is a duplicate.
 const SAVE_INTERVAL: Duration = Duration::from_millis(200);
 /// How the file of rejected rows begins.
 const REJECTED_START: &[u8] = b"line,code,";
@@ -52,6 +52,7 @@ impl<'a> Account<'a> {
             rejected_path,
             bar,
         };
+
         // Where it cannot be saved, that shows before anything is sent.
         account.save()?;
         Ok(account)
@@ -78,22 +79,26 @@ impl<'a> Account<'a> {
         if receipt.rejected.is_empty() && lines.rejected.is_empty() {
             return Ok(());
         }
+
         let mut rows: Vec<(u64, Refusal, &[u8])> = lines
             .rejected
             .iter()
             .map(|(line, refusal, raw)| (*line, refusal.clone(), &raw[..]))
             .collect();
+
         for refused in &receipt.rejected {
             let (line, raw) = lines
                 .event(refused.index)
                 .context("the server rejected an event that it was not sent")?;
             rows.push((line, refusal_of(&refused.code, &refused.detail), raw));
         }
+
         rows.sort_by_key(|(line, ..)| *line);
         let file = match &mut self.rejected {
             Some(file) => file,
             none => none.insert(Rejected::open(&self.rejected_path)?),
         };
+
         for (line, refusal, raw) in rows {
             file.write(line, &refusal, raw)?;
         }
@@ -126,7 +131,8 @@ pub fn now_s() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }
 
-/// Rejected rows of an earlier import would be taken for those of this one. Nothing else is removed.
+/// Rejected rows of an earlier import would be taken for those of this one. Nothing else is
+/// removed.
 fn remove_rejected(path: &Path) -> anyhow::Result<()> {
     let mut start = Vec::new();
     match std::fs::File::open(path)
@@ -135,16 +141,19 @@ fn remove_rejected(path: &Path) -> anyhow::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         read => drop(read.with_context(|| format!("{} cannot be read", path.display()))?),
     }
+
     if !start.is_empty() && start != REJECTED_START {
         bail!(
             "{} is there already and holds no rejected rows: name another file with --rejected",
             path.display()
         );
     }
+
     if start.is_empty() {
         // An empty file may be anything, also a device: rows are added to it.
         return Ok(());
     }
+
     std::fs::remove_file(path).with_context(|| format!("{} cannot be removed", path.display()))
 }
 

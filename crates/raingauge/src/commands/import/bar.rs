@@ -36,6 +36,7 @@ impl Bar {
                 ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND),
             );
             bar.set_style(style.progress_chars("━╸ "));
+
             bar
         });
         Self {
@@ -75,9 +76,10 @@ impl Bar {
         let seconds = self.began.elapsed().as_secs_f64().max(1e-3);
         let rows_per_s = rows.saturating_sub(self.first.0) as f64 / seconds;
         let bytes_per_s = bytes.saturating_sub(self.first.1) as f64 / seconds;
-        let left = match bytes_per_s > 0.0 {
-            true => duration(self.bytes.saturating_sub(bytes) as f64 / bytes_per_s),
-            false => "…".to_owned(),
+        let left = if bytes_per_s > 0.0 {
+            duration(self.bytes.saturating_sub(bytes) as f64 / bytes_per_s)
+        } else {
+            "…".to_owned()
         };
         let [rows, rate] = [rows as i64, rows_per_s as i64].map(grouped);
         format!("{rows} rows, {rate} rows/s, {left} left")

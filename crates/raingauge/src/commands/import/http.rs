@@ -1,4 +1,5 @@
-//! Events to a server, as NDJSON. Whatever is not known to have arrived is sent again: the ids make that safe.
+//! Events to a server, as NDJSON. Whatever is not known to have arrived is sent again: the ids make
+//! that safe.
 
 use super::super::note;
 use super::sink::{Receipt, Refused, Sink};
@@ -16,7 +17,8 @@ use ureq::http::Method;
 const SENDERS: usize = 3;
 /// How long a batch is sent again before the import gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Wait before the first repetition after a lost connection; it doubles from one to the next, up to the second.
+/// Wait before the first repetition after a lost connection; it doubles from one to the next, up to
+/// the second.
 const BACKOFF: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
@@ -35,6 +37,7 @@ impl Http {
     fn post(&self, path: &str, lines: &[u8]) -> anyhow::Result<Value> {
         let began = Instant::now();
         let mut backoff = BACKOFF;
+
         loop {
             let error = match self.client.send(Method::POST, path, &NDJSON, lines) {
                 Ok(answer) => return Ok(answer),
@@ -54,6 +57,7 @@ impl Http {
                     _ => return Err(error.into()),
                 },
             };
+
             if began.elapsed() + wait > PATIENCE {
                 return Err(error).context(format!("given up after {} s", PATIENCE.as_secs()));
             }
@@ -84,7 +88,8 @@ impl Sink for Http {
             .context("the server's receipt cannot be read")
     }
 
-    /// Sends the last event once more, and waits with it: whatever was sent earlier stands before it in the log.
+    /// Sends the last event once more, and waits with it: whatever was sent earlier stands before
+    /// it in the log.
     fn wait_applied(&self, last: Option<Vec<u8>>) -> anyhow::Result<bool> {
         let Some(line) = last else { return Ok(true) };
         // Everything is durable; that it takes longer to be counted is no failure.
@@ -123,21 +128,27 @@ fn push_line(event: &Event<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(lead);
         push_text(text, out);
     }
+
     if let Some(subject) = &event.subject {
         out.extend_from_slice(br#","subject":"#);
         push_text(subject, out);
     }
-    let (time, of_second_ms) = (format_rfc3339(event.time_s()), event.time_ms.rem_euclid(1_000));
+
+    let time = format_rfc3339(event.time_s());
+    let of_second_ms = event.time_ms.rem_euclid(1_000);
     out.extend_from_slice(br#","time":""#);
     out.extend_from_slice(time.trim_end_matches('Z').as_bytes());
+
     if of_second_ms > 0 {
         write!(out, ".{of_second_ms:03}").expect("memory takes all that is written to it");
     }
     out.extend_from_slice(b"Z\"");
+
     if !event.data.is_empty() {
         out.extend_from_slice(br#","data":"#);
         out.extend_from_slice(event.data.as_bytes());
     }
+
     out.extend_from_slice(b"}\n");
 }
 
@@ -171,10 +182,12 @@ mod tests {
                 data,
                 refused_keys: Default::default(),
             };
+
             let mut lines = Vec::new();
             push_line(&event, &mut lines);
             push_line(&event, &mut lines);
             assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), 2);
+
             let last = Http::last_event(&lines).unwrap();
             assert_eq!(Event::from_json(&last).unwrap(), event);
         }

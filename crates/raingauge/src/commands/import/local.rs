@@ -7,7 +7,8 @@ use raingauge_writer::ingest::{self, Intake};
 
 /// Batches on their way: one is written while another one gathers, and one waits.
 const SENDERS: usize = 3;
-/// Bytes of the log's queue that so many batches may need. A smaller one gets a batch at a time, which always fits.
+/// Bytes of the log's queue that so many batches may need. A smaller one gets a batch at a time,
+/// which always fits.
 const QUEUE_BYTES: u64 = 64 << 20;
 
 pub struct Local<'a> {

@@ -11,7 +11,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 pub const BATCH_ROWS_MAX: usize = 5_000;
 /// Bytes of rows after which a batch is closed; an event is about twice as long as its row.
 const BATCH_BYTES: usize = 1 << 20;
-/// Batches that are not settled yet. It bounds the memory of an import, also while one batch is sent again and again.
+/// Batches that are not settled yet. It bounds the memory of an import, also while one batch is
+/// sent again and again.
 const UNSETTLED_MAX: usize = 12;
 
 /// The rows of a batch, beside the events that were made of them.
@@ -66,18 +67,22 @@ pub fn run<S: Sink>(
     for _ in 0..UNSETTLED_MAX {
         permits.send(())?;
     }
+
     let (work, waiting) = channel();
     let waiting = Mutex::new(waiting);
     let (answers, answered) = channel();
+
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| read(&mut rows, sink, permitted, work));
         for _ in 0..sink.senders() {
             let answers = answers.clone();
             scope.spawn(|| send(sink, &waiting, answers));
         }
+
         drop(answers);
         let settled = settle(account, answered, permits);
         let read = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+
         // An error of the sink ends the reader too; it is the one to tell of.
         settled.and_then(|last| read.map(|()| last))
     })
@@ -112,12 +117,14 @@ pub fn batch<S: Sink>(
     let mut payload = sink.begin()?;
     let mut lines = Lines::default();
     let mut ended = false;
+
     for _ in 0..rows_max {
         let Some(row) = rows.next_row()? else {
             ended = true;
             break;
         };
         lines.last_row = row.number;
+
         match row.event {
             Ok(event) => {
                 sink.push(&mut payload, event)?;
@@ -126,10 +133,12 @@ pub fn batch<S: Sink>(
             }
             Err(refusal) => lines.rejected.push((row.line, refusal, row.raw.to_vec())),
         }
+
         if lines.is_full() {
             break;
         }
     }
+
     lines.bytes_read = rows.bytes_read();
     Ok((payload, lines, ended))
 }
@@ -149,6 +158,7 @@ fn send<S: Sink>(
         let sent =
             if lines.events.is_empty() { Ok(Receipt::default()) } else { sink.send(payload) };
         let failed = sent.is_err();
+
         let settled = sent.map(|receipt| Settled { number, lines, receipt, last_event });
         if answers.send(settled).is_err() || failed {
             return;
@@ -163,17 +173,22 @@ fn settle(
     permits: Sender<()>,
 ) -> anyhow::Result<Option<Vec<u8>>> {
     let mut early = std::collections::BTreeMap::new();
-    let (mut next, mut last_event) = (0, None);
+    let mut next = 0;
+    let mut last_event = None;
+
     for answer in answered {
         let settled = answer?;
         early.insert(settled.number, settled);
+
         while let Some(settled) = early.remove(&next) {
             account.settle(&settled)?;
             last_event = settled.last_event.or(last_event);
             next += 1;
+
             // The reader may have come to the end.
             let _ = permits.send(());
         }
     }
+
     Ok(last_event)
 }

@@ -1,8 +1,9 @@
 //! Where an import begins: at the first row, or after those of a run that was interrupted.
 //!
-//! A progress file tells how far a run came, but not where to: the folder behind an address may be a new one. So before
-//! rows are passed over, the last few of them are sent again. A server that knows them says that they are duplicates;
-//! one that does not is given everything from the first row on, which the ids make safe in either case.
+//! A progress file tells how far a run came, but not where to: the folder behind an address may be
+//! a new one. So before rows are passed over, the last few of them are sent again. A server that
+//! knows them says that they are duplicates; one that does not is given everything from the first
+//! row on, which the ids make safe in either case.
 
 use super::super::note;
 use super::account::now_s;
@@ -44,12 +45,16 @@ impl Start<'_> {
         if !is_remembered && !self.resume_anyway {
             bail!("{}", self.too_old(&found));
         }
+
         if found.finished && !self.resume_anyway {
-            // The ids are known still: whoever wants to import a file again is told that all rows are duplicates.
+            // The ids are known still: whoever wants to import a file again is told that all rows
+            // are duplicates.
             return Ok((rows, new));
         }
+
         let probe = if is_remembered { found.rows_sent.min(PROBE_ROWS as u64) } else { 0 };
         rows.skip(found.rows_sent - probe)?;
+
         if probe > 0 {
             let (payload, lines, _) = batch(&mut rows, sink, probe as usize)?;
             let receipt = sink.send(payload)?;
@@ -61,18 +66,22 @@ impl Start<'_> {
                 return Ok((Rows::open(file, mapping)?, new));
             }
         }
+
         Ok((rows, found))
     }
 
     fn too_old(&self, progress: &Progress) -> String {
-        let (path, at) = (self.path.display(), format_rfc3339(progress.updated_at_s));
+        let path = self.path.display();
+        let at = format_rfc3339(progress.updated_at_s);
         let hours = self.window.as_secs() / 3_600;
+
         if progress.finished {
             return format!(
                 "{path} tells that this import was finished at {at}; ids are remembered for {hours} h, so that its rows would be \
                  counted a second time: give --restart if that is meant"
             );
         }
+
         format!(
             "{path} was last written at {at}; ids are remembered for {hours} h, so that rows that were under way then could be \
              counted twice: give --resume-anyway to accept that, or --restart to begin with the first row in a new data folder"

@@ -36,8 +36,8 @@ pub trait Sink: Sync {
     /// Sends a batch, and returns once it is durable.
     fn send(&self, payload: Self::Payload) -> anyhow::Result<Receipt>;
 
-    /// Waits until everything that was sent is counted. `last` is the last event that was sent, as NDJSON. Answers
-    /// whether that is so, rather than not known.
+    /// Waits until everything that was sent is counted. `last` is the last event that was sent, as
+    /// NDJSON. Answers whether that is so, rather than not known.
     fn wait_applied(&self, last: Option<Vec<u8>>) -> anyhow::Result<bool>;
 
     /// An event that [`Sink::wait_applied`] may ask about, when the sink needs one.

@@ -35,10 +35,12 @@ pub fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
         "scram-sha-512" => raingauge_kafka::SaslMechanism::ScramSha512,
         _ => raingauge_kafka::SaslMechanism::Plain,
     };
+
     let sasl = kafka.user.zip(kafka.password);
     let sasl = sasl.map(|(user, password)| raingauge_kafka::Sasl { mechanism, user, password });
     let certificate = kafka.certificate_file.zip(kafka.key_file);
     let tls = kafka.has_tls.then_some(raingauge_kafka::Tls { ca: kafka.ca_file, certificate });
+
     raingauge_kafka::Options {
         brokers: kafka.brokers,
         topic: kafka.topic,

@@ -23,6 +23,7 @@ fn options(settings: &Settings) -> anyhow::Result<raingauge_redis::Options> {
         }
         _ => None,
     };
+
     let has_tls = authority.is_some() || identity.is_some();
     Ok(raingauge_redis::Options {
         urls: redis.urls.clone(),

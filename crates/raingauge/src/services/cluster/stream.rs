@@ -56,9 +56,11 @@ pub fn follow_tiles(
     let audience =
         Arc::new(Audience::new(rand::random(), Arc::clone(&lease_topic), Arc::clone(clock)));
     published.set_audience(Arc::clone(&audience) as Arc<dyn published::Audience>);
+
     let told = Arc::clone(&audience);
     let mut listening = vec![leases.listen(move |message| told.note(message))?];
     let mut tasks = vec![tokio::spawn(async move { audience.open().await })];
+
     if !settings.cluster.has(Role::Reader) {
         return Ok((None, Stream { _listening: listening, tasks }));
     }
@@ -67,10 +69,12 @@ pub fn follow_tiles(
         partitions: topic.partitions(),
         has_plain_rows: settings.cluster.cql.has_foreign_rows,
     };
-    let (inner, source) =
-        (Arc::clone(&stored) as Arc<dyn BucketReader>, stored as Arc<dyn TileSource>);
+
+    let inner = Arc::clone(&stored) as Arc<dyn BucketReader>;
+    let source = stored as Arc<dyn TileSource>;
     let live = Arc::new(LiveTiles::new(inner, source, Arc::clone(clock), options));
     let told = Arc::clone(&live);
+
     listening.push(raingauge_kafka::listen(topic, move |change| told.apply(change))?);
     tasks.push(tokio::spawn(raingauge_reader::keep_lease(
         Arc::clone(&live),
@@ -78,5 +82,6 @@ pub fn follow_tiles(
         rand::random(),
     )));
     tasks.push(tokio::spawn(raingauge_reader::read_ahead(Arc::clone(&live))));
+
     Ok((Some(live), Stream { _listening: listening, tasks }))
 }

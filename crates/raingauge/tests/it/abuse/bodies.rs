@@ -1,4 +1,5 @@
-//! Bodies that are dear to read, slow to come, or many at once: what they cost, and what others notice.
+//! Bodies that are dear to read, slow to come, or many at once: what they cost, and what others
+//! notice.
 
 use crate::auth::{home_with_tokens, token};
 use crate::client::{Answer, at, drop_event, drops_counter};
@@ -27,7 +28,8 @@ fn repeated(begin: &str, member: &str, end: &str, len: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Sends a body four times at once, and meanwhile events and counts as others do. Answers what came back.
+/// Sends a body four times at once, and meanwhile events and counts as others do. Answers what came
+/// back.
 fn four_at_once(server: &Server, path: &str, body: &[u8]) -> Vec<Answer> {
     std::thread::scope(|scope| {
         let calls: Vec<_> =
@@ -41,13 +43,15 @@ fn four_at_once(server: &Server, path: &str, body: &[u8]) -> Vec<Answer> {
     })
 }
 
-/// Members that take many times their bytes once they are parsed, in bodies as long as any route takes and as long as
-/// the route itself takes: answers are small, and so is what they take of memory.
+/// Members that take many times their bytes once they are parsed, in bodies as long as any route
+/// takes and as long as the route itself takes: answers are small, and so is what they take of
+/// memory.
 #[test]
 fn a_body_takes_no_more_memory_than_its_route_needs() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let began_bytes = memory_bytes(server.pid(), "VmHWM:");
     let long = 33_000_000;
     let cases = [
@@ -60,6 +64,7 @@ fn a_body_takes_no_more_memory_than_its_route_needs() {
         ("/v1/counters/preview", r#"{"name":["#, "[]", "]}", 256 << 10),
         ("/v1/counters/34/preview", r#"{"x":["#, "\"\"", "]}", 256 << 10),
     ];
+
     for (path, begin, member, end, route_len) in cases {
         for len in [long, route_len] {
             let body = repeated(begin, member, end, len);
@@ -74,16 +79,20 @@ fn a_body_takes_no_more_memory_than_its_route_needs() {
                     "{path} with {member}: {} bytes",
                     answer.body.len()
                 );
+
                 if len == long {
                     answer.expect_problem(413, "body_too_large");
                 }
             }
         }
     }
+
     let too_many = repeated("[", r#"{"":0}"#, "]", MIB);
     server.send("POST", "/v1/buckets", &[JSON], &too_many).expect_problem(413, "too_many_buckets");
+
     let too_many = repeated("{\"requests\":[", "{}", "]}", MIB);
     server.send("POST", "/v1/counts", &[JSON], &too_many).expect_problem(413, "too_many_ranges");
+
     let grew = memory_bytes(server.pid(), "VmHWM:") - began_bytes;
     println!("{began_bytes} bytes resident at first, {grew} more at most");
     assert!(grew < 128 * MIB, "{grew} bytes were taken");
@@ -102,12 +111,14 @@ fn other_routes_take_no_packed_body() {
     }
 }
 
-/// Heads that announce much, and bodies that stop on the way, keep nobody out; and those that stop are told so.
+/// Heads that announce much, and bodies that stop on the way, keep nobody out; and those that stop
+/// are told so.
 #[test]
 fn who_announces_much_and_sends_little_keeps_nobody_out() {
     let home = home_with_tokens();
     let server = home.start();
     server.with_token(&token("admin")).create(drops_counter());
+
     let begin = |path: &str, scope: &str, more: &str, len: usize| {
         let mut stream = TcpStream::connect(&server.address).expect("a connection");
         let head = format!(
@@ -115,9 +126,11 @@ fn who_announces_much_and_sends_little_keeps_nobody_out() {
              content-length: {len}\r\n\r\n[",
             token(scope)
         );
+
         stream.write_all(head.as_bytes()).expect("sent");
         stream
     };
+
     let mut waiting: Vec<TcpStream> = (0..20)
         .flat_map(|_| {
             [
@@ -129,11 +142,13 @@ fn who_announces_much_and_sends_little_keeps_nobody_out() {
             ]
         })
         .collect();
+
     let producer = server.with_token(&token("events:write"));
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed
         .write_all(drop_event("packed", at(NOON), "oslo").to_string().as_bytes())
         .expect("memory");
+
     let packed = packed.finish().expect("memory");
     for n in 0..20 {
         producer.lines("/v1/events", &[drop_event(&n.to_string(), at(NOON), "oslo")]).expect(200);
@@ -146,6 +161,7 @@ fn who_announces_much_and_sends_little_keeps_nobody_out() {
             at(NOON) + 900,
         )]);
     }
+
     let mut stopped = waiting.swap_remove(1);
     let mut answer = String::new();
     let _ = stopped.read_to_string(&mut answer);
@@ -158,13 +174,17 @@ fn packed_bodies_take_room_for_what_comes_out_of_them() {
     let home = Home::with(&[("server.body_bytes_max", "1048576")]);
     let server = home.start();
     server.create(drops_counter());
+
     let lines: String =
         (0..4_000).map(|n| format!("{}\n", drop_event(&n.to_string(), at(NOON), "oslo"))).collect();
     assert!(lines.len() < MIB, "{}", lines.len());
+
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(lines.as_bytes()).expect("memory");
+
     let packed = packed.finish().expect("memory");
     let headers = [("content-type", "application/x-ndjson"), ("content-encoding", "gzip")];
+
     // Many more than would fit if each were taken for the largest body.
     std::thread::scope(|scope| {
         for _ in 0..16 {
@@ -179,8 +199,10 @@ fn packed_bodies_take_room_for_what_comes_out_of_them() {
     until("they are counted once", || {
         (server.count("drops:oslo", at(NOON), at(NOON) + 900) == 4_000).then_some(())
     });
+
     let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
     bomb.write_all(&vec![b' '; 64 * MIB]).expect("memory");
+
     let bomb = bomb.finish().expect("memory");
     server.send("POST", "/v1/events", &headers, &bomb).expect_problem(413, "body_too_large");
     assert_eq!(server.post("/v1/events", &json!([])).status, 200);

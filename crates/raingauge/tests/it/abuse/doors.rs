@@ -1,4 +1,5 @@
-//! A server that asks nobody for a token: whose requests it takes, and which configurations it refuses.
+//! A server that asks nobody for a token: whose requests it takes, and which configurations it
+//! refuses.
 
 use crate::auth::{home_with_tokens, token};
 use crate::client::{Answer, Client, drops_counter};
@@ -24,8 +25,10 @@ fn without_a_token_only_requests_of_this_machine_are_taken() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let host = server.address.clone();
-    let (own, name) = (format!("http://{host}"), ("host", host.as_str()));
+    let own = format!("http://{host}");
+    let name = ("host", host.as_str());
     let routes = [
         ("GET", "/v1/counters", ""),
         ("PUT", "/v1/cache-policy", r#"{"strategy": "none"}"#),
@@ -35,6 +38,7 @@ fn without_a_token_only_requests_of_this_machine_are_taken() {
         ("POST", "/v1/counts", r#"{"requests": []}"#),
         ("GET", "/metrics", ""),
     ];
+
     for (method, path, body) in routes {
         let send =
             |more: &[(&str, &str)]| raw(&server, method, path, &[more, &[JSON]].concat(), body);
@@ -48,6 +52,7 @@ fn without_a_token_only_requests_of_this_machine_are_taken() {
             let answer = send(local);
             assert!(answer.starts_with("HTTP/1.1 2"), "{method} {path} {local:?}: {answer}");
         }
+
         for foreign in [
             &[("host", "rain.example:8080")][..],
             &[("host", "192.0.2.7")],
@@ -58,7 +63,8 @@ fn without_a_token_only_requests_of_this_machine_are_taken() {
             &[name, ("origin", "null")],
             &[name, ("sec-fetch-site", "cross-site")],
             &[name, ("sec-fetch-site", "same-site")],
-            // A page whose name leads here may send any header, a token that is not asked for among them.
+            // A page whose name leads here may send any header, a token that is not asked for among
+            // them.
             &[("host", "evil.example"), ("authorization", "Bearer rg_whatever")],
         ] {
             let answer = send(foreign);
@@ -66,6 +72,7 @@ fn without_a_token_only_requests_of_this_machine_are_taken() {
             assert!(answer.contains("foreign_request"), "{method} {path} {foreign:?}: {answer}");
         }
     }
+
     // Health is for everybody: what watches a server may do so through a proxy.
     let probe =
         raw(&server, "GET", "/readyz", &[("host", "rain.example"), ("via", "1.1 proxy")], "");
@@ -93,9 +100,12 @@ fn with_a_token_it_does_not_matter_where_a_request_comes_from() {
 /// Browsers send three media types to other sites without asking first: none of them is JSON.
 #[test]
 fn a_body_that_claims_not_to_be_json_is_refused() {
-    let (open, closed) = (Home::new(), home_with_tokens());
-    let (open, closed) = (open.start(), closed.start());
+    let open = Home::new();
+    let closed = home_with_tokens();
+    let open = open.start();
+    let closed = closed.start();
     let admin = closed.with_token(&token("admin"));
+
     let send = |client: &Client, path: &str, kind: &str, body: &str| -> Answer {
         client.send("POST", path, &[("content-type", kind)], body.as_bytes())
     };
@@ -109,13 +119,16 @@ fn a_body_that_claims_not_to_be_json_is_refused() {
                 send(client, path, kind, body).expect_problem(415, "media_type_unknown");
             }
         }
+
         send(&open, path, form, body).expect_problem(415, "media_type_unknown");
         // A browser adds no token of its own accord.
         assert!([200, 201].contains(&send(&admin, path, form, body).status), "{path}");
     }
+
     send(&open, "/v1/buckets", "application/json; charset=utf-8", "[]").expect(200);
     send(&open, "/v1/buckets", "application/vnd.rain+json", "[]").expect(200);
     open.send("POST", "/v1/buckets", &[], b"[]").expect(200);
+
     // Counts change nothing, and are asked for with curl.
     send(&open, "/v1/counts", form, r#"{"requests": []}"#).expect(200);
     send(&open, "/v1/counts", "text/plain", r#"{"requests": []}"#)
@@ -137,26 +150,31 @@ fn a_configuration_that_would_let_strangers_in_is_refused() {
         ("portal.approval", &[("portal.approval", "true")]),
         ("portal.sign_in", &[url, ("portal.sign_in", "false"), ("auth.required", "true")]),
     ];
+
     for (key, settings) in cases {
         let home = Home::with(settings);
         let checked = home.run(&["check-config", "--json"]);
         assert!(!checked.status.success(), "{key}");
+
         let problems: serde_json::Value = serde_json::from_str(&checked.output).expect("JSON");
         let keys = problems["problems"]
             .as_array()
             .expect("problems")
             .iter()
             .map(|problem| problem["key"].clone());
+
         assert!(keys.collect::<Vec<_>>().contains(&json!(key)), "{problems}");
         let refused = home.try_start().err().expect("it does not start");
         assert!(refused.errors.contains(key), "{}", refused.errors);
         assert!(!home.data().exists(), "nothing was begun");
     }
+
     let mut home = Home::with(&[
         url,
         ("portal.approval", "true"),
         ("portal.address_header", "X-Forwarded-For"),
     ]);
+
     home.set("auth.required", "true");
     assert!(home.run(&["check-config"]).status.success());
 }

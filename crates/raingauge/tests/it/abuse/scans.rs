@@ -1,4 +1,5 @@
-//! Requests that read the whole log or every tile: many at once, and by callers who do not wait for the answer.
+//! Requests that read the whole log or every tile: many at once, and by callers who do not wait for
+//! the answer.
 
 use crate::auth::{home_with_tokens, token};
 use crate::client::{Client, at, drop_event, drops_counter};
@@ -16,6 +17,7 @@ const CITIES: usize = 1_000;
 fn fill(server: &Server) {
     server.with_token(&token("admin")).create(drops_counter());
     let producer = server.with_token(&token("events:write"));
+
     for from in (0..EVENTS).step_by(20_000) {
         let lines: String = (from..from + 20_000)
             .map(|n| {
@@ -25,6 +27,7 @@ fn fill(server: &Server) {
                 )
             })
             .collect();
+
         let headers = [("content-type", "application/x-ndjson")];
         producer.send("POST", "/v1/events?wait=applied", &headers, lines.as_bytes()).expect(200);
     }
@@ -49,14 +52,20 @@ fn many_scans_of_one_caller_wait_for_their_turn() {
     let home = home_with_tokens();
     let server = home.start();
     fill(&server);
+
     let began_bytes = memory_bytes(server.pid(), "VmHWM:");
-    let (greedy, modest) =
-        (server.with_token(&token("counts:read")), server.with_token(&token("admin")));
-    let (answered, busy, is_done) =
-        (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+    let greedy = server.with_token(&token("counts:read"));
+    let modest = server.with_token(&token("admin"));
+    let answered = AtomicUsize::new(0);
+    let busy = AtomicUsize::new(0);
+
+    let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for thread in 0..60 {
-            let (greedy, answered, busy) = (greedy.clone(), &answered, &busy);
+            let greedy = greedy.clone();
+            let answered = &answered;
+            let busy = &busy;
+
             scope.spawn(move || {
                 for n in 0..2 {
                     let path = if n == 0 { recount(thread) } else { keys(thread) };
@@ -73,6 +82,7 @@ fn many_scans_of_one_caller_wait_for_their_turn() {
                 }
             });
         }
+
         // Another caller has a turn of its own, and counts are not asked to wait.
         scope.spawn(|| {
             until("many are waiting", || (busy.load(Ordering::SeqCst) > 0).then_some(()));
@@ -80,11 +90,13 @@ fn many_scans_of_one_caller_wait_for_their_turn() {
             assert_eq!(recounted["equal"], true, "{recounted}");
             is_done.store(true, Ordering::SeqCst);
         });
+
         while !is_done.load(Ordering::SeqCst) {
             counts(&modest);
         }
     });
     assert!(answered.load(Ordering::SeqCst) > 0 && busy.load(Ordering::SeqCst) > 0);
+
     let grew = memory_bytes(server.pid(), "VmHWM:") - began_bytes;
     assert!(grew < 128 << 20, "{grew} bytes were taken");
 }
@@ -95,22 +107,27 @@ fn scans_end_with_those_who_asked_for_them() {
     let home = home_with_tokens();
     let server = home.start();
     fill(&server);
+
     let reader = server.with_token(&token("counts:read"));
     for _ in 0..20 {
         let callers: Vec<TcpStream> = (0..16)
             .map(|n| {
                 let mut stream = TcpStream::connect(&server.address).expect("a connection");
-                let (path, bearer) = (recount(n), token("counts:read"));
+                let path = recount(n);
+                let bearer = token("counts:read");
                 let head = format!(
                     "GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {bearer}\r\n\r\n"
                 );
+
                 stream.write_all(head.as_bytes()).expect("sent");
                 stream
             })
             .collect();
+
         counts(&reader);
         drop(callers);
     }
+
     // Without their callers none of the 320 is left, and the next one is not refused for long.
     let answer = until("the queue is empty", || {
         Some(reader.get(&recount(1))).filter(|answer| answer.status == 200)

@@ -63,10 +63,12 @@ fn counting_goes_on_without_the_database_and_edits_work_when_it_is_back() {
     let database = Database::start();
     let home = place.home_with(&[("mysql.url", &place.database_at(&database.url()))]);
     let migrated = home.run(&["migrate"]);
+
     assert!(migrated.status.success(), "{migrated:?}");
     let server = start(&home, "reader,writer,portal");
     server.create(counter(1));
     settle(&server, &server, &server, place.partitions);
+
     let mut sent = 0;
     let mut send = |count: i64| {
         let events: Vec<Value> = (sent..sent + count)
@@ -74,18 +76,23 @@ fn counting_goes_on_without_the_database_and_edits_work_when_it_is_back() {
             .collect();
         sent += count;
         server.count_events(&events);
+
         server.count("drops:oslo", NOON_S, NOON_S + 900)
     };
+
     assert_eq!(send(100), 100);
 
     database.stop();
+
     for _ in 0..3 {
         let problem = server.send("PUT", "/v1/counters/1", &[], counter(10).to_string().as_bytes());
         problem.expect_problem(503, "unavailable");
         server.get("/v1/counters").expect_problem(503, "unavailable");
     }
+
     assert_eq!(send(100), 200, "what was known last goes on counting");
     assert_eq!(server.get("/readyz").status, 200);
+
     // A process that starts now waits, and says for what.
     let late_home = place.home_with(&[("mysql.url", &place.database_url(&database.url()))]);
     std::thread::scope(|scope| {
@@ -95,6 +102,7 @@ fn counting_goes_on_without_the_database_and_edits_work_when_it_is_back() {
         });
         assert!(!late.is_finished(), "it is not ready");
         database.restart();
+
         let late = late.join().expect("it starts");
         assert_eq!(late.count("drops:oslo", NOON_S, NOON_S + 900), 200);
     });

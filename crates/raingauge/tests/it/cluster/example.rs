@@ -1,4 +1,5 @@
-//! The reference's worked example, through a reader that shares nothing with the writer but the store.
+//! The reference's worked example, through a reader that shares nothing with the writer but the
+//! store.
 
 use super::roles::{NOON_S, Roles};
 use crate::client::{Client, event, forever};
@@ -19,7 +20,9 @@ fn buckets_that_were_set(roles: &Roles, readers: [&Client; 2]) {
     for reader in readers {
         until("the reader knows the key", || reader.results(&[(key, 0, 900)])[0]["count"].as_i64());
     }
-    // The counter may be so new that no partition has heard of it: what is accepted is counted all the same.
+
+    // The counter may be so new that no partition has heard of it: what is accepted is counted all
+    // the same.
     until("the writer takes the buckets", || {
         let sent = roles.writer.post("/v1/buckets", &rows(key)).expect(200);
         (sent["accepted"] == ROWS.len()).then_some(())
@@ -29,12 +32,14 @@ fn buckets_that_were_set(roles: &Roles, readers: [&Client; 2]) {
     readers.iter().for_each(|reader| ask_example(reader, key));
 }
 
-/// The answer to a request is lost, an event is counted in any partition, and the client sends the request again.
+/// The answer to a request is lost, an event is counted in any partition, and the client sends the
+/// request again.
 pub fn a_repeated_request_loses_no_event(roles: &Roles) {
     let counter = json!({"id": 36, "name": "repeated", "template": "repeated:{city}", "eventType": "repeated",
         "retentionDays": forever()});
     roles.portal.create(counter);
     roles.settle();
+
     let buckets: Vec<Value> = (0..9)
         .map(|city| json!({"key": format!("repeated:{city}"), "granularity": "hour", "time": NOON_S, "count": 18}))
         .collect();
@@ -44,6 +49,7 @@ pub fn a_repeated_request_loses_no_event(roles: &Roles) {
     };
     let first = set(&buckets).expect(200);
     assert_eq!(first["accepted"], 9);
+
     let events: Vec<Value> = (0..9)
         .map(|city| event("repeated", &format!("r{city}"), NOON_S, json!({"city": city})))
         .collect();
@@ -51,6 +57,7 @@ pub fn a_repeated_request_loses_no_event(roles: &Roles) {
 
     assert_eq!(set(&buckets).expect(200), first);
     set(&buckets[1..]).expect_problem(422, "idempotency_key_reused");
+
     for city in 0..9 {
         assert_eq!(
             roles.reader.count(&format!("repeated:{city}"), NOON_S, NOON_S + 3_600),
@@ -74,5 +81,6 @@ fn rows_that_were_written_by_hand(roles: &Roles, readers: [&Client; 2]) {
             time.replace('Z', "+0000")
         ));
     }
+
     readers.iter().for_each(|reader| ask_example(reader, key));
 }

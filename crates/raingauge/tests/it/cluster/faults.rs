@@ -8,7 +8,8 @@ use raingauge_lab::faults::{self, Fault, Kind, Options};
 use std::path::Path;
 use std::time::Duration;
 
-/// Longer than a session in the consumer group lasts: the writer wakes when its partitions are another's.
+/// Longer than a session in the consumer group lasts: the writer wakes when its partitions are
+/// another's.
 const ZOMBIE: Duration = Duration::from_secs(8);
 const SHORT: Duration = Duration::from_millis(300);
 const LONGER: Duration = Duration::from_secs(1);
@@ -34,6 +35,7 @@ fn after_a_short_run_of_faults_every_count_equals_the_model() {
             "skipped: RAINGAUGE_TEST_SERVICES names no folder of servers; `make test` starts them"
         );
     };
+
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services");
     let logs = tempfile::tempdir().expect("a temporary folder");
     let settings = place.settings().into_iter().map(|(name, value)| (name.to_owned(), value));
@@ -48,8 +50,10 @@ fn after_a_short_run_of_faults_every_count_equals_the_model() {
         exactly: rounds(),
         ..Options::new(given)
     };
+
     let report = faults::run(&options).expect("the run begins");
     println!("{}", report.markdown());
+
     if let Some(fault) = report.fault() {
         panic!("{fault}; what the processes said is in {}", logs.keep().display());
     }

@@ -18,13 +18,16 @@ pub fn are_counted_and_what_is_malformed_is_put_aside(roles: &Roles) {
         "retentionDays": forever()}),
     );
     roles.settle();
+
     let producer: BaseProducer = client(roles).create().expect("a producer");
     let structured =
         |id: &str| event("foreign", id, NOON_S, json!({"city": "rome"})).to_string().into_bytes();
     let time = rfc3339(NOON_S);
+
     for partition in 0..roles.place.partitions {
-        let (first, second, third) =
-            (format!("f{partition}-1"), format!("f{partition}-2"), format!("f{partition}-3"));
+        let first = format!("f{partition}-1");
+        let second = format!("f{partition}-2");
+        let third = format!("f{partition}-3");
         let json_event: &[(&str, &str)] =
             &[("content-type", "application/cloudevents+json; charset=UTF-8")];
         let binary = |id: &str| {
@@ -36,17 +39,20 @@ pub fn are_counted_and_what_is_malformed_is_put_aside(roles: &Roles) {
             ];
             headers(&attributes).insert(Header { key: "ce_time", value: Some(&time) })
         };
+
         let messages: [(OwnedHeaders, Vec<u8>); 7] = [
             (headers(json_event), structured(&first)),
             (binary(&second), br#"{"city":"rome"}"#.to_vec()),
             // The same event once more, in the other mode.
             (binary(&first), br#"{"city":"rome"}"#.to_vec()),
             (headers(&[]), NOISE.to_vec()),
-            // Neither this nor what else has the header of a control entry ends the counting of the partition.
+            // Neither this nor what else has the header of a control entry ends the counting of the
+            // partition.
             (headers(&[("raingauge-control", "1")]), b"x".to_vec()),
             (headers(&[("content-type", "application/cloudevents-batch+json")]), b"[]".to_vec()),
             (headers(json_event), structured(&third)),
         ];
+
         for (headers, payload) in &messages {
             let record: BaseRecord<'_, (), [u8]> = BaseRecord::to(&roles.place.topic);
             let record =
@@ -54,6 +60,7 @@ pub fn are_counted_and_what_is_malformed_is_put_aside(roles: &Roles) {
             producer.send(record).map_err(|(error, _)| error).expect("handed over");
         }
     }
+
     producer.flush(PATIENCE).expect("flushed");
     let expected = 3 * i64::from(roles.place.partitions);
     let ask = || roles.reader.count("foreign:rome", NOON_S, NOON_S + 900);
@@ -74,10 +81,12 @@ fn check_dead_letters(roles: &Roles) {
                 (header(letter, "raingauge-reason-code"), letter.payload().unwrap_or_default())
             })
             .collect();
+
         let expected: [(&str, &[u8]); 3] =
             [("event_malformed", NOISE), ("control_malformed", b"x"), ("batch_unsupported", b"[]")];
         assert_eq!(reasons, expected, "of partition {partition}");
     }
+
     for letter in &letters {
         assert_eq!(header(letter, "raingauge-source-topic"), roles.place.topic);
         assert!(header(letter, "raingauge-reason").len() > 10);
@@ -103,15 +112,19 @@ fn dead_letters(roles: &Roles) -> Vec<OwnedMessage> {
         client(roles).set("enable.auto.commit", "false").create().expect("a consumer");
     let (_, end) = consumer.fetch_watermarks(&topic, 0, PATIENCE).expect("the topic is there");
     let mut place = TopicPartitionList::new();
+
     place.add_partition_offset(&topic, 0, Offset::Beginning).expect("a place");
     consumer.assign(&place).expect("assigned");
-    let (deadline, mut letters) = (Instant::now() + PATIENCE, Vec::new());
+
+    let deadline = Instant::now() + PATIENCE;
+    let mut letters = Vec::new();
     while (letters.len() as i64) < end {
         assert!(Instant::now() < deadline, "{} of {end} letters came", letters.len());
         if let Some(Ok(message)) = consumer.poll(PATIENCE) {
             letters.push(message.detach());
         }
     }
+
     letters
 }
 

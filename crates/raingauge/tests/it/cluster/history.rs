@@ -17,7 +17,8 @@ fn counter(id: u32, kind: &str) -> Value {
 fn events(kind: &str, count: i64) -> (Vec<Value>, Model) {
     let mut model = Model::default();
     let events = (0..count).map(|index| {
-        let (city, time_s) = (index % CITIES, NOON_S + index * 7_919 % 172_800);
+        let city = index % CITIES;
+        let time_s = NOON_S + index * 7_919 % 172_800;
         model.add(&format!("{kind}:{city}"), time_s, 1);
         event(kind, &format!("{kind}-{index}"), time_s, json!({"city": city}))
     });
@@ -43,9 +44,11 @@ fn compare(reader: &Client, model: &Model) {
 pub fn a_recount_equals_what_is_stored(roles: &Roles) {
     roles.portal.create(counter(70, "recounted"));
     roles.settle();
+
     let (events, model) = events("recounted", 600);
     roles.writer.count_events(&events);
     compare(&roles.reader, &model);
+
     for key in model.keys() {
         let (from, to) = (NOON_S, NOON_S + 172_800);
         let answer = roles
@@ -55,15 +58,17 @@ pub fn a_recount_equals_what_is_stored(roles: &Roles) {
         let count = model.count(key, from, to);
         let expected = json!({"key": key, "fromTime": from, "toTime": to, "comparedFrom": from, "stored": count,
             "recounted": count, "equal": true, "differences": []});
+
         assert_eq!(answer, expected);
     }
 }
 
-/// A counter that is made after the events: its preview tells what they come to, and its backfill, asked for at once,
-/// makes them count.
+/// A counter that is made after the events: its preview tells what they come to, and its backfill,
+/// asked for at once, makes them count.
 pub fn a_counter_that_came_later_is_previewed_and_backfilled(roles: &Roles) {
     let (events, model) = events("later", 3_000);
     roles.writer.count_events(&events);
+
     let preview = roles.portal.post("/v1/counters/preview", &counter(71, "later")).expect(200);
     assert_eq!(
         (&preview["eventsOfType"], &preview["counted"]),
@@ -72,30 +77,37 @@ pub fn a_counter_that_came_later_is_previewed_and_backfilled(roles: &Roles) {
     );
     assert_eq!(preview["keys"], CITIES, "{preview}");
     roles.portal.create(counter(71, "later"));
+
     let done = finish_backfill(&roles.portal, 71);
     assert_eq!((&done["status"], &done["counted"]), (&json!("finished"), &json!(3_000)), "{done}");
+
     // The reader answers by it as soon as it has looked at the writers' states.
     roles.settle();
     compare(&roles.reader, &model);
+
     // An edit takes part in the backfill that is asked for right behind it.
     let mut doubled = counter(71, "later");
     doubled["value"] = json!(2);
     roles.portal.send("PUT", "/v1/counters/71", &[], doubled.to_string().as_bytes()).expect(200);
+
     let done = finish_backfill(&roles.portal, 71);
     assert_eq!(done["status"], "finished", "{done}");
     roles.settle();
+
     let mut twice = model.clone();
     twice.merge(&model);
     compare(&roles.reader, &twice);
 }
 
-/// While the counts of a counter are made again, the old ones answer, and no event is missed. A recount finds the same, or
-/// says that it cannot tell just now.
+/// While the counts of a counter are made again, the old ones answer, and no event is missed. A
+/// recount finds the same, or says that it cannot tell just now.
 pub fn counts_never_dip_while_they_are_made_again(roles: &Roles) {
     roles.portal.create(counter(72, "again"));
     roles.settle();
+
     let (events, model) = events("again", 3_000);
     roles.writer.count_events(&events);
+
     let (from, to) = (NOON_S, NOON_S + 172_800);
     std::thread::scope(|scope| {
         let again = scope.spawn(|| {

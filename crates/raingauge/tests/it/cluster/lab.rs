@@ -1,4 +1,5 @@
-//! The lab's experiment, in small: what each cache strategy does to the store at the turn of a quarter hour.
+//! The lab's experiment, in small: what each cache strategy does to the store at the turn of a
+//! quarter hour.
 
 use raingauge_lab::cluster::Given;
 use raingauge_lab::experiment::Options;
@@ -47,6 +48,7 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
             "skipped: RAINGAUGE_TEST_SERVICES names no folder of servers; `make test` starts them"
         );
     };
+
     let scenario = Scenario::parse(SCENARIO).expect("a scenario");
     let logs = tempfile::tempdir().expect("a temporary folder");
     let given = Given {
@@ -54,6 +56,7 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
         script: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services"),
         binary: env!("CARGO_BIN_EXE_raingauge").into(),
     };
+
     let options = Options { given, logs: logs.path().to_owned(), prefer: false };
     let pairs = ["none", "result", "phased", "live"].map(|strategy| ("tiles", strategy));
     let rows = cases::on_cluster(&scenario, &options, &pairs, &Prices::usual().expect("prices"))
@@ -62,6 +65,7 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
         rows.iter().find(|row| row.strategy == strategy).expect("every strategy was measured")
     };
     let turn = |strategy: &str| of(strategy).share_at_turn;
+
     let store = |strategy: &str| of(strategy).numbers.store_share.expect("counts were answered");
     for row in &rows {
         println!(
@@ -70,6 +74,7 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
         );
         assert_sound(row);
     }
+
     // What is asked for the first time is read under every strategy.
     assert!(store("live") < store("result") && store("result") < 0.9 && store("phased") < 0.9);
     assert!(
@@ -77,7 +82,8 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
         "everything is read from the store at any time"
     );
 
-    // A turn lasts 0.2 s here: on a machine that is busy with other work, answers come later than that.
+    // A turn lasts 0.2 s here: on a machine that is busy with other work, answers come later than
+    // that.
     let kept_pace =
         |strategy: &str| of(strategy).kept_pace.is_some_and(|share| share > KEPT_PACE_MIN);
     let judge = |strategy: &str, is_expected: &dyn Fn(Option<f64>) -> bool| {
@@ -90,6 +96,7 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
             );
         }
     };
+
     judge("result", &|turn| turn.is_some_and(|turn| turn > 1.3));
     judge("phased", &|turn| turn.is_none_or(|turn| turn < 1.25));
     judge("live", &|turn| turn.is_none_or(|turn| turn < 1.25));

@@ -1,4 +1,5 @@
-//! Readers under `live`: their tiles follow the writers over Kafka, and are dropped when the stream was missed.
+//! Readers under `live`: their tiles follow the writers over Kafka, and are dropped when the stream
+//! was missed.
 
 use super::load::Load;
 use super::place::{Place, start};
@@ -40,7 +41,9 @@ impl Scene {
                 readers.map(|reader| reader.join().expect("it starts")),
             )
         });
-        let (random, load) = (StdRng::seed_from_u64(crate::crash::seed()), Load::new("live"));
+
+        let random = StdRng::seed_from_u64(crate::crash::seed());
+        let load = Load::new("live");
         Some(Self { live: [first, second], stored, writer, random, load, homes, place })
     }
 
@@ -54,7 +57,8 @@ impl Scene {
             .writer
             .send("PUT", "/v1/cache-policy", &[], policy.to_string().as_bytes())
             .expect(200);
-        let (began, version) = (Instant::now(), set["version"].as_f64().expect("a version"));
+        let began = Instant::now();
+        let version = set["version"].as_f64().expect("a version");
         for reader in self.readers() {
             until("the policy is in force at the reader", || {
                 (reader.metric(VERSION) == version).then_some(())
@@ -83,6 +87,7 @@ fn live_readers_follow_the_writers_and_read_anew_what_they_missed() {
         json!({"id": 70, "name": "heard", "template": "heard:{city}", "eventType": "heard",
         "retentionDays": forever()}),
     );
+
     for reader in scene.readers() {
         settle(&scene.writer, &scene.writer, reader, scene.place.partitions);
     }
@@ -96,12 +101,14 @@ fn live_readers_follow_the_writers_and_read_anew_what_they_missed() {
     scene.load.settle(&scene.writer);
     compare(&mut scene);
 
-    // Some of the tiles are in memory now. What is sent next changes them, and adds late events to days long past.
+    // Some of the tiles are in memory now. What is sent next changes them, and adds late events to
+    // days long past.
     for _ in 0..3 {
         scene.load.send_all(&[&scene.writer], 5, &mut scene.random);
         scene.load.settle(&scene.writer);
         compare(&mut scene);
     }
+
     a_frozen_reader_reads_anew_what_it_missed(&mut scene);
     compare(&mut scene);
     events_are_heard_of_without_a_read(&scene);
@@ -129,18 +136,24 @@ fn events_are_heard_of_without_a_read(scene: &Scene) {
             json!({"city": "oslo"}),
         )]);
         assert_eq!(ask(&scene.stored), sent);
+
         sent
     };
+
     let seen_by_both =
         |count: i64| scene.live.each_ref().map(|reader| assert_eq!(ask(reader), count));
     seen_by_both(send());
+
     let reads = || scene.live.each_ref().map(|reader| reader.metric(STORAGE_READS));
-    // On a machine that stands still for seconds the stream is silent, and counts are read; so it may need another try.
+
+    // On a machine that stands still for seconds the stream is silent, and counts are read; so it
+    // may need another try.
     until("an event is seen and nothing was read for it", || {
         let before = reads();
         seen_by_both(send());
         (reads() == before).then_some(())
     });
+
     for reader in &scene.live {
         assert!(reader.metric("raingauge_live_changes_total") > 0.0);
     }
@@ -151,6 +164,7 @@ fn erased_counts_are_answered_by_nobody(scene: &Scene) {
     let ask = |reader: &Client| reader.count("heard:oslo", NOON_S, NOON_S + 900);
     assert!(scene.readers().iter().all(|reader| ask(reader) > 0));
     scene.writer.send("DELETE", "/v1/counters/70/keys", &[], b"").expect(200);
+
     let follows = |count| scene.readers().iter().all(|reader| ask(reader) == count).then_some(());
     until("every reader answers by the erasure", || follows(0));
     scene.writer.count_events(&[event(
@@ -160,6 +174,7 @@ fn erased_counts_are_answered_by_nobody(scene: &Scene) {
         json!({"city": "oslo"}),
     )]);
     assert_eq!(follows(1), Some(()));
+
     scene
         .writer
         .send("POST", "/v1/counters/70/purge", &[], b"")
@@ -173,8 +188,10 @@ fn a_frozen_reader_reads_anew_what_it_missed(scene: &mut Scene) {
             reader.metric(&format!("raingauge_live_drops_total{{reason=\"{reason}\"}}"))
         })
     };
+
     let before: f64 = drops(&scene.live[0]).iter().sum();
     scene.live[0].signal("STOP");
+
     let began = Instant::now();
     while began.elapsed() < FROZEN {
         // The first of these wait until the frozen reader's lease has run out.
@@ -182,7 +199,9 @@ fn a_frozen_reader_reads_anew_what_it_missed(scene: &mut Scene) {
         scene.load.settle(&scene.writer);
         scene.load.compare(&scene.live[1], &mut scene.random);
     }
+
     scene.live[0].signal("CONT");
+
     // From its first answer on: what it remembers is too old to be asked.
     scene.load.compare(&scene.live[0], &mut scene.random);
     until("it has dropped its tiles", || {

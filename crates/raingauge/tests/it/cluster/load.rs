@@ -1,4 +1,5 @@
-//! Somebody who sends rides, some of them twice and many of them late, and remembers what was acknowledged.
+//! Somebody who sends rides, some of them twice and many of them late, and remembers what was
+//! acknowledged.
 
 use crate::client::Client;
 use crate::crash::load::{END_S, Ride, START_S, post_rides};
@@ -33,7 +34,8 @@ impl Load {
         }
     }
 
-    /// Sends one batch: new rides, some of them twice, among rides of earlier batches. Answers whether it was acknowledged.
+    /// Sends one batch: new rides, some of them twice, among rides of earlier batches. Answers
+    /// whether it was acknowledged.
     pub fn send(&mut self, client: &Client, path: &str, random: &mut StdRng) -> bool {
         let fresh: Vec<Ride> =
             (0..random.random_range(1..=200)).map(|_| self.ride(random)).collect();
@@ -41,6 +43,7 @@ impl Load {
         batch.extend(fresh.choose_multiple(random, 5).cloned());
         batch.extend(self.sent.choose_multiple(random, 40).cloned());
         batch.shuffle(random);
+
         let answer = post_rides(client, path, &batch);
         let is_acknowledged = answer.is_some_and(|answer| {
             assert!(
@@ -51,11 +54,13 @@ impl Load {
             );
             answer.status == 200
         });
+
         if is_acknowledged {
             self.note(fresh)
         } else {
             self.pending.push(fresh)
         }
+
         is_acknowledged
     }
 
@@ -78,10 +83,12 @@ impl Load {
         self.sent.extend(rides);
     }
 
-    /// Sends again what may not have arrived, and waits until everything that was ever sent is counted.
+    /// Sends again what may not have arrived, and waits until everything that was ever sent is
+    /// counted.
     pub fn settle(&mut self, client: &Client) {
         let pending = std::mem::take(&mut self.pending);
-        // Some of so many fall into each partition: whoever waits for them waits for all that stands before them.
+        // Some of so many fall into each partition: whoever waits for them waits for all that
+        // stands before them.
         let newest: Vec<Ride> = self.sent.iter().rev().take(64).cloned().collect();
         for batch in pending.iter().chain([&newest]).filter(|batch| !batch.is_empty()) {
             until("the rides are counted", || {
@@ -109,6 +116,7 @@ impl Load {
                 (key, END_S - 7_200, END_S),
                 (key, END_S - 3_600, END_S - 900),
             ];
+
             ranges.extend((0..20).map(|_| {
                 let from = random.random_range(START_S..END_S);
                 (key, from, random.random_range(from..END_S))
@@ -117,6 +125,7 @@ impl Load {
                 ranges.iter().map(|(key, from, to)| self.model.count(key, *from, *to)).collect();
             all.push((ranges, expected));
         }
+
         all
     }
 

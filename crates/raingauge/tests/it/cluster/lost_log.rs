@@ -59,17 +59,20 @@ fn what_the_broker_dropped_is_told_and_skipped_by_a_command_alone() {
         .create(json!({"id": 1, "name": "drops", "template": "drops:{city}", "eventType": "drop",
         "retentionDays": forever()}));
     settle(&writer, &writer, &reader, place.partitions);
+
     let count = || reader.count("drops:oslo", NOON_S, NOON_S + 900);
     let counted: Vec<_> = (0..10)
         .map(|id| event("drop", &format!("http-{id}"), NOON_S, json!({"city": "oslo"})))
         .collect();
     writer.count_events(&counted);
+
     let (status, _) = writer.terminate();
     assert!(status.success() && count() == 10, "{status:?}");
 
     send(&place, 0..7);
     drop_everything(&place);
     send(&place, 7..12);
+
     let writer = place.start("writer,portal");
     let told = until("it is told", || {
         Some(writer.get("/readyz").text()).filter(|text| text.lines().count() > 1)
@@ -79,6 +82,7 @@ fn what_the_broker_dropped_is_told_and_skipped_by_a_command_alone() {
         "{told}"
     );
     until("it is measured", || (writer.metric(LOST_ENTRIES) == 7.0).then_some(()));
+
     let skip = |more: &[&str]| place.home.run(&[&["skip-lost", "--partition", "0"], more].concat());
     let looked = skip(&["--json"]).json();
     assert_eq!((&looked["entries"], &looked["skipped"]), (&json!(7), &json!(false)), "{looked}");
@@ -94,6 +98,7 @@ fn what_the_broker_dropped_is_told_and_skipped_by_a_command_alone() {
         (writer.get("/readyz").text() == "ready\n").then_some(())
     });
     assert_eq!(writer.metric(LOST_ENTRIES), 0.0);
+
     let again = skip(&["--yes"]);
     assert!(!again.status.success() && again.errors.contains("has lost nothing"), "{again:?}");
     assert_eq!(count(), 15);

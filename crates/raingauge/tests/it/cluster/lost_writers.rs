@@ -1,4 +1,5 @@
-//! Writers that are killed, replaced, frozen and thawed under load, while every event is counted once.
+//! Writers that are killed, replaced, frozen and thawed under load, while every event is counted
+//! once.
 
 use super::load::Load;
 use super::place::{Place, start};
@@ -27,9 +28,10 @@ impl Scene {
         let place = Place::new(3)?;
         let homes = ["a", "b"].map(|name| place.home_with(&[("cluster.instance", name)]));
         let reader_home = place.home_with(&[("cql.read_plan", "tables")]);
-        let (portal, readers) =
-            (place.start("portal"), [place.start("reader"), start(&reader_home, "reader")]);
-        let (random, load) = (StdRng::seed_from_u64(crate::crash::seed()), Load::new("rides"));
+        let portal = place.start("portal");
+        let readers = [place.start("reader"), start(&reader_home, "reader")];
+        let random = StdRng::seed_from_u64(crate::crash::seed());
+        let load = Load::new("rides");
         Some(Self { portal, readers, homes, random, load, _reader_home: reader_home, place })
     }
 
@@ -49,7 +51,8 @@ impl Scene {
         let client: Client = (*writer).clone();
         // The moment of the kill is what is random here.
         let life = Duration::from_millis(self.random.random_range(50..400));
-        let (load, random) = (&mut self.load, &mut self.random);
+        let load = &mut self.load;
+        let random = &mut self.random;
         std::thread::scope(|scope| {
             scope.spawn(move || while load.send(&client, "/v1/events", random) {});
             std::thread::sleep(life);
@@ -83,6 +86,7 @@ fn every_event_is_counted_once_whatever_happens_to_the_writers() {
     };
     let first = scene.writer(0);
     create_counters(&scene.portal);
+
     for reader in &scene.readers {
         settle(&scene.portal, &first, reader, scene.place.partitions);
     }

@@ -59,8 +59,10 @@ impl Place {
     /// With an empty database, and nothing else.
     pub fn bare(partitions: u16) -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
+
         let addresses = Addresses::given()?;
         let number = MADE.fetch_add(1, Ordering::Relaxed);
+
         // A process of an earlier day may have had the same number, and its topics are still there.
         let name = format!("{}_{number}_{:08x}", std::process::id(), rand::random::<u32>());
         let mut place = Self {
@@ -77,11 +79,13 @@ impl Place {
             addresses,
             partitions,
         };
+
         let url = place.database_at(&place.addresses.mysql);
         for (key, value) in place.settings() {
             place.home.set(key, &value);
         }
         place.home.set("mysql.url", &url);
+
         Some(place)
     }
 
@@ -201,7 +205,8 @@ pub fn start(home: &Home, roles: &str) -> Server {
 }
 
 impl Drop for Place {
-    /// Those of a test that failed stay, to be looked at; the servers are there for the tests alone.
+    /// Those of a test that failed stay, to be looked at; the servers are there for the tests
+    /// alone.
     fn drop(&mut self) {
         println!("{} was there for {:?}", self.topic, self.began.elapsed());
         if !std::thread::panicking() {

@@ -12,7 +12,8 @@ pub fn a_change_is_counted_by_the_writer_and_answered_by_the_reader(roles: &Role
         json!({"id": 50, "name": "live", "template": "live:{round}", "eventType": "live", "value": value,
             "retentionDays": forever()})
     };
-    let (mut round, partitions) = (0, roles.place.partitions);
+    let mut round = 0;
+    let partitions = roles.place.partitions;
     let mut until_each_adds = |value: i64| {
         let began = Instant::now();
         until("every partition counts by it", || {
@@ -22,6 +23,7 @@ pub fn a_change_is_counted_by_the_writer_and_answered_by_the_reader(roles: &Role
         });
         began.elapsed()
     };
+
     roles.portal.create(counter(1));
     println!("a new counter was live after {:?}", until_each_adds(1));
     roles
@@ -30,6 +32,7 @@ pub fn a_change_is_counted_by_the_writer_and_answered_by_the_reader(roles: &Role
         .expect(200);
     println!("an edit was live after {:?}", until_each_adds(10));
     roles.portal.send("DELETE", "/v1/counters/50", &[], b"").expect(200);
+
     let began = Instant::now();
     let archived = until("the reader has forgotten it", || {
         let result = roles.reader.results(&[("live:1", NOON_S, NOON_S + 900)]).remove(0);
@@ -37,6 +40,7 @@ pub fn a_change_is_counted_by_the_writer_and_answered_by_the_reader(roles: &Role
     });
     println!("it was archived after {:?}", began.elapsed());
     assert_eq!(archived["error"]["code"], "key_unknown");
+
     let versions = roles.portal.get("/v1/counters/50/versions").expect(200);
     assert_eq!(versions["versions"].as_array().map(Vec::len), Some(3));
 }
@@ -51,12 +55,14 @@ pub fn a_route_of_another_role_says_which(roles: &Roles) {
         ("portal", "GET", "/v1/counters", json!({})),
         ("portal", "GET", "/v1/recount?key=k&fromTime=0&toTime=900", json!({})),
     ];
+
     let processes: [(&str, &Client); 3] =
         [("writer", &roles.writer), ("reader", &roles.reader), ("portal", &roles.portal)];
     for (role, process) in processes {
         for (needed, method, path, body) in &routes {
             let json_type = [("content-type", "application/json")];
             let answer = process.send(method, path, &json_type, body.to_string().as_bytes());
+
             if *needed == role {
                 let answer = answer.text();
                 assert!(!answer.contains("role_absent"), "{method} {path} at the {role}: {answer}");
@@ -82,12 +88,14 @@ pub fn what_was_waited_for_is_seen_by_another_process(roles: &Roles) {
         "retentionDays": forever()}),
     );
     roles.settle();
+
     for round in 1..=20_i64 {
         let events: Vec<Value> = (0..10)
             .map(|index| {
                 event("waited", &format!("waited-{round}-{index}"), NOON_S, json!({"city": "oslo"}))
             })
             .collect();
+
         roles.writer.count_events(&events);
         assert_eq!(roles.reader.count("waited:oslo", NOON_S, NOON_S + 900), round * 10);
     }

@@ -1,5 +1,5 @@
-//! A writer, a reader and a portal as processes of their own, and what is promised of them: each promise has a counter of
-//! its own, and disturbs none of the others.
+//! A writer, a reader and a portal as processes of their own, and what is promised of them: each
+//! promise has a counter of its own, and disturbs none of the others.
 
 use super::load::ids_of_each_partition;
 use super::place::{Place, start};
@@ -25,7 +25,8 @@ const PROMISES: [Promise; 10] = [
     ("backfill again", history::counts_never_dip_while_they_are_made_again),
 ];
 
-/// One test, for one set of processes: to start them takes longer than most of what is asked of them.
+/// One test, for one set of processes: to start them takes longer than most of what is asked of
+/// them.
 #[test]
 fn writer_reader_and_portal_keep_their_promises_as_three_processes() {
     let Some(roles) = Roles::new() else { return };
@@ -37,6 +38,7 @@ fn writer_reader_and_portal_keep_their_promises_as_three_processes() {
                 promise(roles);
                 println!("{name}: {:?}", began.elapsed());
             };
+
             (
                 name,
                 std::thread::Builder::new()
@@ -45,6 +47,7 @@ fn writer_reader_and_portal_keep_their_promises_as_three_processes() {
                     .expect("a thread"),
             )
         };
+
         let running = PROMISES.map(keep);
         running
             .into_iter()
@@ -74,7 +77,8 @@ impl Roles {
         Some(Self { writer, reader, portal, place })
     }
 
-    /// Waits until whatever was changed at the portal has taken effect in every partition and at the reader.
+    /// Waits until whatever was changed at the portal has taken effect in every partition and at
+    /// the reader.
     pub fn settle(&self) {
         settle(&self.portal, &self.writer, &self.reader, self.place.partitions);
     }
@@ -86,16 +90,19 @@ impl Roles {
     }
 }
 
-/// Waits until every partition counts by the counters that the catalog holds now, and a reader answers by them: changes
-/// reach each of them in the order of the counters' ids, and the last one is a counter that is made for this.
+/// Waits until every partition counts by the counters that the catalog holds now, and a reader
+/// answers by them: changes reach each of them in the order of the counters' ids, and the last one
+/// is a counter that is made for this.
 pub fn settle(portal: &Client, writer: &Client, reader: &Client, partitions: u16) {
     static NEXT: AtomicU32 = AtomicU32::new(900_000);
+
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let kind = format!("settle{id}");
     portal.create(
         json!({"id": id, "name": kind, "template": format!("{kind}:{{round}}"), "eventType": kind,
         "retentionDays": forever()}),
     );
+
     let mut round = 0;
     until("every partition counts by the newest counters", || {
         round += 1;

@@ -22,8 +22,10 @@ fn readers_follow_a_rollout_and_one_that_opens_a_breaker_goes_back() {
         let portal = scope.spawn(|| start(&home, "writer,portal"));
         (portal.join().expect("it starts"), readers.map(|reader| reader.join().expect("it starts")))
     });
+
     count_ten(&portal);
     readers.iter().for_each(|reader| settle(&portal, &portal, reader, place.partitions));
+
     let policy = || portal.get("/v1/cache-policy").json();
     let ended = |id: u32| {
         while_asked(&readers.each_ref(), || {
@@ -33,11 +35,13 @@ fn readers_follow_a_rollout_and_one_that_opens_a_breaker_goes_back() {
             phase(&portal, id, |phase| phase["name"] == "ended")
         })
     };
+
     portal.send("PUT", "/v1/cache-policy", &[], br#"{"strategy": "none"}"#).expect(200);
 
     let report = ended(1);
     assert_eq!(report["phase"]["end"], "finished", "{report}");
     assert_eq!((&policy()["strategy"], &policy()["version"]), (&json!("live"), &json!(3)));
+
     for reader in &readers {
         assert_eq!(reader.metric(VERSION), 3.0);
         until("it answers from memory", || {
@@ -51,6 +55,7 @@ fn readers_follow_a_rollout_and_one_that_opens_a_breaker_goes_back() {
     let why = report["phase"]["why"].as_str().unwrap_or_default();
     assert!(report["phase"]["end"] == "broken" && why.contains("breaker"), "{report}");
     assert_eq!((&policy()["strategy"], &policy()["version"]), (&json!("live"), &json!(5)));
+
     for reader in &readers {
         until("it follows the policy of before", || (reader.metric(VERSION) == 5.0).then_some(()));
     }

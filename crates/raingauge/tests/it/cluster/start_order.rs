@@ -20,15 +20,19 @@ fn a_reader_waits_for_the_schema_and_then_answers() {
         });
         assert!(!reader.is_finished(), "it is not ready");
         place.migrate();
+
         let reader = reader.join().expect("it starts");
         assert_eq!(reader.get("/readyz").status, 200);
     });
+
     // The same for the event log, which is looked for behind the store.
     let elsewhere = place
         .home_with(&[("kafka.topic", "nowhere"), ("mysql.url", "mysql://nobody@127.0.0.1:1/none")]);
     Waiting::start(&elsewhere, "waiting for the event log, topic nowhere").terminate();
+
     let unreachable = place.home_with(&[("kafka.brokers", "127.0.0.1:1")]);
     Waiting::start(&unreachable, "waiting for the event log").terminate();
+
     let without_catalog = place.home_with(&[("mysql.url", "mysql://nobody@127.0.0.1:1/none")]);
     Waiting::start(&without_catalog, "waiting for the catalog").terminate();
 }
@@ -43,8 +47,10 @@ fn whoever_waits_says_for_what_and_ends_when_it_is_told_to() {
         errors.contains("127.0.0.1:1") && errors.contains("check that the nodes run"),
         "{errors}"
     );
+
     let door = waiting.door(&errors);
     assert_eq!(door.get("/healthz").status, 200, "it lives");
+
     for path in ["/readyz", "/v1/counters", "/metrics"] {
         let problem = door.get(path).expect_problem(503, "not_ready");
         let detail = problem["detail"].as_str().unwrap_or_default();
@@ -53,6 +59,7 @@ fn whoever_waits_says_for_what_and_ends_when_it_is_told_to() {
             "{path}: {detail}"
         );
     }
+
     waiting.terminate();
 }
 
@@ -69,6 +76,7 @@ impl Waiting {
             .append(true)
             .open(home.errors_path())
             .expect("a file for the logs");
+
         let arguments = ["serve", "--role", "writer", "--listen", "127.0.0.1:0"].map(str::to_owned);
         let child = home
             .command(&arguments)
@@ -76,6 +84,7 @@ impl Waiting {
             .stderr(errors)
             .spawn()
             .expect("it starts");
+
         let mut waiting = Self { child };
         until(&format!("it says: {says}"), || {
             assert!(
@@ -96,7 +105,8 @@ impl Waiting {
         Client::new(address.split_whitespace().next().expect("an address"))
     }
 
-    /// Ends it with the signal of a service manager; it ends well, and long before anybody would force it.
+    /// Ends it with the signal of a service manager; it ends well, and long before anybody would
+    /// force it.
     fn terminate(mut self) {
         let sent = std::process::Command::new("kill")
             .args(["-TERM", &self.child.id().to_string()])

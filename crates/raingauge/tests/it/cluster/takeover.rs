@@ -40,12 +40,15 @@ fn a_successor_counts_soon_and_no_repetition() {
         return;
     };
     place.home.set("cluster.instance", "first");
+
     let given =
         std::env::var("RAINGAUGE_TAKEOVER_EVENTS").ok().and_then(|events| events.parse().ok());
     let events: u64 = given.unwrap_or(EVENTS);
     let portal = place.start("portal,reader");
     let writer = place.start("writer");
+
     portal.create(drops_counter());
+
     for first in (0..events).step_by(BODY as usize) {
         send(&writer, first..events.min(first + BODY));
     }
@@ -60,6 +63,7 @@ fn a_successor_counts_soon_and_no_repetition() {
     let began = Instant::now();
     let writer = place.start("writer");
     let with = counts_one(&writer, 1, began);
+
     send(&writer, 0..1_000);
     send(&writer, events - 1_000..events);
     counts_one(&writer, 2, Instant::now());
@@ -68,12 +72,14 @@ fn a_successor_counts_soon_and_no_repetition() {
     // And without it: it is read from the log, and stored again.
     writer.kill();
     place.run_cql("TRUNCATE window_table");
+
     let began = Instant::now();
     let writer = place.start("writer");
     let without = counts_one(&writer, 3, began);
     send(&writer, 1_000..2_000);
     counts_one(&writer, 4, Instant::now());
     assert_eq!(portal.count("drops:oslo", NOON_S, NOON_S + 900), events as i64 + 5);
+
     println!(
         "{events} events in the window: counting again after {with:.1} s, and {without:.1} s without what is stored"
     );

@@ -12,13 +12,15 @@ fn figure(page: &str, label: &str) -> Option<String> {
     rest.split('<').next().map(str::to_owned)
 }
 
-/// Each process announces itself, and what the reader answers is measured at the portal, which answers no counts.
+/// Each process announces itself, and what the reader answers is measured at the portal, which
+/// answers no counts.
 pub fn processes_see_each_other(roles: &Roles) {
     let system = || {
         let page = roles.portal.get("/system");
         assert_eq!(page.status, 200, "{}", page.text());
         page.text()
     };
+
     until("the portal shows all three", || {
         let page = system();
         ["writer", "reader", "portal"]
@@ -31,6 +33,7 @@ pub fn processes_see_each_other(roles: &Roles) {
         "retentionDays": forever()}),
     );
     roles.settle();
+
     let rate = until("the portal shows what the reader answers", || {
         roles.reader.count("watched:oslo", NOON_S, NOON_S + 900);
         figure(&system(), "Range counts").filter(|rate| rate != "0/s")

@@ -65,14 +65,17 @@ fn a_bucket_that_is_set_stands_beside_events() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let noon = at("2024-09-24T12:00:00Z");
     let day = noon - 43_200;
     server.count_events(&[drop_event("1", noon, "oslo")]);
+
     let set = |granularity: &str, time: i64, count: i64| {
         let bucket = json!([{"key": "drops:oslo", "granularity": granularity, "time": time, "count": count}]);
         assert_eq!(server.post("/v1/buckets", &bucket).expect(200)["accepted"], 1);
     };
     set("day", day, 1_000);
+
     // Each granularity keeps its own counts.
     assert_eq!(
         server.counts(&[("drops:oslo", day, day + 86_400), ("drops:oslo", noon, noon + 900)]),
@@ -99,6 +102,7 @@ fn a_request_with_a_key_may_be_sent_again() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let noon = at("2024-09-24T12:00:00Z");
     let set = |server: &Client, key: &str, count: i64| {
         let bucket =
@@ -110,8 +114,10 @@ fn a_request_with_a_key_may_be_sent_again() {
             bucket.to_string().as_bytes(),
         )
     };
+
     let first = set(&server, "\"8e03978e\"", 18).expect(200);
     server.count_events(&[drop_event("1", noon, "oslo")]);
+
     for key in ["\"8e03978e\"", "8e03978e"] {
         assert_eq!(set(&server, key, 18).expect(200), first);
     }
@@ -135,6 +141,7 @@ fn each_bucket_is_refused_alone() {
     server.create(drops_counter());
     server.create(json!({"name": "short", "template": "short:{x}", "eventType": "e",
         "retentionDays": {"quarter": 1, "hour": 2, "day": 3}}));
+
     let noon = at("2024-09-24T12:00:00Z");
     let good = json!({"key": "drops:oslo", "granularity": "quarter", "time": noon, "count": 1});
     let with = |name: &str, value: Value| {
@@ -142,6 +149,7 @@ fn each_bucket_is_refused_alone() {
         bucket[name] = value;
         bucket
     };
+
     let cases = [
         (json!(7), "bucket_malformed"),
         (json!({}), "bucket_malformed"),
@@ -159,9 +167,11 @@ fn each_bucket_is_refused_alone() {
         (with("key", json!("short:1")), "too_late"),
         (with("count", json!(i64::MIN)), "count_out_of_range"),
     ];
+
     let mut batch = vec![good.clone()];
     batch.extend(cases.iter().map(|(bucket, _)| bucket.clone()));
     batch.push(with("time", json!("2024-09-24T14:15:00+02:00")));
+
     let sent = server.post("/v1/buckets", &json!(batch)).expect(200);
     let seen: Vec<(u64, &str)> = sent["rejected"]
         .as_array()
@@ -169,6 +179,7 @@ fn each_bucket_is_refused_alone() {
         .iter()
         .map(|refused| (refused["index"].as_u64().unwrap(), refused["code"].as_str().unwrap()))
         .collect();
+
     let expected: Vec<(u64, &str)> =
         cases.iter().enumerate().map(|(index, (_, code))| (index as u64 + 1, *code)).collect();
     assert_eq!(seen, expected);

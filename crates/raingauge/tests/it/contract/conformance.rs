@@ -16,6 +16,7 @@ impl Contract {
         let response = self.resolved(&responses[answer.status.to_string()]);
         let kind = answer.header("content-type").split(';').next().unwrap_or_default();
         let schema = &response["content"][kind]["schema"];
+
         assert!(
             schema.is_object(),
             "{method} {route} is answered {} with {kind}, which the contract lacks: {}",
@@ -47,6 +48,7 @@ impl Contract {
         let parts = self.parts(schema);
         let mut named = BTreeSet::new();
         let mut is_map = false;
+
         for part in &parts {
             if let Some(fault) = self.fault_of_part(part, value) {
                 return Some(fault);
@@ -68,15 +70,18 @@ impl Contract {
             let faults: Option<Vec<String>> = faults.collect();
             return faults.map(|faults| faults.join(", or "));
         }
+
         let kinds = part["type"].as_array().cloned().unwrap_or_else(|| vec![part["type"].clone()]);
         if !kinds.iter().any(|kind| is_of(kind, value)) {
             return Some(format!("{value} is not {}", part["type"]));
         }
+
         if let Some(known) = part["enum"].as_array()
             && !known.contains(value)
         {
             return Some(format!("{value} is none of {known:?}"));
         }
+
         if let Some(values) = value.as_array() {
             return values.iter().find_map(|value| self.fault(&part["items"], value));
         }
@@ -85,6 +90,7 @@ impl Contract {
         if let Some(name) = required.into_iter().find(|name| !members.contains_key(*name)) {
             return Some(format!("`{name}` is missing"));
         }
+
         members.iter().find_map(|(name, value)| {
             let schema = part["properties"].get(name).unwrap_or(&part["additionalProperties"]);
             if schema.is_object() { self.fault(schema, value) } else { None }
@@ -134,6 +140,7 @@ fn answers_are_as_the_contract_has_them() {
     let ask = |method: &str, route: &str, query: &str, body: Value, status: u16| {
         asking.ask(method, route, query, &body, status);
     };
+
     let noon = at("2024-09-24T12:00:00Z");
     let range = format!("?key=drops:oslo&fromTime={noon}&toTime={}", noon + 3_600);
     let nothing = Value::Null;
@@ -156,6 +163,7 @@ fn answers_are_as_the_contract_has_them() {
     ask("GET", "/v1/counts", &range, nothing.clone(), 200);
     ask("GET", "/v1/counts", "?key=none&fromTime=0&toTime=900", nothing.clone(), 404);
     ask("GET", "/v1/counts", "?key=drops:oslo", nothing.clone(), 422);
+
     let requests =
         json!([{ "key": "drops:oslo", "fromTime": noon, "toTime": noon + 900 }, { "key": "none" }]);
     ask("POST", "/v1/counts", "", json!({ "requests": requests }), 200);
@@ -181,6 +189,7 @@ fn answers_are_as_the_contract_has_them() {
     let policy = json!({ "strategy": "none", "overrides": { "canary": { "strategy": "live" } } });
     ask("PUT", "/v1/cache-policy", "", policy, 200);
     ask("PUT", "/v1/cache-policy", "", json!({ "strategy": "magic" }), 422);
+
     let plan = json!({ "to": "live", "shares": [50, 100], "limits": { "batchesMin": 5 } });
     ask("POST", "/v1/rollouts", "", plan.clone(), 201);
     ask("POST", "/v1/rollouts", "", plan, 409);

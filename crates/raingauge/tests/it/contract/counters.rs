@@ -19,10 +19,12 @@ fn a_counter_has_the_documented_shape_and_defaults() {
             {"operator": "gte", "lhs": "data.millimetres", "rhs": 1}]},
         "value": 1, "retentionDays": {"quarter": 90, "hour": 400, "day": null}, "activeFrom": null,
         "activeUntil": null, "state": "active", "owner": "weather", "description": ""});
+
     let began = now_s();
     let created = server.post("/v1/counters", &given);
     assert_eq!(created.header("location"), "/v1/counters/34");
     assert_eq!(created.header("etag"), "\"1\"");
+
     let created = created.expect(201);
     for (name, value) in given.as_object().unwrap() {
         assert_eq!(created[name], *value, "{name}");
@@ -44,18 +46,21 @@ fn a_counter_has_the_documented_shape_and_defaults() {
     ] {
         assert_eq!(least[name], value, "{name}");
     }
+
     assert!(
         least["id"].as_u64().is_some_and(|id| id > 0 && id != 34),
         "an id was assigned: {least}"
     );
     let list = server.get("/v1/counters").expect(200);
     assert_eq!(list["counters"].as_array().unwrap().len(), 2);
+
     let of = |query: &str| {
         server.get(&format!("/v1/counters?{query}")).expect(200)["counters"]
             .as_array()
             .unwrap()
             .len()
     };
+
     assert_eq!(
         (of("owner=weather"), of("eventType=e"), of("state=active"), of("state=draft")),
         (1, 1, 2, 0)
@@ -68,12 +73,15 @@ fn a_change_needs_the_version_that_it_changes() {
     let server = home.start();
     let created = server.create(drops_counter());
     server.post("/v1/counters", &drops_counter()).expect_problem(409, "id_taken");
+
     let mut changed = created.clone();
     changed["description"] = json!("drops of rain");
+
     let answer = put(&server, 34, Some("\"1\""), &changed);
     assert_eq!(answer.header("etag"), "\"2\"");
     assert_eq!(answer.expect(200)["version"], 2);
     changed["description"] = json!("others");
+
     let problem = put(&server, 34, Some("\"1\""), &changed).expect_problem(412, "version_mismatch");
     assert_eq!(problem["currentVersion"], 2);
     put(&server, 34, Some("seven"), &changed).expect_problem(400, "etag_malformed");
@@ -81,6 +89,7 @@ fn a_change_needs_the_version_that_it_changes() {
         .send("DELETE", "/v1/counters/34", &[("if-match", "\"1\"")], b"")
         .expect_problem(412, "version_mismatch");
     assert_eq!(put(&server, 34, Some("*"), &changed).expect(200)["version"], 3);
+
     // The same again is no change.
     assert_eq!(put(&server, 34, Some("\"3\""), &changed).expect(200)["version"], 3);
     put(&server, 35, None, &changed).expect_problem(422, "counter_invalid");
@@ -95,6 +104,7 @@ fn every_version_says_who_changed_it_when_and_why() {
     let server = home.start();
     let body = drops_counter().to_string();
     let reason = ("x-reason", "we want to know");
+
     server
         .send(
             "POST",
@@ -107,6 +117,7 @@ fn every_version_says_who_changed_it_when_and_why() {
     changed["owner"] = json!("weather");
     put(&server, 34, None, &changed).expect(200);
     server.send("DELETE", "/v1/counters/34", &[("x-reason", "enough")], b"").expect(200);
+
     let check = |client: &Client| {
         let versions = client.get("/v1/counters/34/versions").expect(200);
         let versions = versions["versions"].as_array().unwrap().clone();
@@ -116,14 +127,17 @@ fn every_version_says_who_changed_it_when_and_why() {
                 json!([version["version"], version["state"], version["owner"], version["reason"]])
             })
             .collect();
+
         let expected = [
             json!([3, "archived", "weather", "enough"]),
             json!([2, "active", "weather", "because"]),
             json!([1, "active", "", "we want to know"]),
         ];
+
         assert_eq!(told, expected);
         assert!(versions.iter().all(|version| version["changedBy"] == "anonymous" && version["changedAt"].is_i64()));
     };
+
     check(&server);
     server.kill();
     check(&home.start());
@@ -140,6 +154,7 @@ fn every_problem_is_told_at_once() {
     let problems = problem["problems"].as_array().unwrap();
     let fields: Vec<&str> =
         problems.iter().map(|problem| problem["field"].as_str().unwrap()).collect();
+
     for field in [
         "id",
         "name",
@@ -154,6 +169,7 @@ fn every_problem_is_told_at_once() {
     ] {
         assert!(fields.contains(&field), "{field} is not among {fields:?}");
     }
+
     let told = problems
         .iter()
         .all(|problem| problem["detail"].as_str().is_some_and(|detail| detail.len() > 5));
@@ -167,6 +183,7 @@ fn states_decide_who_counts_and_who_answers() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let noon = at("2024-09-24T12:00:00Z");
     let mut sent = 0;
     let mut send = || {
@@ -178,6 +195,7 @@ fn states_decide_who_counts_and_who_answers() {
         counter["state"] = json!(state);
         put(&server, 34, None, &counter).expect(200);
     };
+
     let result = || server.results(&[("drops:oslo", noon, noon + 900)]).remove(0);
     send();
     set("paused");
@@ -186,11 +204,13 @@ fn states_decide_who_counts_and_who_answers() {
     set("active");
     send();
     assert_eq!(result()["count"], 2);
+
     for state in ["draft", "archived"] {
         set(state);
         send();
         assert_eq!(result()["error"]["code"], "key_unknown");
     }
+
     set("active");
     assert_eq!(result()["count"], 2, "what was counted is still there");
 }
@@ -202,13 +222,16 @@ fn a_change_is_live_when_it_is_answered() {
     let server = home.start();
     let noon = at("2024-09-24T12:00:00Z");
     let mut counter = drops_counter();
+
     for round in 1..=30 {
         counter["value"] = json!(round);
+
         if round == 1 {
             server.create(counter.clone());
         } else {
             put(&server, 34, None, &counter).expect(200);
         }
+
         server.count_events(&[drop_event(&round.to_string(), noon, "oslo")]);
         assert_eq!(server.count("drops:oslo", noon, noon + 900), (1..=round).sum::<i64>());
     }
@@ -220,6 +243,7 @@ fn concurrent_changes_do_not_run_over_each_other() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let client: &Client = &server;
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -229,6 +253,7 @@ fn concurrent_changes_do_not_run_over_each_other() {
                     let current = client.get("/v1/counters/34");
                     let mut counter = current.json();
                     counter["description"] = json!(format!("{thread} {won}"));
+
                     let answer = put(client, 34, Some(current.header("etag")), &counter);
                     assert!([200, 412].contains(&answer.status), "{}", answer.text());
                     won += u32::from(answer.status == 200);
@@ -237,6 +262,7 @@ fn concurrent_changes_do_not_run_over_each_other() {
         }
     });
     assert_eq!(server.get("/v1/counters/34").json()["version"], 21);
+
     let versions = server.get("/v1/counters/34/versions").json();
     assert_eq!(versions["versions"].as_array().unwrap().len(), 21);
 }

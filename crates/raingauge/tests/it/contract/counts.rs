@@ -11,8 +11,10 @@ fn a_batch_is_answered_in_order_and_each_item_fails_alone() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let noon = at(NOON);
     server.count_events(&[drop_event("1", noon, "oslo"), drop_event("2", noon + 899, "oslo")]);
+
     let requests = json!({"requests": [
         {"key": "drops:oslo", "fromTime": noon, "toTime": noon + 900},
         {"key": "drops:oslo", "fromTime": NOON, "toTime": "2024-09-24T14:15:00+02:00"},
@@ -29,15 +31,19 @@ fn a_batch_is_answered_in_order_and_each_item_fails_alone() {
         {"key": "drops:oslo", "fromTime": noon + 5, "toTime": noon + 5},
         {"key": "drops:oslo", "fromTime": noon + 7, "toTime": noon + 1_799, "color": "red"},
     ]});
+
     let answered = server.post("/v1/counts", &requests);
     let timing = answered.header("server-timing").to_owned();
     let number = |name: &str| timing.split(name).nth(1)?.split(',').next()?.parse::<usize>().ok();
-    let (memory, store) = (number("memory;desc=").unwrap(), number("store;desc=").unwrap());
+    let memory = number("memory;desc=").unwrap();
+    let store = number("store;desc=").unwrap();
+
     // What could not be read as a range is nobody's.
     assert_eq!((memory + store, number("cache;desc=")), (10, Some(0)), "{timing}");
     let answer = answered.expect(200);
     let results = answer["results"].as_array().unwrap();
     assert_eq!(results.len(), requests["requests"].as_array().unwrap().len());
+
     let whole = json!({"key": "drops:oslo", "fromTime": noon, "toTime": noon + 900, "count": 2});
     for index in [0, 1, 2, 13] {
         assert_eq!(results[index], whole, "item {index}");
@@ -50,6 +56,7 @@ fn a_batch_is_answered_in_order_and_each_item_fails_alone() {
         results[12],
         json!({"key": "drops:oslo", "fromTime": noon, "toTime": noon, "count": 0})
     );
+
     let codes: Vec<&str> =
         results.iter().filter_map(|result| result["error"]["code"].as_str()).collect();
     assert_eq!(
@@ -65,6 +72,7 @@ fn a_batch_is_answered_in_order_and_each_item_fails_alone() {
             "time_invalid"
         ]
     );
+
     for result in results.iter().filter(|result| result.get("error").is_some()) {
         assert!(result["key"].is_string() && result.get("count").is_none(), "{result}");
         assert!(
@@ -79,8 +87,10 @@ fn one_count_is_asked_by_its_query() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let noon = at(NOON);
     server.count_events(&[drop_event("1", noon, "são paulo & co+1")]);
+
     let key = "drops:s%C3%A3o+paulo%20%26%20co%2B1";
     for times in [
         "fromTime=1727179200&toTime=1727180100",
@@ -90,6 +100,7 @@ fn one_count_is_asked_by_its_query() {
         let expected = json!({"key": "drops:são paulo & co+1", "fromTime": noon, "toTime": noon + 900, "count": 1});
         assert_eq!(answer, expected);
     }
+
     for (query, status, code) in [
         ("key=wind:1&fromTime=0&toTime=900", 404, "key_unknown"),
         ("key=drops:1&fromTime=900&toTime=0", 422, "range_backwards"),
@@ -101,12 +112,14 @@ fn one_count_is_asked_by_its_query() {
     }
 }
 
-/// The range is half-open, and both its ends are floored: an event on an edge belongs to what begins there.
+/// The range is half-open, and both its ends are floored: an event on an edge belongs to what
+/// begins there.
 #[test]
 fn edges_belong_to_what_begins_there() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let midnight = at("2024-09-25T00:00:00Z");
     let times = [
         midnight - 1,
@@ -116,12 +129,15 @@ fn edges_belong_to_what_begins_there() {
         midnight + 3_599,
         midnight + 3_600,
     ];
+
     let events: Vec<_> = times
         .iter()
         .enumerate()
         .map(|(id, time)| drop_event(&id.to_string(), *time, "oslo"))
         .collect();
+
     server.count_events(&events);
+
     for (from, to) in (-8..8).flat_map(|from| (from..8).map(move |to| (from, to))) {
         let (from, to) = (midnight + from * 450, midnight + to * 450);
         let (floor_from, floor_to) = (from - from % 900, to - to % 900);
@@ -136,15 +152,18 @@ fn fresh_counts_the_open_quarter_hour() {
     let home = Home::new();
     let server = home.start();
     server.create(json!({"name": "drops", "template": "drops:{city}", "eventType": "drop"}));
+
     for round in 0.. {
         // Of two rounds in a row, one lies within a quarter hour.
         let now = now_s();
         let open = now - now % 900;
         server.count_events(&[drop_event(&round.to_string(), now, &format!("oslo{round}"))]);
+
         let key = format!("drops:oslo{round}");
         let to = (now + 1).min(open + 899);
         let item = json!({"key": key, "fromTime": open - 900, "toTime": to});
         let mut fresh_item = item.clone();
+
         fresh_item["fresh"] = json!(true);
         let settled =
             server.post("/v1/counts", &json!({"requests": [item.clone(), fresh_item]})).expect(200);
@@ -152,11 +171,13 @@ fn fresh_counts_the_open_quarter_hour() {
             server.post("/v1/counts", &json!({"requests": [item], "fresh": true})).expect(200);
         let query = format!("/v1/counts?key={key}&fromTime={}&toTime={to}&fresh=true", open - 900);
         let by_query = server.get(&query).expect(200);
+
         if now_s() - now_s() % 900 != open || to % 900 == 0 {
             continue;
         }
         assert_eq!(settled["results"][0]["count"], 0);
         assert_eq!(settled["results"][0]["toTime"], open);
+
         for result in [&settled["results"][1], &all_fresh["results"][0], &by_query] {
             assert_eq!(
                 (&result["count"], &result["fromTime"]),
@@ -166,6 +187,7 @@ fn fresh_counts_the_open_quarter_hour() {
             let reached = result["toTime"].as_i64().unwrap();
             assert!((now..=open + 900).contains(&reached), "{result}");
         }
+
         return;
     }
 }
@@ -180,6 +202,7 @@ fn values_may_be_fields_and_negative() {
     };
     server.create(base("cents", json!({"field": "data.amount", "scale": 100})));
     server.create(base("down", json!(-3)));
+
     let noon = at(NOON);
     let amounts = ["12.36", "-2.3", "0.10", "1e1", "0.005", "\"7\"", "null", "true"];
     let events: Vec<_> = amounts
@@ -191,11 +214,14 @@ fn values_may_be_fields_and_negative() {
             event("sale", &id.to_string(), noon + 900 * id as i64, data)
         })
         .collect();
+
     server.count_events(&events);
+
     // What is no whole number of cents gives nothing, and is told by a metric.
     assert_eq!(server.count("cents:7", noon, noon + 86_400), 1_236 - 230 + 10 + 1_000);
     assert_eq!(server.count("cents:7", noon + 900, noon + 1_800), -230);
     assert_eq!(server.count("down:7", noon, noon + 86_400), -3 * amounts.len() as i64);
+
     assert_eq!(
         server.metric(r#"raingauge_events_skipped_total{counter="1",reason="no_value"}"#),
         4.0
@@ -208,6 +234,7 @@ fn a_sum_that_does_not_fit_is_an_error_and_never_wraps() {
     let server = home.start();
     server.create(json!({"name": "sum", "template": "sum:{shop}", "eventType": "sale",
         "value": {"field": "data.amount"}, "retentionDays": forever()}));
+
     let noon = at(NOON);
     let sale = |id: &str, time: i64, amount: i64| {
         event("sale", id, time, json!({"shop": 7, "amount": amount}))
@@ -217,12 +244,14 @@ fn a_sum_that_does_not_fit_is_an_error_and_never_wraps() {
         sale("2", noon + 900, i64::MAX),
         sale("3", noon + 3_600, 5),
     ]);
+
     let results = server.results(&[
         ("sum:7", noon, noon + 900),
         ("sum:7", noon, noon + 1_800),
         ("sum:7", noon, noon + 3_600),
         ("sum:7", noon + 3_600, noon + 7_200),
     ]);
+
     assert_eq!(results[0]["count"], i64::MAX);
     assert_eq!(
         results[1]["error"]["code"], "overflow",
@@ -231,10 +260,13 @@ fn a_sum_that_does_not_fit_is_an_error_and_never_wraps() {
     );
     assert_eq!(results[2]["error"]["code"], "overflow", "the hour overflowed: {}", results[2]);
     assert_eq!(results[3]["count"], 5, "what lies beside it is untouched");
+
     let query = format!("/v1/counts?key=sum:7&fromTime={noon}&toTime={}", noon + 3_600);
     server.get(&query).expect_problem(422, "overflow");
+
     let query = query.replace("counts", "series") + "&granularity=hour";
     server.get(&query).expect_problem(422, "overflow");
+
     // An overflowed bucket stays so, whatever is taken from it.
     server.count_events(&[sale("4", noon, -i64::MAX), sale("5", noon, -i64::MAX)]);
     assert_eq!(server.results(&[("sum:7", noon, noon + 3_600)])[0]["error"]["code"], "overflow");
@@ -269,11 +301,13 @@ fn filters_decide_what_is_counted() {
         ("unlike", condition("ne", "data.mm", json!(2.0)), 3),
         ("little", condition("lte", "data.mm", json!(1)), 1),
     ];
+
     for (name, filter, _) in &filters {
         server
             .create(json!({"name": name, "template": name, "eventType": "drop", "filter": filter,
             "retentionDays": forever()}));
     }
+
     let noon = at(NOON);
     let data = [
         json!({"city": "oslo", "mm": 2}),
@@ -281,12 +315,15 @@ fn filters_decide_what_is_counted() {
         json!({"city": "oslo"}),
         json!({"city": "bari", "mm": 0.25}),
     ];
+
     let events: Vec<_> = data
         .iter()
         .enumerate()
         .map(|(id, data)| event("drop", &id.to_string(), noon, data.clone()))
         .collect();
+
     server.count_events(&events);
+
     for (name, _, expected) in &filters {
         assert_eq!(server.count(name, noon, noon + 900), *expected, "{name}");
     }

@@ -1,4 +1,5 @@
-//! `POST /v1/events`: every form in which events may come, and what is told about those that are refused.
+//! `POST /v1/events`: every form in which events may come, and what is told about those that are
+//! refused.
 
 use crate::client::{Client, at, drop_event, drops_counter, event, now_s, rfc3339};
 use crate::server::{Home, until};
@@ -29,6 +30,7 @@ fn every_form_of_events_is_counted_once() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let one = |id: &str| drop_event(id, at(NOON), "oslo");
     let array = |ids: &[&str]| json!(ids.iter().map(|id| one(id)).collect::<Vec<_>>()).to_string();
     let lines =
@@ -44,6 +46,7 @@ fn every_form_of_events_is_counted_once() {
         ("application/x-ndjson", String::new(), 0),
         ("application/x-ndjson", one("11").to_string(), 1),
     ];
+
     let mut expected = 0;
     for (kind, body, len) in &forms {
         let sent = post(&server, &[("content-type", kind)], body.as_bytes());
@@ -52,6 +55,7 @@ fn every_form_of_events_is_counted_once() {
             json!({"accepted": len, "duplicates": 0, "rejected": []}),
             "{kind} {body}"
         );
+
         let packed = gzip(body.as_bytes());
         let again = post(&server, &[("content-type", kind), ("content-encoding", "gzip")], &packed);
         assert_eq!(
@@ -83,6 +87,7 @@ fn binary_mode_takes_attributes_from_headers() {
     server
         .create(json!({"name": "by subject", "template": "subject:{subject}", "eventType": "drop",
         "retentionDays": {"quarter": null, "hour": null, "day": null}}));
+
     let mut headers = vec![
         ("ce-specversion", "1.0"),
         ("ce-id", "b%201"),
@@ -92,18 +97,22 @@ fn binary_mode_takes_attributes_from_headers() {
         ("ce-subject", "Euro%20%E2%82%AC%20%F0%9F%98%80"),
         ("content-type", "application/json"),
     ];
+
     assert_eq!(post(&server, &headers, br#"{"city": "oslo"}"#)["accepted"], 1);
     assert_eq!(total(&server, "oslo"), 1);
     assert_eq!(server.count("subject:Euro € 😀", at(NOON), at(NOON) + 900), 1);
+
     // The identity is the decoded one, in whichever mode the event comes.
     let same = event("drop", "b 1", at(NOON), json!({"city": "oslo"}));
     assert_eq!(server.count_events(&[same])["duplicates"], 1);
+
     // Data that is not JSON is carried, and has no fields.
     headers[1] = ("ce-id", "2");
     headers[6] = ("content-type", "text/plain");
     assert_eq!(post(&server, &headers, b"\xff not json")["accepted"], 1);
     assert_eq!(total(&server, "oslo"), 1);
     assert_eq!(server.count("subject:Euro € 😀", at(NOON), at(NOON) + 900), 2);
+
     for (name, value, code) in [
         ("ce-id", "%zz", "event_malformed"),
         ("ce-id", "%ff", "event_malformed"),
@@ -116,6 +125,7 @@ fn binary_mode_takes_attributes_from_headers() {
         headers.iter_mut().filter(|(known, _)| *known == name).for_each(|header| header.1 = value);
         server.send("POST", "/v1/events", &headers, b"{}").expect_problem(422, code);
     }
+
     headers[6] = ("content-type", "application/json");
     server.send("POST", "/v1/events", &headers, b"{").expect_problem(422, "event_malformed");
 }
@@ -126,17 +136,20 @@ fn partial_failure_names_each_rejected_event() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let good = |id: &str| drop_event(id, at(NOON), "oslo");
     let without = |name: &str| {
         let mut event = good("x");
         event.as_object_mut().unwrap().remove(name);
         event
     };
+
     let with = |name: &str, value: Value| {
         let mut event = good("x");
         event[name] = value;
         event
     };
+
     let cases: [(Value, &str); 16] = [
         (json!("text"), "event_malformed"),
         (json!({}), "specversion_unsupported"),
@@ -155,10 +168,12 @@ fn partial_failure_names_each_rejected_event() {
         (with("data", json!({"city": "x".repeat(70_000)})), "event_too_large"),
         (with("data", nested(100)), "event_malformed"),
     ];
+
     let mut batch = Vec::new();
     for (index, (bad, _)) in cases.iter().enumerate() {
         batch.extend([good(&format!("good-{index}")), bad.clone()]);
     }
+
     let array = json!(batch).to_string();
     for (kind, path) in
         [("application/x-ndjson", ""), ("application/cloudevents-batch+json", "again")]
@@ -166,7 +181,8 @@ fn partial_failure_names_each_rejected_event() {
         let sent = match path {
             "" => server.lines("/v1/events?wait=applied", &batch),
             _ => {
-                // How deep an array is nested is checked before its events are read: that refuses the whole of it.
+                // How deep an array is nested is checked before its events are read: that refuses
+                // the whole of it.
                 let sound = array
                     .replace(&nested(100).to_string(), "7")
                     .replace(r#""data":7"#, r#""data":7,"id":7"#);
@@ -178,6 +194,7 @@ fn partial_failure_names_each_rejected_event() {
                 )
             }
         };
+
         let sent = sent.expect(200);
         let rejected = sent["rejected"].as_array().unwrap();
         let seen: Vec<(u64, &str)> = rejected
@@ -186,19 +203,24 @@ fn partial_failure_names_each_rejected_event() {
                 (rejected["index"].as_u64().unwrap(), rejected["code"].as_str().unwrap())
             })
             .collect();
+
         let expected: Vec<(u64, &str)> = cases
             .iter()
             .enumerate()
             .map(|(index, (_, code))| (2 * index as u64 + 1, *code))
             .collect();
+
         assert_eq!(seen, expected, "{kind}");
         assert!(rejected.iter().all(|rejected| {
             rejected["detail"].as_str().is_some_and(|detail| detail.len() > 10)
         }));
+
         let counted = if path.is_empty() { "accepted" } else { "duplicates" };
         assert_eq!(sent[counted], cases.len());
     }
+
     assert_eq!(total(&server, "oslo"), cases.len() as i64);
+
     // A single event that is refused is an error of the request, and is told the same way.
     let answer = server.post("/v1/events", &without("id"));
     let problem = answer.expect_problem(422, "attribute_missing");
@@ -214,6 +236,7 @@ fn a_line_that_is_not_json_leaves_the_others_alone() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let good = |id: &str| drop_event(id, at(NOON), "oslo").to_string();
     let half = &good("0")[..40];
     let body =
@@ -222,6 +245,7 @@ fn a_line_that_is_not_json_leaves_the_others_alone() {
     let sent = post(&server, &[("content-type", "application/x-ndjson")], &body);
     let indexes: Vec<&Value> =
         sent["rejected"].as_array().unwrap().iter().map(|rejected| &rejected["index"]).collect();
+
     assert_eq!((json!(indexes), &sent["accepted"]), (json!([1, 2, 3, 4]), &json!(2)));
     assert_eq!(total(&server, "oslo"), 2);
 }
@@ -231,16 +255,19 @@ fn a_duplicate_is_told_by_source_and_id_together() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let of = |source: &str, id: &str, city: &str| {
         let mut event = drop_event(id, at(NOON), city);
         event["source"] = json!(source);
         event
     };
+
     let batch =
         [of("a", "1", "oslo"), of("b", "1", "oslo"), of("a", "1", "bergen"), of("a1", "", "oslo")];
     let sent = server.count_events(&batch);
     assert_eq!((&sent["accepted"], &sent["duplicates"]), (&json!(2), &json!(1)));
     assert_eq!((total(&server, "oslo"), total(&server, "bergen")), (2, 0));
+
     // Where one name ends and the other begins matters.
     assert_eq!(server.count_events(&[of("a", "bc", "oslo"), of("ab", "c", "oslo")])["accepted"], 2);
 }
@@ -262,6 +289,7 @@ fn without_waiting_an_event_is_readable_within_a_second() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let mut slowest = Duration::ZERO;
     for expected in 1..=20 {
         server
@@ -271,6 +299,7 @@ fn without_waiting_an_event_is_readable_within_a_second() {
         until("the event is counted", || (total(&server, "oslo") == expected).then_some(()));
         slowest = slowest.max(began.elapsed());
     }
+
     assert!(slowest < Duration::from_secs(1), "the slowest took {slowest:?}");
 }
 
@@ -279,7 +308,8 @@ pub fn busy_home() -> Home {
     Home::with(&[("server.request_timeout_s", "1"), ("server.grpc_listen", "127.0.0.1:0")])
 }
 
-/// Gives the writer more to count, for which it needs a while: each event has a key of its own in each of many counters.
+/// Gives the writer more to count, for which it needs a while: each event has a key of its own in
+/// each of many counters.
 pub fn add_work(client: &Client, round: usize) {
     if round == 0 {
         client.create(drops_counter());
@@ -290,6 +320,7 @@ pub fn add_work(client: &Client, round: usize) {
             );
         }
     }
+
     let now = now_s();
     for batch in 0..4 {
         let one = |n: usize| {
@@ -297,13 +328,15 @@ pub fn add_work(client: &Client, round: usize) {
             event("busy", &id, now, json!({"n": id}))
         };
         let events: Vec<Value> = (0..500).map(one).collect();
+
         // On a busy machine the log itself may take longer than a second.
         let answer = client.lines("/v1/events", &events);
         assert!([200, 504].contains(&answer.status), "{}", answer.text());
     }
 }
 
-/// That counting takes longer than the request may is told by a code of its own, with what became of the events.
+/// That counting takes longer than the request may is told by a code of its own, with what became
+/// of the events.
 #[test]
 fn events_that_are_not_counted_in_time_are_safe() {
     let home = busy_home();
@@ -314,14 +347,17 @@ fn events_that_are_not_counted_in_time_are_safe() {
         let event = drop_event(&round.to_string(), noon, &format!("oslo-{round}"));
         let answer = server.lines("/v1/events?wait=applied", &[event, json!(7)]);
         assert!([200, 202, 504].contains(&answer.status), "{}", answer.text());
+
         (answer.status == 202).then(|| (round, answer.json()))
     });
+
     let (round, told) = told.expect("counting takes longer than a second at last");
     assert_eq!((&told["code"], &told["status"]), (&json!("not_applied_yet"), &json!(202)));
     assert_eq!((&told["accepted"], &told["duplicates"]), (&json!(1), &json!(0)));
     assert_eq!(told["rejected"][0]["index"], 1);
     assert!(told["lag"].as_u64().is_some_and(|lag| lag > 0), "{told}");
     assert!(server.metric("raingauge_errors_total{code=\"not_applied_yet\"}") >= 1.0);
+
     let key = format!("drops:oslo-{round}");
     until("it is counted all the same", || {
         (server.count(&key, noon, noon + 900) == 1).then_some(())

@@ -15,6 +15,7 @@ fn values_are_escaped_so_that_none_forges_another_key() {
         json!({"name": "streets", "template": "drops:{city}:{street}", "eventType": "drop",
         "retentionDays": forever()}),
     );
+
     let noon = at(NOON);
     let cases = [
         (json!("a:b"), "drops:a%3Ab"),
@@ -27,11 +28,13 @@ fn values_are_escaped_so_that_none_forges_another_key() {
         (json!(true), "drops:true"),
         (json!(-0.5), "drops:-0.5"),
     ];
+
     let mut events: Vec<Value> = cases
         .iter()
         .enumerate()
         .map(|(id, (city, _))| event("drop", &id.to_string(), noon, json!({"city": city})))
         .collect();
+
     // Missing, null, arrays and objects give no key.
     for (id, data) in [
         json!({}),
@@ -46,7 +49,9 @@ fn values_are_escaped_so_that_none_forges_another_key() {
     {
         events.push(event("drop", &format!("none-{id}"), noon, data));
     }
+
     assert_eq!(server.count_events(&events)["accepted"], events.len());
+
     for (city, key) in &cases {
         assert_eq!(server.count(key, noon, noon + 900), 1, "{city} is {key}");
     }
@@ -57,6 +62,7 @@ fn values_are_escaped_so_that_none_forges_another_key() {
         "there are no other keys: {keys}"
     );
     assert_eq!(server.count("drops:a:b", noon, noon + 900), 0, "this key is of the other counter");
+
     // What no value is escaped to is no key.
     for key in
         ["drops:a%3ab", "drops:%41", "drops:100%", "drops", "drops:a:b:c", "Drops:a", "", ":"]
@@ -105,9 +111,11 @@ fn templates_that_could_meet_are_refused() {
     let home = Home::new();
     let server = home.start();
     let counter = |template: &str| json!({"name": "n", "template": template, "eventType": "other"});
+
     for template in ["a:{x}", "b:{x}:c", "d", "e-{x}:f:h", "{x}:g:i"] {
         server.create(counter(template));
     }
+
     for template in
         ["a:{y}", "a:1", "a:p-{x}", "b:1:{x}", "d", "{x}:f:h", "e-1:{x}:h", "a:g:i", "{x}:{y}"]
     {
@@ -115,9 +123,11 @@ fn templates_that_could_meet_are_refused() {
             server.post("/v1/counters", &counter(template)).expect_problem(422, "counter_invalid");
         assert_eq!(problem["problems"][0]["field"], "template", "{template}");
     }
+
     for template in ["a", "a:{x}:b", "b:{x}:d", "d:{x}:e", "h-{x}:f:h"] {
         server.create(counter(template));
     }
+
     // An archived counter leaves its template to others; a draft does not.
     server.send("DELETE", "/v1/counters/3", &[], b"").expect(200);
     let again = server.create(counter("d"));
@@ -125,6 +135,7 @@ fn templates_that_could_meet_are_refused() {
     draft["state"] = json!("draft");
     server.create(draft);
     server.post("/v1/counters", &counter("draft:{y}")).expect_problem(422, "counter_invalid");
+
     // Nor may an edit, or a counter that comes back, meet another.
     let path = format!("/v1/counters/{}", again["id"]);
     server
@@ -141,6 +152,7 @@ fn keys_that_are_too_long_are_refused() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let noon = at(NOON);
     let longest = format!("drops:{}", "x".repeat(512 - 6));
     server.count_events(&[event("drop", "1", noon, json!({"city": "x".repeat(512 - 6)}))]);
@@ -150,15 +162,18 @@ fn keys_that_are_too_long_are_refused() {
         server.metric(r#"raingauge_events_skipped_total{counter="34",reason="no_key"}"#),
         1.0
     );
+
     for len in [513, 70_000, 1_000_000] {
         let key = format!("drops:{}", "x".repeat(len - 6));
         let result = &server.results(&[(&key, noon, noon + 900)])[0];
         assert_eq!(result["error"]["code"], "key_too_long", "{len} bytes");
+
         let bucket =
             json!([{"key": key, "granularity": "day", "time": noon - noon % 86_400, "count": 1}]);
         let set = server.post("/v1/buckets", &bucket).expect(200);
         assert_eq!(set["rejected"][0]["code"], "key_too_long", "{len} bytes");
     }
+
     assert_eq!(server.get("/readyz").status, 200);
 }
 
@@ -167,11 +182,16 @@ fn the_counts_of_a_key_are_erased_for_good() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
-    let (city, other, now) = ("drops:1", "drops:2", now_s() - 60);
+
+    let city = "drops:1";
+    let other = "drops:2";
+    let now = now_s() - 60;
     let drops = [drop_event("a", now, "1"), drop_event("b", now, "1"), drop_event("c", now, "2")];
     let body = drops.map(|drop| drop.to_string()).join("\n");
+
     let headers = [("content-type", "application/x-ndjson")];
     server.send("POST", "/v1/events?wait=applied", &headers, body.as_bytes()).expect(200);
+
     let count = |server: &Server, key: &str| {
         let range = format!("/v1/counts?key={key}&fromTime=0&toTime={}", now + 86_400);
         server.get(&range).expect(200)["count"].as_i64()
@@ -193,10 +213,12 @@ fn the_counts_of_a_key_are_erased_for_good() {
     let server = home.start();
     assert_eq!((count(&server, city), count(&server, other)), (Some(0), Some(1)));
     server.terminate();
+
     let data = home.data().display().to_string();
     let ran =
         home.run(&["counters", "erase-key", "34", other, "--data-dir", &data, "--json"]).json();
     assert_eq!((&ran["counter"], &ran["key"]), (&json!(34), &json!(other)));
+
     let server = home.start();
     assert_eq!((count(&server, city), count(&server, other)), (Some(0), Some(0)));
 }
@@ -206,10 +228,12 @@ fn all_counts_of_a_counter_are_erased_for_good_and_an_archived_one_is_purged() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let now = now_s() - 60;
     let count = |server: &Server, key: &str| server.count(key, 0, now + 86_400);
     let erase = |server: &Server| server.send("DELETE", "/v1/counters/34/keys", &[], b"");
     server.count_events(&[drop_event("a", now, "1"), drop_event("b", now, "2")]);
+
     let erased = erase(&server).expect(200);
     assert_eq!((&erased["counter"], erased.get("key")), (&json!(34), None));
     assert!(erased["logForgetsAt"].as_i64() > erased["erasedAt"].as_i64(), "{erased}");
@@ -229,6 +253,7 @@ fn all_counts_of_a_counter_are_erased_for_good_and_an_archived_one_is_purged() {
         (0, 1),
         "no backfill brings it back"
     );
+
     let keys = server.get("/v1/counters/34/keys").expect(200);
     assert_eq!(keys["keys"], json!([{"key": "drops:2", "count": 1}]));
 
@@ -244,6 +269,7 @@ fn all_counts_of_a_counter_are_erased_for_good_and_an_archived_one_is_purged() {
     let data = home.data().display().to_string();
     let ran = home.run(&["counters", "purge", "34", "--data-dir", &data, "--json"]).json();
     assert_eq!(ran["counter"], 34);
+
     let server = home.start();
     server.send("PUT", "/v1/counters/34", &[], drops_counter().to_string().as_bytes()).expect(200);
     backfill(&server);
@@ -251,6 +277,7 @@ fn all_counts_of_a_counter_are_erased_for_good_and_an_archived_one_is_purged() {
     server.count_events(&[drop_event("d", now, "2")]);
     assert_eq!(count(&server, "drops:2"), 1);
     server.terminate();
+
     let ran = home.run(&["counters", "erase", "34", "--yes", "--data-dir", &data, "--json"]).json();
     assert_eq!(ran["counter"], 34);
     assert_eq!(count(&home.start(), "drops:2"), 0);
@@ -264,13 +291,15 @@ fn backfill(server: &Server) {
     });
 }
 
-/// A template with too many values stops at the limit; keys that were there, and other counters, go on.
+/// A template with too many values stops at the limit; keys that were there, and other counters, go
+/// on.
 #[test]
 fn a_counter_takes_so_many_keys_and_no_more() {
     let home = Home::with(&[("events.keys_per_counter_max", "3")]);
     let server = home.start();
     server.create(drops_counter());
     server.create(json!({"id": 35, "name": "all", "template": "all", "eventType": "drop", "retentionDays": forever()}));
+
     let now = now_s() - 60;
     let send = |server: &Server, id: String, city: String| {
         server.count_events(&[drop_event(&id, now, &city)])
@@ -283,6 +312,7 @@ fn a_counter_takes_so_many_keys_and_no_more() {
         let key = format!("drops:{sent}");
         (count(&server, &key) == 0).then_some(key)
     });
+
     send(&server, "again".to_owned(), "1".to_owned());
     assert_eq!(
         (count(&server, "drops:1"), count(&server, "drops:3"), count(&server, "all")),
@@ -294,6 +324,7 @@ fn a_counter_takes_so_many_keys_and_no_more() {
         server.metric(r#"raingauge_events_skipped_total{counter="34",reason="too_many_keys"}"#),
         1.0
     );
+
     let bucket =
         json!([{"key": "drops:new", "granularity": "day", "time": now - now % 86_400, "count": 1}]);
     let set = server.post("/v1/buckets", &bucket).expect(200);

@@ -19,16 +19,19 @@ fn requests_that_cannot_be_read_are_refused_by_name() {
     let post = |path: &str, headers: &[(&str, &str)], body: &[u8]| {
         server.send("POST", path, headers, body)
     };
+
     post("/v1/events?wait=forever", &[NDJSON], b"").expect_problem(400, "wait_unknown");
     post("/v1/events", &[("content-type", "text/csv")], b"a,b")
         .expect_problem(415, "media_type_unknown");
     post("/v1/events", &[NDJSON, ("content-encoding", "br")], b"")
         .expect_problem(415, "encoding_unknown");
     post("/v1/events", &[NDJSON, GZIP], b"not gzip").expect_problem(400, "gzip_malformed");
+
     for body in ["", "{}", "[", "[1", "[1,]", "[] []", "[{}]]", "[\"\\", "nonsense"] {
         post("/v1/events", &[batch], body.as_bytes()).expect_problem(400, "json_malformed");
     }
     post("/v1/events", &[batch], b"[\"\xff\"]").expect_problem(400, "json_malformed");
+
     for body in [
         "",
         "[]",
@@ -41,9 +44,11 @@ fn requests_that_cannot_be_read_are_refused_by_name() {
     ] {
         post("/v1/counts", &[JSON], body.as_bytes()).expect_problem(400, "json_malformed");
     }
+
     for body in ["", "{}", "[", "nonsense"] {
         post("/v1/buckets", &[JSON], body.as_bytes()).expect_problem(400, "json_malformed");
     }
+
     for body in ["", "{", "\"\\ud800\""] {
         post("/v1/counters", &[JSON], body.as_bytes()).expect_problem(400, "json_malformed");
     }
@@ -69,22 +74,26 @@ fn a_reason_has_a_limit() {
             drops_counter().to_string().as_bytes(),
         )
     };
+
     create(2_001).expect_problem(400, "reason_too_long");
     create(2_000).expect(201);
 }
 
-/// Nesting that would take the stack of a parser that recurses, in every body and in every place of it.
+/// Nesting that would take the stack of a parser that recurses, in every body and in every place of
+/// it.
 #[test]
 fn deep_nesting_is_refused_and_the_server_lives() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     for depth in [100, 20_000, 5_000_000] {
         for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
             let deep = format!("{}1{}", open.repeat(depth), close.repeat(depth));
             let event = format!(
                 r#"{{"specversion":"1.0","id":"1","source":"s","type":"drop","data":{deep}}}"#
             );
+
             for (path, headers, body) in [
                 ("/v1/events", vec![NDJSON], &event),
                 ("/v1/events", vec![JSON], &event),
@@ -111,6 +120,7 @@ fn deep_nesting_is_refused_and_the_server_lives() {
                     (400..500).contains(&answer.status) || answer.text().contains("\"code\"");
                 assert!(refused, "{path} at depth {depth}: {} {}", answer.status, answer.text());
             }
+
             assert_eq!(server.get("/healthz").status, 200, "the server lives at depth {depth}");
         }
     }
@@ -121,17 +131,21 @@ fn bodies_have_a_limit_packed_and_unpacked() {
     let home = Home::with(&[("server.body_bytes_max", "65536")]);
     let server = home.start();
     server.create(drops_counter());
+
     let line = format!("{}\n", drop_event("1", at("2024-09-24T12:00:00Z"), "oslo"));
     let large = line.repeat(70_000 / line.len());
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(large.as_bytes()).unwrap();
+
     let packed = encoder.finish().unwrap();
     assert!(packed.len() < 2_000);
+
     for path in ["/v1/events", "/v1/counts", "/v1/buckets", "/v1/counters"] {
         server
             .send("POST", path, &[NDJSON], large.as_bytes())
             .expect_problem(413, "body_too_large");
     }
+
     server
         .send("POST", "/v1/events", &[NDJSON, GZIP], &packed)
         .expect_problem(413, "body_too_large");
@@ -144,6 +158,7 @@ fn batches_have_a_limit() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let noon = at("2024-09-24T12:00:00Z");
     let events: Vec<Value> =
         (0..50_001).map(|id| drop_event(&id.to_string(), noon, "oslo")).collect();
@@ -185,6 +200,7 @@ fn counters_have_limits() {
     let condition = json!({"operator": "exists", "lhs": "data.a"});
     let deep = (0..9)
         .fold(condition.clone(), |inner, _| json!({"operator": "not", "conditions": [inner]}));
+
     for (member, value) in [
         ("id", json!(1_000_000)),
         ("name", json!("n".repeat(129))),
@@ -207,6 +223,7 @@ fn counters_have_limits() {
         let problem = server.post("/v1/counters", &counter).expect_problem(422, "counter_invalid");
         assert_eq!(problem["problems"][0]["field"], member, "{problem}");
     }
+
     assert_eq!(server.get("/v1/counters").json()["counters"], json!([]));
 }
 
@@ -226,6 +243,7 @@ fn broken_requests_are_answered_or_dropped() {
         let answer = server.raw(bytes);
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
     }
+
     assert_eq!(server.get("/readyz").status, 200);
 }
 
@@ -250,6 +268,7 @@ fn paths_and_queries_are_refused_as_problems() {
         );
         assert!(answer.json()["code"].is_string());
     }
+
     server.get("/v1/counters/77").expect_problem(404, "counter_unknown");
     server.get("/v1/counters/77/versions").expect_problem(404, "counter_unknown");
     server.get("/v1/counters/77/keys").expect_problem(404, "counter_unknown");
@@ -267,12 +286,14 @@ fn configurations_and_reasons_have_a_size() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     let put = |counter: &Value, headers: &[(&str, &str)]| {
         server.send("PUT", "/v1/counters/34", headers, counter.to_string().as_bytes())
     };
     let mut counter = drops_counter();
     counter["filter"] = json!({ "operator": "eq", "lhs": "data.a", "rhs": "x".repeat(1_025) });
     put(&counter, &[]).expect_problem(422, "counter_invalid");
+
     let many: Vec<String> = (0..900).map(|number| format!("{number}{}", "x".repeat(100))).collect();
     counter["filter"] = json!({ "operator": "in", "lhs": "data.a", "rhs": many });
     put(&counter, &[]).expect_problem(422, "counter_invalid");
@@ -286,6 +307,7 @@ fn configurations_and_reasons_have_a_size() {
         .send("PUT", "/v1/cache-policy", &[("x-reason", &long)], b"{}")
         .expect_problem(400, "reason_too_long");
     put(&drops_counter(), &[("x-reason", &long[1..])]).expect(200);
+
     assert_eq!(
         server.get("/v1/counters/34/versions").expect(200)["versions"].as_array().map(Vec::len),
         Some(1)

@@ -36,6 +36,7 @@ fn each_granularity_lists_every_bucket_of_the_range() {
     let server = hourly(&home, "2024-09-24T00:00:00Z", "2024-09-26T00:00:00Z");
     let (from, to) = ("2024-09-24T22:00:00Z", "2024-09-25T02:00:00Z");
     let hours = points(&server, from, to, "granularity=hour");
+
     assert_eq!(hours, (0..4).map(|hour| (at(from) + hour * 3_600, 1)).collect::<Vec<_>>());
     let quarters = points(&server, from, to, "granularity=quarter");
     assert_eq!(
@@ -49,6 +50,7 @@ fn each_granularity_lists_every_bucket_of_the_range() {
         [(at(from), 2), (at("2024-09-25T00:00:00Z"), 2)]
     );
     assert_eq!(points(&server, from, from, "granularity=day"), []);
+
     let series = server.get("/v1/series?key=drops:oslo&fromTime=0&toTime=900").expect(200);
     assert_eq!(
         series,
@@ -61,6 +63,7 @@ fn each_granularity_lists_every_bucket_of_the_range() {
 fn days_follow_the_clocks_of_the_zone() {
     let home = Home::new();
     let server = hourly(&home, "2024-03-01T00:00:00Z", "2024-04-15T00:00:00Z");
+
     for (zone, from, to, expected) in [
         ("America/New_York", "2024-03-09T05:00:00Z", "2024-03-12T04:00:00Z", vec![24, 23, 24]),
         ("Europe/Berlin", "2024-03-29T23:00:00Z", "2024-04-01T22:00:00Z", vec![24, 23, 24]),
@@ -74,6 +77,7 @@ fn days_follow_the_clocks_of_the_zone() {
         let days = points(&server, from, to, &format!("granularity=day&timezone={zone}"));
         assert_eq!(counts(&days), expected, "{zone}");
         assert_eq!(days[0].0, at(from), "{zone}");
+
         assert_eq!(
             expected.iter().sum::<i64>(),
             server.count("drops:oslo", at(from), at(to)),
@@ -88,9 +92,11 @@ fn both_halves_of_an_hour_that_comes_twice_are_points_of_their_own() {
     let server = hourly(&home, "2024-11-02T00:00:00Z", "2024-11-05T00:00:00Z");
     let zone = "granularity=hour&timezone=America/New_York";
     let day = points(&server, "2024-11-03T04:00:00Z", "2024-11-04T05:00:00Z", zone);
+
     assert_eq!(day.len(), 25);
     assert!(day.windows(2).all(|pair| pair[1].0 - pair[0].0 == 3_600));
     assert!(day.iter().all(|(_, count)| *count == 1));
+
     // In Kolkata an hour begins at half past the hour of UTC.
     let hours = points(
         &server,
@@ -98,6 +104,7 @@ fn both_halves_of_an_hour_that_comes_twice_are_points_of_their_own() {
         "2024-11-03T02:00:00Z",
         "granularity=hour&timezone=Asia/Kolkata",
     );
+
     let half = at("2024-11-03T00:30:00Z");
     assert_eq!(hours, [(half - 1_800, 1), (half, 1), (half + 3_600, 0)]);
 }
@@ -118,6 +125,7 @@ fn series_that_cannot_be_cut_are_refused() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());
+
     for (query, status, code) in [
         ("key=drops:oslo&fromTime=0&toTime=900&timezone=Mars/Olympus", 422, "timezone_unknown"),
         ("key=drops:oslo&fromTime=0&toTime=900000000&granularity=quarter", 422, "series_too_long"),

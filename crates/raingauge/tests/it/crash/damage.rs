@@ -1,5 +1,5 @@
-//! Damage to files of storage after a crash: the server either recovers exactly or refuses to start and says why. It
-//! never serves a wrong count.
+//! Damage to files of storage after a crash: the server either recovers exactly or refuses to start
+//! and says why. It never serves a wrong count.
 
 use super::{Sequence, seed};
 use crate::client::Client;
@@ -26,13 +26,17 @@ fn damage_is_recovered_from_or_refused_and_never_served() {
         }
         server.kill();
     }
+
     let sound = sequence.home.path().join("sound");
     copy_folder(&sequence.home.data(), &sound);
-    let (mut recovered, mut refused) = (0, 0);
+
+    let mut recovered = 0;
+    let mut refused = 0;
     for number in 0..DAMAGES {
         let data = sequence.home.data();
         fs::remove_dir_all(&data).expect("the data can be removed");
         copy_folder(&sound, &data);
+
         let what = damage(&data, &mut random);
         match serve_damaged(&mut sequence, &mut random) {
             Verdict::Recovered => recovered += 1,
@@ -40,6 +44,7 @@ fn damage_is_recovered_from_or_refused_and_never_served() {
             Verdict::Wrong(why) => panic!("damage {number}, {what}: {why}"),
         }
     }
+
     println!("of {DAMAGES} damages, {recovered} were recovered from and {refused} refused");
     assert!(recovered > 0 && refused > 0, "both were seen");
 }
@@ -64,15 +69,17 @@ fn serve_damaged(sequence: &mut Sequence, random: &mut StdRng) -> Verdict {
         Err(_) => Verdict::Refused,
         Ok(server) => {
             let verdict = compare(sequence, &server, random);
-            match has_panicked(&server.errors()) {
-                true => Verdict::Wrong(format!("it panicked: {}", server.errors())),
-                false => verdict,
+            if has_panicked(&server.errors()) {
+                Verdict::Wrong(format!("it panicked: {}", server.errors()))
+            } else {
+                verdict
             }
         }
     }
 }
 
-/// The storage engine asserts what it reads in builds for tests; that refuses damage too, if not politely.
+/// The storage engine asserts what it reads in builds for tests; that refuses damage too, if not
+/// politely.
 fn has_panicked(errors: &str) -> bool {
     let mut panics = errors.lines().filter(|line| line.contains("panicked at"));
     panics.any(|line| {
@@ -98,6 +105,7 @@ fn compare(sequence: &mut Sequence, client: &Client, random: &mut StdRng) -> Ver
                 None => whole = false,
             }
         }
+
         for producer in &mut sequence.producers {
             if let Some(answer) = producer.repeat(client, 200)
                 && answer.status == 200
@@ -107,6 +115,7 @@ fn compare(sequence: &mut Sequence, client: &Client, random: &mut StdRng) -> Ver
             }
         }
     }
+
     if whole { Verdict::Recovered } else { Verdict::Refused }
 }
 
@@ -116,6 +125,7 @@ fn damage(data: &Path, random: &mut StdRng) -> String {
     list_files(data, &mut files);
     files.retain(|path| fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0));
     files.sort();
+
     let path = files.choose(random).expect("there are files");
     let mut bytes = fs::read(path).expect("a file can be read");
     let tail = bytes.len().min(TAIL_BYTES);
@@ -143,8 +153,10 @@ fn damage(data: &Path, random: &mut StdRng) -> String {
             "noise behind its end"
         }
     };
+
     let len = bytes.len();
     fs::write(path, bytes).expect("a file can be written");
+
     let name = path.strip_prefix(data).unwrap_or(path).display().to_string();
     format!("{name} at byte {at} of {len}: {how}")
 }
@@ -169,7 +181,8 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// A log whose tail was torn before it was acknowledged goes on; all that was acknowledged is there.
+/// A log whose tail was torn before it was acknowledged goes on; all that was acknowledged is
+/// there.
 #[test]
 fn a_tail_that_was_never_acknowledged_is_cut_off() {
     let mut random = StdRng::seed_from_u64(seed());
@@ -177,11 +190,13 @@ fn a_tail_that_was_never_acknowledged_is_cut_off() {
     let server = sequence.home.start();
     sequence.load(&server, 20);
     server.kill();
+
     for torn in [&b"RGB1"[..], b"RGB1\0\0\0\0\x40\0\0\0\x01\0\0\0\x02", b"noise", &[0; 4_096]] {
         let segment = newest_segment(&sequence.home);
         let mut bytes = fs::read(&segment).expect("the segment can be read");
         bytes.extend_from_slice(torn);
         fs::write(&segment, bytes).expect("the segment can be written");
+
         let server = sequence.home.start();
         sequence.check(&server, &mut random);
         sequence.load(&server, 3);

@@ -1,5 +1,5 @@
-//! Those who send while the server is killed under them. Each remembers what was acknowledged, and what may or may not
-//! have arrived; after a restart it sends the latter again.
+//! Those who send while the server is killed under them. Each remembers what was acknowledged, and
+//! what may or may not have arrived; after a restart it sends the latter again.
 
 use crate::client::{Answer, Client, event, forever, rfc3339};
 use crate::model::Model;
@@ -14,7 +14,8 @@ pub const END_S: i64 = 1_760_000_400;
 pub const START_S: i64 = END_S - 100 * 86_400;
 
 pub const CITIES: u32 = 6;
-/// Most rides of one producer; from then on it repeats itself. Fewer than the server is told to remember.
+/// Most rides of one producer; from then on it repeats itself. Fewer than the server is told to
+/// remember.
 pub const RIDES_MAX: usize = 45_000;
 
 pub fn create_counters(client: &Client) {
@@ -51,11 +52,13 @@ pub struct Ride {
 impl Ride {
     /// One of any place and time, most of them soon before the end.
     pub fn random(id: String, random: &mut StdRng) -> Self {
-        let time_s = match random.random_bool(0.3) {
-            true => random.random_range(START_S..END_S),
-            false => END_S - random.random_range(1..7_200),
+        let time_s = if random.random_bool(0.3) {
+            random.random_range(START_S..END_S)
+        } else {
+            END_S - random.random_range(1..7_200)
         };
-        let (city, shop) = (random.random_range(0..CITIES), random.random_range(0..3));
+        let city = random.random_range(0..CITIES);
+        let shop = random.random_range(0..3);
         Self { id, time_s, city, shop, cents: random.random_range(-5_000..20_000) }
     }
 
@@ -67,6 +70,7 @@ impl Ride {
             self.cents.abs() / 100,
             self.cents.abs() % 100
         );
+
         let amount: Value = serde_json::from_str(&amount).expect("a number");
         event(
             "ride",
@@ -100,7 +104,9 @@ pub struct Producer {
 impl Producer {
     pub fn new(name: &str, random: &mut StdRng) -> Self {
         let random = StdRng::seed_from_u64(random.random());
-        let (acknowledged, counted, pending) = (Vec::new(), Model::default(), Vec::new());
+        let acknowledged = Vec::new();
+        let counted = Model::default();
+        let pending = Vec::new();
         Self { name: name.to_owned(), random, next_id: 0, acknowledged, counted, pending }
     }
 
@@ -129,19 +135,23 @@ impl Producer {
                 self.acknowledged[self.random.random_range(0..self.acknowledged.len())].clone()
             }));
         }
+
         if self.random.random_bool(0.2) {
             batch.extend(fresh.iter().take(5).cloned());
         }
         batch.shuffle(&mut self.random);
+
         let path =
             if self.random.random_bool(0.3) { "/v1/events?wait=applied" } else { "/v1/events" };
         match post_rides(client, path, &batch) {
             Some(answer) if answer.status == 200 => {
                 let answer = answer.json();
+
                 // An acknowledged ride that were lost would be accepted again.
                 assert_eq!(answer["accepted"], fresh.len(), "new rides: {answer}");
                 assert_eq!(answer["duplicates"], batch.len() - fresh.len(), "old rides: {answer}");
                 self.note_acknowledged(fresh);
+
                 true
             }
             // Too much at once: it comes again later.
@@ -233,15 +243,18 @@ impl Editor {
             if self.random.random_bool(0.1) {
                 self.value = self.random.random_range(1..1_000);
                 self.edit_pending = true;
+
                 if !self.edit(client) {
                     return;
                 }
             }
+
             self.next_id += 1;
             let time_s = self.random.random_range(START_S..END_S);
             self.event_pending =
                 Some(event("edit", &format!("edit-{}", self.next_id), time_s, json!({})));
             self.total += self.value;
+
             if !self.send(client) {
                 return;
             }
@@ -271,6 +284,7 @@ impl Editor {
             &[("content-type", "application/json")],
             body.as_bytes(),
         );
+
         let acknowledged = answer.is_ok_and(|answer| answer.status == 200);
         if acknowledged {
             self.event_pending = None;
@@ -312,6 +326,7 @@ impl Setter {
                     [self.random.random_range(0..3)];
                 let time_s = START_S - START_S % 86_400 + self.random.random_range(0..10) * width_s;
                 let key = format!("history:{}", self.random.random_range(0..3));
+
                 self.pending
                     .insert((key, granularity, time_s), self.random.random_range(-100..1_000));
             }
@@ -329,6 +344,7 @@ impl Setter {
                 json!({"key": key, "granularity": granularity, "time": rfc3339(*time_s), "count": count})
             })
             .collect();
+
         let body = json!(rows).to_string();
         let answer = client.try_send(
             "POST",
@@ -336,11 +352,13 @@ impl Setter {
             &[("content-type", "application/json")],
             body.as_bytes(),
         );
+
         let Some(answer) = answer.ok().filter(|answer| answer.status == 200) else {
             return false;
         };
         assert_eq!(answer.json()["accepted"], rows.len());
         self.set.extend(self.pending.drain());
+
         true
     }
 

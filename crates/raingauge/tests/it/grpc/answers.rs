@@ -37,6 +37,7 @@ fn a_batch_is_answered_as_by_http() {
     let home = home();
     let server = home.start();
     fill(&server);
+
     let grpc = Grpc::new(&server);
     let key = prop::sample::select(vec![
         "drops:oslo",
@@ -46,6 +47,7 @@ fn a_batch_is_answered_as_by_http() {
         "",
         "drops:",
     ]);
+
     let time = prop_oneof![
         20 => noon_s() - 200_000..noon_s() + 20_000,
         1 => prop::sample::select(vec![0, -1, -900, i64::MIN, i64::MAX]),
@@ -60,6 +62,7 @@ fn a_batch_is_answered_as_by_http() {
             to_time: *to_time,
             fresh: *fresh,
         });
+
         let answer = grpc.batch(CountsRequest { requests: requests.collect(), fresh }).expect("an answer");
         let results: Vec<Value> = answer.results.into_iter().map(json_of).collect();
         let requests: Vec<Value> = items
@@ -67,9 +70,11 @@ fn a_batch_is_answered_as_by_http() {
             .map(|(key, from, to, fresh)| json!({"key": key, "fromTime": from, "toTime": to, "fresh": fresh}))
             .collect();
         let by_http = server.post("/v1/counts", &json!({"requests": requests, "fresh": fresh})).expect(200);
+
         prop_assert_eq!(json!(results), by_http["results"].clone());
         Ok(())
     });
+
     checked.unwrap_or_else(|failure| panic!("{failure}"));
     let whole = CountRequest {
         key: "drops:oslo".to_owned(),
@@ -77,6 +82,7 @@ fn a_batch_is_answered_as_by_http() {
         to_time: noon_s() + 900,
         fresh: false,
     };
+
     let answer =
         grpc.batch(CountsRequest { requests: vec![whole], fresh: false }).expect("an answer");
     assert_eq!(json_of(answer.results[0].clone())["count"], 200);
@@ -87,6 +93,7 @@ fn a_series_is_answered_as_by_http() {
     let home = home();
     let server = home.start();
     fill(&server);
+
     let grpc = Grpc::new(&server);
     let (from_time, to_time) = (noon_s() - 172_800, noon_s() + 900);
     for (granularity, name) in [
@@ -103,6 +110,7 @@ fn a_series_is_answered_as_by_http() {
                 granularity: granularity.into(),
                 timezone: timezone.to_owned(),
             };
+
             let series = grpc.series(request).expect("a series");
             let zone = if timezone.is_empty() { "UTC" } else { timezone };
             let path = format!(
@@ -114,11 +122,13 @@ fn a_series_is_answered_as_by_http() {
                 .iter()
                 .map(|point| json!({"time": point.time, "count": point.count}))
                 .collect();
+
             assert!(points.len() > 1);
             assert_eq!(
                 (json!(series.key), json!(points)),
                 (by_http["key"].clone(), by_http["points"].clone())
             );
+
             let named = Granularity::try_from(series.granularity)
                 .expect("a granularity")
                 .as_str_name()
@@ -126,18 +136,22 @@ fn a_series_is_answered_as_by_http() {
             assert_eq!(named.strip_prefix("granularity_"), by_http["granularity"].as_str());
         }
     }
+
     let request = |key: &str| SeriesRequest {
         key: key.to_owned(),
         from_time,
         to_time,
         ..SeriesRequest::default()
     };
+
     assert_refused(grpc.series(request("nobody:x")), Code::NotFound, "key_unknown");
     let backwards =
         SeriesRequest { from_time: to_time, to_time: from_time, ..request("drops:roma") };
     assert_refused(grpc.series(backwards), Code::InvalidArgument, "range_backwards");
+
     let unknown = SeriesRequest { granularity: 9, ..request("drops:roma") };
     assert_refused(grpc.series(unknown), Code::InvalidArgument, "granularity_unknown");
+
     let zone = SeriesRequest { timezone: "Moon/Tycho".to_owned(), ..request("drops:roma") };
     assert_refused(grpc.series(zone), Code::InvalidArgument, "timezone_unknown");
 }

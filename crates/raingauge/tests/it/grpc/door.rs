@@ -46,8 +46,10 @@ fn without_a_token_only_calls_of_this_machine_are_taken() {
         );
         Client::new(&address).raw(format!("{head}content-length: 5\r\n\r\n\0\0\0\0\0").as_bytes())
     };
+
     let local = call("host: localhost\r\n");
     assert!(!local.contains("foreign_request"), "{local}");
+
     for foreign in [
         "host: evil.example\r\n",
         "host: localhost\r\norigin: https://evil.example\r\n",
@@ -62,14 +64,18 @@ fn without_a_token_only_calls_of_this_machine_are_taken() {
 fn every_method_asks_for_its_scope() {
     let mut home = home_with_tokens();
     home.set("server.grpc_listen", "127.0.0.1:0");
+
     let server = home.start();
     server.with_token(&token("admin")).create(drops_counter());
+
     let mut grpc = Grpc::new(&server);
     type Method = (&'static str, fn(&Grpc) -> Result<(), Status>);
+
     let methods: [Method; 3] = [
         ("counts:read", |grpc| grpc.batch(CountsRequest::default()).map(|_| ())),
         ("counts:read", |grpc| {
-            let (key, to_time) = ("drops:oslo".to_owned(), noon_s());
+            let key = "drops:oslo".to_owned();
+            let to_time = noon_s();
             grpc.series(SeriesRequest {
                 key,
                 from_time: to_time - 900,
@@ -80,25 +86,30 @@ fn every_method_asks_for_its_scope() {
         }),
         ("events:write", |grpc| grpc.publish(vec![drop_event("a", noon_s(), "oslo")]).map(|_| ())),
     ];
+
     for (scope, method) in methods {
         grpc.token = None;
         assert_refused(method(&grpc), Code::Unauthenticated, "token_missing");
         grpc.set_token("rg_unknown");
         assert_refused(method(&grpc), Code::Unauthenticated, "token_unknown");
+
         for held in SCOPES {
             grpc.set_token(&token(held));
-            match held == scope || held == "admin" {
-                true => method(&grpc).expect("the scope is enough"),
-                false => assert_refused(method(&grpc), Code::PermissionDenied, "scope_missing"),
+            if held == scope || held == "admin" {
+                method(&grpc).expect("the scope is enough")
+            } else {
+                assert_refused(method(&grpc), Code::PermissionDenied, "scope_missing")
             }
         }
     }
+
     // Who only asks whether the server lives, or what it speaks, needs no token.
     let mut health = HealthClient::new(grpc.channel.clone());
     for service in ["", "raingauge.v1.Counts", "raingauge.v1.Events"] {
         let asked = grpc.wait(health.check(HealthCheckRequest { service: service.to_owned() }));
         assert_eq!(asked.expect("an answer").get_ref().status, 1, "{service}");
     }
+
     assert!(!services(&grpc).is_empty());
 }
 
@@ -130,9 +141,11 @@ fn reflection_lists_the_services_and_their_messages() {
     let server = home.start();
     let grpc = Grpc::new(&server);
     let services = services(&grpc);
+
     for name in ["raingauge.v1.Counts", "raingauge.v1.Events", "grpc.health.v1.Health"] {
         assert!(services.iter().any(|service| service == name), "{name} is not in {services:?}");
     }
+
     for symbol in
         ["raingauge.v1.Counts", "io.cloudevents.v1.CloudEvent", "google.protobuf.Timestamp"]
     {
@@ -148,12 +161,14 @@ fn calls_beyond_the_limits_are_refused_by_name() {
         Home::with(&[("server.grpc_listen", "127.0.0.1:0"), ("server.body_bytes_max", "2097152")]);
     let server = home.start();
     server.create(drops_counter());
+
     let grpc = Grpc::new(&server);
     let ranges = |len: usize, key: &str| {
         let request =
             CountRequest { key: key.to_owned(), to_time: noon_s(), ..CountRequest::default() };
         CountsRequest { requests: vec![request; len], fresh: false }
     };
+
     assert_eq!(grpc.batch(ranges(1_000, "drops:oslo")).expect("an answer").results.len(), 1_000);
     assert_refused(
         grpc.batch(ranges(1_001, "drops:oslo")),
@@ -165,6 +180,7 @@ fn calls_beyond_the_limits_are_refused_by_name() {
         Code::InvalidArgument,
         "body_too_large",
     );
+
     let city = "x".repeat(60_000);
     let events = (0..40).map(|id| drop_event(&id.to_string(), noon_s(), &city)).collect();
     assert_refused(grpc.publish(events), Code::InvalidArgument, "body_too_large");
@@ -179,6 +195,7 @@ fn calls_beyond_the_limits_are_refused_by_name() {
             );
             assert!(!answer.header("grpc-message").is_empty());
         };
+
     let refused = |path: &str, body: &[u8], status: &str, code: &str| {
         refused_with(&[], path, body, status, code)
     };
@@ -196,6 +213,7 @@ fn calls_beyond_the_limits_are_refused_by_name() {
         "3",
         "encoding_unknown",
     );
+
     let errors = server.metric("raingauge_errors_total{code=\"request_malformed\"}");
     assert_eq!(errors, 5.0);
 }
@@ -207,6 +225,7 @@ fn a_call_takes_no_longer_than_either_side_allows() {
         Home::with(&[("server.grpc_listen", "127.0.0.1:0"), ("server.request_timeout_s", "1")]);
     let server = home.start();
     let grpc = Grpc::new(&server);
+
     for timeout in ["20m", "99H", "soon"] {
         let answer = grpc.wait(async {
             let sender = raw::connect(&grpc.address).await;
@@ -216,6 +235,7 @@ fn a_call_takes_no_longer_than_either_side_allows() {
                 .answer()
                 .await
         });
+
         assert_eq!(
             (answer.header("grpc-status"), answer.header("raingauge-code")),
             ("4", "timeout"),
@@ -226,8 +246,8 @@ fn a_call_takes_no_longer_than_either_side_allows() {
     }
 }
 
-/// Room for messages is that of the bodies of HTTP, and is taken by what has come. Over HTTP/1.1, which the door speaks too,
-/// each message has a connection of its own.
+/// Room for messages is that of the bodies of HTTP, and is taken by what has come. Over HTTP/1.1,
+/// which the door speaks too, each message has a connection of its own.
 #[test]
 fn messages_share_the_room_of_all_bodies() {
     let home =
@@ -235,8 +255,10 @@ fn messages_share_the_room_of_all_bodies() {
     let server = home.start();
     let grpc = Grpc::new(&server);
     let mut body = vec![b' '; 900_000];
+
     body.extend_from_slice(b"[]");
     let ask = || server.send("POST", "/v1/events", &[("content-type", "application/json")], &body);
+
     // Each announces a message of the largest size, which does not come.
     let begin = || {
         let mut stream = TcpStream::connect(&grpc.address).expect("a connection");
@@ -244,32 +266,39 @@ fn messages_share_the_room_of_all_bodies() {
             "POST {PUBLISH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/grpc\r\ncontent-length: 1048576\r\n\r\n"
         );
         stream.write_all(&[head.as_bytes(), &[0, 0, 15, 255, 251]].concat()).expect("sent");
+
         stream
     };
+
     let waiting: Vec<TcpStream> = (0..40).map(|_| begin()).collect();
     ask().expect(200);
     drop(waiting);
 
-    // Now most of four messages comes. A machine that is slow for some seconds ends them for being slow themselves: then
-    // others take their place.
+    // Now most of four messages comes. A machine that is slow for some seconds ends them for being
+    // slow themselves: then others take their place.
     let (full, refused, calls) = until("the room is full", || {
         let mut calls: Vec<TcpStream> = (0..5).map(|_| begin()).collect();
         for call in calls.iter_mut().take(4) {
             call.write_all(&[0; 900_000]).ok()?;
         }
+
         let full = (0..100).map(|_| ask()).find(|answer| answer.status == 429)?;
         calls[4].write_all(&[0; 900_000]).ok()?;
+
         let mut answer = [0; 1_024];
         let len = calls[4].read(&mut answer).ok()?;
         let refused = String::from_utf8_lossy(&answer[..len]).into_owned();
+
         refused.contains("raingauge-code: bodies_in_flight\r\n").then_some((full, refused, calls))
     });
+
     full.expect_problem(429, "bodies_in_flight");
     assert!(
         refused.contains("grpc-status: 8\r\n")
             && refused.contains("grpc-retry-pushback-ms: 1000\r\n"),
         "{refused}"
     );
+
     // Counts have room of their own.
     grpc.batch(CountsRequest::default()).expect("an answer");
     drop(calls);
@@ -285,12 +314,14 @@ fn calls_are_in_the_metrics() {
         let labels = format!("method=\"raingauge.v1.Counts/Batch\",status=\"{status}\"");
         server.metric(&format!("raingauge_grpc_requests_total{{{labels}}}"))
     };
+
     for _ in 0..3 {
         grpc.batch(CountsRequest::default()).expect("an answer");
     }
     grpc.batch(CountsRequest { requests: vec![CountRequest::default(); 1_001], fresh: false })
         .expect_err("refused");
     assert_eq!((requests("OK"), requests("INVALID_ARGUMENT")), (3.0, 1.0));
+
     let timed = "raingauge_grpc_request_seconds_count{method=\"raingauge.v1.Counts/Batch\"}";
     assert_eq!(server.metric(timed), 4.0);
     assert_eq!(server.metric("raingauge_errors_total{code=\"too_many_ranges\"}"), 1.0);

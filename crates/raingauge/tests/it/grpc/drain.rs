@@ -1,4 +1,5 @@
-//! An orderly end: those who watch are told, calls that run end well, and nobody holds the server up.
+//! An orderly end: those who watch are told, calls that run end well, and nobody holds the server
+//! up.
 
 use super::proto::raingauge::v1::PublishRequest;
 use super::{Grpc, drop_event, home, noon_s, raw};
@@ -16,6 +17,7 @@ fn a_drain_is_told_and_lets_calls_end() {
     let home = home();
     let server = home.start();
     server.create(drops_counter());
+
     let grpc = Grpc::new(&server);
     let address = grpc.address.clone();
     grpc.wait(async {
@@ -23,33 +25,41 @@ fn a_drain_is_told_and_lets_calls_end() {
         let watched = health.watch(HealthCheckRequest::default()).await.expect("a watch");
         let mut watched = watched.into_inner();
         assert_eq!(watched.message().await.unwrap().unwrap().status, SERVING);
+
         // Somebody looks around, and never leaves.
         let mut reflection = ServerReflectionClient::new(grpc.channel.clone());
         let never = futures_util::stream::pending();
         let mut looking =
             reflection.server_reflection_info(never).await.expect("reflection").into_inner();
+
         // A call begins, and its message is still on its way when the server is told to stop.
         let sender = raw::connect(&address).await;
         let mut call = raw::begin(&sender, &address, "/raingauge.v1.Events/Publish", &[]).await;
         let probe = raw::framed(&HealthCheckRequest::default().encode_to_vec());
         let mut answered = raw::begin(&sender, &address, "/grpc.health.v1.Health/Check", &[]).await;
+
         answered.stream.send_data(probe.into(), true).expect("sent");
+
         // The server has read the head of the call when it answers what came behind it.
         assert_eq!(answered.answer().await.header("grpc-status"), "0");
         server.signal("TERM");
         assert_eq!(watched.message().await.unwrap().unwrap().status, NOT_SERVING);
         assert!(watched.message().await.expect("the watch ends well").is_none());
         assert!(looking.message().await.expect("reflection ends well").is_none());
+
         let events = vec![drop_event("a", noon_s(), "oslo")];
         let message = PublishRequest { events, wait_applied: true }.encode_to_vec();
         call.stream.send_data(raw::framed(&message).into(), true).expect("sent");
+
         let answer = call.answer().await;
         assert_eq!(answer.header("grpc-status"), "0", "{answer:?}");
     });
     drop(grpc);
     assert!(server.ended().success());
+
     let log = std::fs::read_to_string(home.path().join("errors.txt")).unwrap();
     assert!(!log.contains("cut off"), "{log}");
+
     let server = home.start();
     assert_eq!(server.count("drops:oslo", noon_s(), noon_s() + 900), 1);
 }

@@ -29,11 +29,13 @@ fn events_in_every_form_are_counted_once() {
     server.create(json!({
         "id": 35, "name": "by subject", "template": "by:{subject}", "eventType": "drop", "retentionDays": forever(),
     }));
+
     let grpc = Grpc::new(&server);
     let binary = Some(Data::BinaryData(br#"{"city": "oslo"}"#.to_vec()));
     let json_type = Attr::CeString("Application/JSON; charset=utf-8".to_owned());
     let not_json = Some(Data::BinaryData(b"\xff\xfe".to_vec()));
     let picture = Attr::CeString("image/png".to_owned());
+
     let rfc3339 = Attr::CeString(client::rfc3339(noon_s()));
     let events = vec![
         drop_event("text", noon_s(), "oslo"),
@@ -63,13 +65,16 @@ fn events_in_every_form_are_counted_once() {
         ),
         drop_event("text", noon_s(), "oslo"),
     ];
+
     let answer = grpc.publish(events).expect("taken");
     assert_eq!((answer.accepted, answer.duplicates, codes(&answer)), (8, 1, vec![]));
     assert_eq!(server.counts(&[("drops:oslo", noon_s(), noon_s() + 900)]), [6]);
     assert_eq!(server.counts(&[("by:tuesday", noon_s(), noon_s() + 900)]), [1]);
+
     // Both doors know the same events.
     let again = server.count_events(&[client::drop_event("text", noon_s(), "oslo")]);
     assert_eq!(again["duplicates"], 1);
+
     let empty = grpc.publish(Vec::new()).expect("taken");
     assert_eq!(empty, PublishResponse::default());
 }
@@ -79,12 +84,14 @@ fn each_event_is_refused_alone() {
     let home = home();
     let server = home.start();
     server.create(drops_counter());
+
     let grpc = Grpc::new(&server);
     let good = |id: &str| drop_event(id, noon_s(), "oslo");
     let of_text =
         |text: &str| CloudEvent { data: Some(Data::TextData(text.to_owned())), ..good("x") };
     let timestamp = |seconds, nanos| Attr::CeTimestamp(prost_types::Timestamp { seconds, nanos });
     let mut timeless = good("x");
+
     timeless.attributes.clear();
     let events = [
         (good("a"), ""),
@@ -103,6 +110,7 @@ fn each_event_is_refused_alone() {
         (of_text(&format!("\"{}\"", "x".repeat(65_536))), "event_too_large"),
         (good("b"), ""),
     ];
+
     let refused = |(index, (_, code)): (usize, &(CloudEvent, &'static str))| (index as u32, *code);
     let expected: Vec<_> =
         events.iter().enumerate().filter(|(_, (_, code))| !code.is_empty()).map(refused).collect();
@@ -122,15 +130,18 @@ fn a_malformed_event_is_refused_alone_too() {
         #[prost(bool, tag = "2")]
         wait_applied: bool,
     }
+
     let home = home();
     let server = home.start();
     server.create(drops_counter());
+
     let grpc = Grpc::new(&server);
     let events = vec![
         drop_event("a", noon_s(), "oslo").encode_to_vec(),
         b"noise".to_vec(),
         vec![0x0a, 0xff],
     ];
+
     let message = Raw { events, wait_applied: true }.encode_to_vec();
     let answer = grpc.wait(raw::call(
         &grpc.address,
@@ -138,6 +149,7 @@ fn a_malformed_event_is_refused_alone_too() {
         &[],
         &raw::framed(&message),
     ));
+
     assert_eq!(answer.header("grpc-status"), "0", "{answer:?}");
     let answer = PublishResponse::decode(&answer.body[5..]).expect("an answer");
     assert_eq!(
@@ -161,7 +173,8 @@ fn a_request_takes_only_so_many_events() {
     assert_eq!((answer.accepted, answer.rejected.len()), (0, 50_000));
 }
 
-/// The same as by HTTP: an answer, since the events are durable, that says that they are not counted.
+/// The same as by HTTP: an answer, since the events are durable, that says that they are not
+/// counted.
 #[test]
 fn events_that_are_not_counted_in_time_are_safe() {
     let home = busy_home();
@@ -170,13 +183,16 @@ fn events_that_are_not_counted_in_time_are_safe() {
     let told = (0..60).find_map(|round| {
         add_work(&server, round);
         let event = drop_event(&round.to_string(), noon_s(), &format!("oslo-{round}"));
+
         // On a busy machine the log itself may take longer than a second.
         let answer = grpc.publish(vec![event]).ok()?;
         assert_eq!(answer.accepted, 1);
         answer.not_applied_yet.then_some((round, answer.lag))
     });
+
     let (round, lag) = told.expect("counting takes longer than a second at last");
     assert!(lag > 0);
+
     let key = format!("drops:oslo-{round}");
     until("it is counted all the same", || {
         (server.count(&key, noon_s(), noon_s() + 900) == 1).then_some(())

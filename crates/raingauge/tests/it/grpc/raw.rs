@@ -55,7 +55,8 @@ impl Call {
     pub async fn answer(self) -> Answer {
         let response = self.response.await.expect("an answer");
         let (head, mut stream) = response.into_parts();
-        let (mut headers, mut body) = (head.headers, Vec::new());
+        let mut headers = head.headers;
+        let mut body = Vec::new();
         while let Some(chunk) = stream.data().await {
             let chunk = chunk.expect("the answer is whole");
             let _ = stream.flow_control().release_capacity(chunk.len());

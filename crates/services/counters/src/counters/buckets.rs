@@ -1,8 +1,9 @@
 //! Buckets that are set to counts which were computed elsewhere.
 //!
-//! A request with a key may be sent again whatever was counted in between. Its key travels in the entries of the log, and
-//! each partition remembers it in order with the events: see [`raingauge_writer::state::Requests`]. A repetition that finds the key
-//! in every partition is answered from there; one that comes too early for that goes into the log, where nobody obeys it.
+//! A request with a key may be sent again whatever was counted in between. Its key travels in the
+//! entries of the log, and each partition remembers it in order with the events: see
+//! [`raingauge_writer::state::Requests`]. A repetition that finds the key in every partition is
+//! answered from there; one that comes too early for that goes into the log, where nobody obeys it.
 
 use super::{Counters, Error};
 use raingauge_core::code::{Code, Refusal};
@@ -47,7 +48,8 @@ pub struct Outcome {
     pub is_repetition: bool,
 }
 
-/// Requests with the same key are obeyed one after the other, so that all but the first find the answer.
+/// Requests with the same key are obeyed one after the other, so that all but the first find the
+/// answer.
 pub(super) struct Turns(Vec<Mutex<()>>);
 
 impl Default for Turns {
@@ -70,8 +72,8 @@ struct Remembered {
 }
 
 impl Counters {
-    /// Sets buckets to counts that were computed elsewhere; answers when they are read. A bucket that could not be read has
-    /// the reason in its place.
+    /// Sets buckets to counts that were computed elsewhere; answers when they are read. A bucket
+    /// that could not be read has the reason in its place.
     pub async fn set_buckets(
         &self,
         asked: Vec<Result<Bucket, &'static str>>,
@@ -98,7 +100,9 @@ impl Counters {
         key: RequestKey,
     ) -> Result<Outcome, Error> {
         let _turn = self.turns.of(key).await;
-        let (id, digest) = (key.id(), digest_of(&asked));
+        let id = key.id();
+        let digest = digest_of(&asked);
+
         match self.remembered(&id)? {
             Some(Remembered { request, .. }) if request.digest != digest => {
                 return Err(Error::KeyReused);
@@ -117,10 +121,12 @@ impl Counters {
         if json_len(&answer) > KEYED_ANSWER_LEN_MAX {
             return Err(Error::TooManyRefused);
         }
+
         let request = Request { id, digest, answer };
         self.write(&set, Some(&request)).await?;
 
-        // An earlier attempt that was given up, or another process, may have been first: the log says what counts.
+        // An earlier attempt that was given up, or another process, may have been first: the log
+        // says what counts.
         let answer = match self.remembered(&request.id)? {
             Some(first) if first.request.digest != request.digest => return Err(Error::KeyReused),
             Some(first) => first.request.answer,
@@ -149,27 +155,33 @@ impl Counters {
             self.introduce(standing, &counter).await?;
         }
         let partitions = u64::from(self.sink.partitions().max(1));
-        let (buckets, request) = (buckets.to_vec(), request.cloned().map(Box::new));
+        let buckets = buckets.to_vec();
+        let request = request.cloned().map(Box::new);
         let of_partition = move |partition: Partition| {
-            // One partition holds what was set, and the others nothing of it: a count is the sum of all.
-            let count = |bucket: &Bucket| match xxh3_64(bucket.key.as_bytes()) % partitions
-                == u64::from(partition)
-            {
-                true => bucket.count,
-                false => 0,
+            // One partition holds what was set, and the others nothing of it: a count is the sum of
+            // all.
+            let count = |bucket: &Bucket| {
+                if xxh3_64(bucket.key.as_bytes()) % partitions == u64::from(partition) {
+                    bucket.count
+                } else {
+                    0
+                }
             };
+
             let buckets = buckets
                 .iter()
                 .map(|bucket| Bucket { count: count(bucket), ..bucket.clone() })
                 .collect();
             Control::Buckets { buckets, request: request.clone() }
         };
+
         self.send(of_partition).await
     }
 
     /// The buckets that are to be set, and what the request is answered.
     fn checked(&self, asked: Vec<Result<Bucket, &'static str>>) -> (Vec<Bucket>, Answer) {
-        let (mut good, mut answer) = (Vec::with_capacity(asked.len()), Answer::default());
+        let mut good = Vec::with_capacity(asked.len());
+        let mut answer = Answer::default();
         for (index, bucket) in asked.into_iter().enumerate() {
             let checked = match bucket {
                 Ok(bucket) => self.check_bucket(&bucket).map(|()| bucket),
@@ -183,6 +195,7 @@ impl Counters {
                 }
             }
         }
+
         answer.accepted = good.len();
         (good, answer)
     }
@@ -195,6 +208,7 @@ impl Counters {
                 format!("a key has at most {KEY_LEN_MAX} bytes; this one has {len}"),
             ));
         }
+
         let view = self.published.view();
         let Some(index) = view.ruleset.index_of_key(&bucket.key) else {
             return Err(Refusal::new(
@@ -202,6 +216,7 @@ impl Counters {
                 format!("no counter has a template that renders `{}`", bucket.key),
             ));
         };
+
         let id = view.ruleset.rules()[index].counter.id;
         if self.keys.full().refuses(id, key_hash(&bucket.key)) {
             let keys_max = self.keys.keys_max();
@@ -210,6 +225,7 @@ impl Counters {
             );
             return Err(Refusal::new(Code::TooManyKeys, detail));
         }
+
         if !is_countable_s(bucket.time) || !bucket.granularity.starts_at(bucket.time) {
             let width = bucket.granularity.name();
             return Err(Refusal::new(
@@ -217,6 +233,7 @@ impl Counters {
                 format!("no {width} begins at {}: times are UTC", bucket.time),
             ));
         }
+
         let now_s = self.clock.now_s();
         if bucket.time > now_s {
             let ahead_s = bucket.time - now_s;
@@ -225,6 +242,7 @@ impl Counters {
                 format!("this bucket begins {ahead_s} s ahead of this server's clock"),
             ));
         }
+
         let horizons = view.horizons(index, now_s);
         if !horizons.keeps(bucket.granularity, bucket.time) {
             let kept = format_rfc3339(horizons.of(bucket.granularity));
@@ -236,12 +254,14 @@ impl Counters {
                 ),
             ));
         }
+
         if bucket.count == OVERFLOWED {
             return Err(Refusal::new(
                 Code::CountOutOfRange,
                 format!("{OVERFLOWED} is not a count"),
             ));
         }
+
         Ok(())
     }
 
@@ -277,6 +297,7 @@ fn digest_of(asked: &[Result<Bucket, &'static str>]) -> String {
             }
         }
     }
+
     format!("{:032x}", hasher.digest128())
 }
 
@@ -302,6 +323,7 @@ mod tests {
             vec![bucket("a", Granularity::Day, 0, 1), Err("no key")],
             vec![Err("no key"), bucket("a", Granularity::Day, 0, 1)],
         ];
+
         for (place, request) in requests.iter().enumerate() {
             assert_eq!(digest_of(request), digest_of(&request.clone()));
             assert!(

@@ -1,5 +1,5 @@
-//! The reason that the version of a document keeps: why it was proposed, who edited the proposal, and
-//! who approved it.
+//! The reason that the version of a document keeps: why it was proposed, who edited the proposal,
+//! and who approved it.
 
 use raingauge_core::limits::REASON_LEN_MAX;
 use raingauge_ports::drafts::Draft;
@@ -47,6 +47,7 @@ mod tests {
         let draft = Draft { reason: "it rains".to_owned(), ..draft };
         assert_eq!(of_author(&draft), "it rains");
         assert_eq!(of_approval(&draft, "zoe", ""), "it rains (approved by zoe)");
+
         let edited = draft.clone().edited_by("max");
         assert_eq!(
             of_approval(&edited, "zoe", "fine"),

@@ -68,11 +68,12 @@ pub async fn check(people: &dyn People, by: Actor<'_>, draft: &Draft) -> Result<
             return Err(NotSecond::MaybeContributor(writer.to_owned()).into());
         }
     }
+
     Ok(())
 }
 
-/// Whether two accounts may be one human's. A provider makes an account for an address that nobody has yet, so an
-/// account without an address may be that of the same human.
+/// Whether two accounts may be one human's. A provider makes an account for an address that nobody
+/// has yet, so an account without an address may be that of the same human.
 fn may_be_one(one: &User, other: &User) -> bool {
     let is_same_address = !one.email.is_empty() && one.email.eq_ignore_ascii_case(&other.email);
     let is_unlinked = |user: &User| user.email.is_empty() && user.openid.is_empty();
@@ -91,8 +92,10 @@ mod tests {
     fn accounts_of_two_humans_can_be_told_apart() {
         let user = |id, email: &str, openid: &str| {
             let [email, openid] = [email, openid].map(str::to_owned);
-            let (name, password) = (format!("user {id}"), String::new());
+            let name = format!("user {id}");
+            let password = String::new();
             let role = Role::Editor;
+
             User {
                 id,
                 name,
@@ -105,10 +108,12 @@ mod tests {
                 disabled_at: None,
             }
         };
+
         let unlinked = user(1, "", "");
         let [linked, other] = [user(2, "zoe@rain.example", ""), user(3, "max@rain.example", "")];
         let [by_provider, another] =
             [user(4, "Zoe@Rain.example", "i#1"), user(5, "ada@rain.example", "i#2")];
+
         for (one, two, expected) in [
             (&unlinked, &user(6, "", ""), false),
             (&unlinked, &linked, false),

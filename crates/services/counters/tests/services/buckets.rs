@@ -60,6 +60,7 @@ async fn an_event_between_a_request_and_its_repetition_stays() {
     let first = services.set_with_key("a", &[hour(NOON_S, 18)]).await.unwrap();
     assert_eq!((first.answer.accepted, first.set.len(), first.is_repetition), (1, 1, false));
     services.send(&[event_x("e", NOON_S)]).await;
+
     let end = services.log.end();
     let again = services.set_with_key("a", &[hour(NOON_S, 18)]).await.unwrap();
     assert_eq!((again.answer, again.set, again.is_repetition), (first.answer, vec![], true));
@@ -67,6 +68,7 @@ async fn an_event_between_a_request_and_its_repetition_stays() {
 
     let reused = services.set_with_key("a", &[hour(NOON_S, 20)]).await;
     assert!(matches!(reused, Err(Error::KeyReused)), "{reused:?}");
+
     let of_another = RequestKey::new("another", "a");
     services
         .counters
@@ -86,7 +88,9 @@ async fn a_repetition_is_answered_what_the_request_was_answered() {
     let first = services.set_with_key("a", &asked).await.unwrap();
     let codes: Vec<&str> =
         first.answer.rejected.iter().map(|refused| refused.code.as_str()).collect();
+
     assert_eq!((first.answer.accepted, codes), (1, vec!["bucket_malformed", "time_in_future"]));
+
     // By now the bucket that was refused would be taken.
     services.clock.set_s(NOON_S + DAY_S / 4);
     assert_eq!(services.set_with_key("a", &asked).await.unwrap().answer, first.answer);
@@ -107,12 +111,14 @@ async fn a_repetition_is_answered_what_the_request_was_answered() {
 async fn a_repetition_in_the_log_is_obeyed_by_nobody() {
     let services = with_counter().await;
     services.set_with_key("a", &[hour(NOON_S, 18)]).await.unwrap();
+
     let entry = services.last_control();
     services.send(&[event_x("e", NOON_S)]).await;
     services.repeat_in_log(entry.clone()).await;
     assert_eq!(services.noon().await, 19);
     services.backfill(1).await;
     assert_eq!(services.noon().await, 19, "a backfill does what was done");
+
     let range = Plan::new(NOON_S, NOON_S + 3_600).unwrap();
     let recount = services
         .recounter
@@ -120,13 +126,16 @@ async fn a_repetition_in_the_log_is_obeyed_by_nobody() {
         .await
         .unwrap()
         .expect("a counter");
+
     assert_eq!((recount.equal, recount.recounted), (true, 19), "{recount:?}");
 
     // Who starts again with the checkpoint remembers both.
     services.writer.stop();
-    let (log, store) = (Arc::clone(&services.log), Arc::clone(&services.store));
+    let log = Arc::clone(&services.log);
+    let store = Arc::clone(&services.store);
     let again =
         Services::start_on(log, store, Arc::clone(&services.catalog), Arc::clone(&services.clock));
+
     assert!(again.set_with_key("a", &[hour(NOON_S, 18)]).await.unwrap().is_repetition);
     again.repeat_in_log(entry).await;
     again.backfill(1).await;
@@ -145,12 +154,14 @@ async fn of_requests_at_the_same_time_one_is_obeyed() {
             )
         })
         .collect();
+
     let mut obeyed = 0;
     for request in requests {
         let outcome = request.await.unwrap();
         assert_eq!(outcome.answer.accepted, 1);
         obeyed += usize::from(!outcome.is_repetition);
     }
+
     assert_eq!((obeyed, services.log.end() - before), (1, 1));
 }
 

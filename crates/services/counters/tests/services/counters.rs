@@ -33,6 +33,7 @@ async fn a_counter_counts_from_its_creation_until_it_is_archived() {
     services.counters.archive(1, None, "me", "a test").await.unwrap();
     assert_eq!(services.published.view().ruleset.index_of_key("c1:x"), None);
     services.create(counter(2, json!({"template": "c1:{k}"}))).await;
+
     assert_eq!(
         services.count("c1:x", TODAY_S, NOON_S + DAY_S).await,
         0,
@@ -45,10 +46,12 @@ async fn a_backfill_says_how_far_it_is_and_when_it_ended() {
     let services = Services::start();
     services.send(&[event_x("a", NOON_S), event_x("b", NOON_S)]).await;
     services.create(counter(1, json!({}))).await;
+
     let now = || progress(&*services.writer, &services.published, 1);
     assert_eq!(now(), None);
     services.clock.set_s(NOON_S + 60);
     services.backfill(1).await;
+
     let done = now().expect("one");
     assert_eq!((done.backfill.status, done.backfill.counted), (BackfillStatus::Finished, 2));
     assert_eq!(
@@ -66,11 +69,13 @@ async fn what_others_change_in_the_catalog_is_followed_once() {
         let counter = Counter::from_json(&counter(id, json!({}))).unwrap();
         services.catalog.create(counter, change()).await.unwrap();
     }
+
     services.counters.follow().await.unwrap();
     let end = services.log.end();
     assert_eq!((end, services.published.view().ruleset.rules().len()), (20, 20));
     services.counters.follow().await.unwrap();
     assert_eq!(services.log.end(), end, "nothing has changed");
+
     let edited = Counter::from_json(&counter(3, json!({"value": 7}))).unwrap();
     services.catalog.replace(edited, Some(1), change()).await.unwrap();
     services.counters.follow().await.unwrap();
@@ -80,9 +85,11 @@ async fn what_others_change_in_the_catalog_is_followed_once() {
 
     // Who starts again with the same catalog has nothing to tell the log.
     services.writer.stop();
-    let (log, store) = (Arc::clone(&services.log), Arc::clone(&services.store));
+    let log = Arc::clone(&services.log);
+    let store = Arc::clone(&services.store);
     let again =
         Services::start_on(log, store, Arc::clone(&services.catalog), Arc::clone(&services.clock));
+
     again.counters.follow().await.unwrap();
     assert_eq!(again.log.end(), end + 2);
 }
@@ -91,6 +98,7 @@ async fn what_others_change_in_the_catalog_is_followed_once() {
 async fn a_replacement_must_fit_its_counter_and_version() {
     let services = Services::start();
     services.create(counter(1, json!({}))).await;
+
     let replace = async |id, expected| {
         let changed = Counter::from_json(&counter(id, json!({"name": "m"}))).unwrap();
         services.counters.replace(changed, expected, "me", "").await
@@ -99,6 +107,7 @@ async fn a_replacement_must_fit_its_counter_and_version() {
     assert!(replace(1, Some(2)).await.is_err());
     assert_eq!(replace(1, Some(1)).await.unwrap().version, 2);
     assert_eq!(services.counters.at_version(1, 1).await.unwrap().counter.name, "n");
+
     let unknown = services.counters.at_version(1, 3).await;
     assert!(matches!(unknown, Err(Error::VersionUnknown { id: 1, version: 3 })));
     assert!(services.counters.backfill(9).await.is_err(), "there is no counter 9");
@@ -110,7 +119,10 @@ async fn buckets_are_set_and_each_bad_one_is_refused_alone() {
     services
         .create(counter(1, json!({"retentionDays": {"quarter": 1, "hour": 2, "day": 3}})))
         .await;
-    let (quarter, hour, day) = (Granularity::Quarter, Granularity::Hour, Granularity::Day);
+
+    let quarter = Granularity::Quarter;
+    let hour = Granularity::Hour;
+    let day = Granularity::Day;
     let buckets = vec![
         bucket("c1:x", day, TODAY_S - DAY_S, 100),
         bucket("c2:x", day, TODAY_S, 1),
@@ -121,15 +133,18 @@ async fn buckets_are_set_and_each_bad_one_is_refused_alone() {
         bucket("c1:x", day, TODAY_S - 3 * DAY_S, 10),
         bucket("c1:x", day, -DAY_S, 10),
     ];
+
     let answer = services.set(buckets).await;
     let refused: Vec<_> =
         answer.rejected.iter().map(|refused| (refused.index, refused.code.as_str())).collect();
     assert_eq!(answer.accepted, 2);
+
     let expected =
         ["key_unknown", "time_not_aligned", "too_late", "time_in_future", "count_out_of_range"];
     assert_eq!(refused[..5], (1..6).zip(expected).collect::<Vec<_>>());
     assert_eq!(refused[5..], [(7, "time_not_aligned")]);
     assert_eq!(services.count("c1:x", TODAY_S - 3 * DAY_S, TODAY_S).await, 110);
+
     let many = vec![Ok(bucket("c1:x", day, TODAY_S, 1)); BUCKETS_PER_REQUEST_MAX + 1];
     assert!(matches!(services.counters.set_buckets(many, None).await, Err(Error::TooMany)));
 }
@@ -147,6 +162,7 @@ async fn a_catalog_that_lacks_what_was_counted_does_not_belong_to_it() {
     let create =
         |id| older.create(Counter::from_json(&counter(id, json!({}))).unwrap(), change.clone());
     create(1).await.unwrap();
+
     let refused = belongs::check(&older, &services.published).await.unwrap_err().to_string();
     assert!(refused.contains("counter 1 was counted at version 2"), "{refused}");
     assert!(refused.contains("the catalog has version 1; counter 2"), "{refused}");
@@ -160,13 +176,16 @@ async fn a_catalog_with_another_configuration_of_the_same_version_counts() {
     let services = Services::start();
     services.create(counter(1, json!({}))).await;
     services.writer.stop();
+
     let other = Arc::new(MemoryCatalog::default());
     let change = Change { by: "me".to_owned(), reason: String::new(), at_s: NOON_S };
     other
         .create(Counter::from_json(&counter(1, json!({"value": 7}))).unwrap(), change)
         .await
         .unwrap();
-    let (log, store) = (Arc::clone(&services.log), Arc::clone(&services.store));
+
+    let log = Arc::clone(&services.log);
+    let store = Arc::clone(&services.store);
     let again = Services::start_on(log, store, other, Arc::clone(&services.clock));
     again.counters.follow().await.unwrap();
     again.send(&[event_x("a", NOON_S)]).await;
@@ -178,16 +197,19 @@ async fn versions_of_a_counter_are_made_so_often_and_no_more() {
     let services = Services::start();
     services.create(counter(1, json!({}))).await;
     services.create(counter(2, json!({}))).await;
+
     let change = async |id: u32, number: u32| {
         let edited = counter(id, json!({ "description": number.to_string() }));
         let edited = Counter::from_json(&edited).unwrap();
         services.counters.replace(edited, None, "me", "").await
     };
+
     for number in 0..VERSIONS_PER_HOUR_MAX {
         change(1, number).await.unwrap();
     }
     assert!(matches!(change(1, 0).await, Err(Error::ChangedTooOften(1))));
     assert!(change(2, 0).await.is_ok(), "each counter by itself");
+
     let long = "x".repeat(REASON_LEN_MAX + 1);
     assert!(matches!(
         services.counters.archive(2, None, "me", &long).await,
@@ -201,6 +223,7 @@ async fn versions_of_a_counter_are_made_so_often_and_no_more() {
 async fn an_erased_key_stays_erased() {
     let services = Services::start();
     services.create(counter(1, json!({}))).await;
+
     let all = async |key: &str| services.count(key, TODAY_S, NOON_S + DAY_S).await;
     services
         .send(&[event_x("a", NOON_S), event_x("b", NOON_S), event("c", NOON_S, json!({"k": "y"}))])
@@ -212,6 +235,7 @@ async fn an_erased_key_stays_erased() {
     services.send(&[event_x("d", NOON_S)]).await;
     services.backfill(1).await;
     assert_eq!((all("c1:x").await, all("c1:y").await), (1, 1));
+
     let range = Plan::new(TODAY_S, NOON_S + DAY_S).unwrap();
     let recount = services
         .recounter
@@ -219,6 +243,7 @@ async fn an_erased_key_stays_erased() {
         .await
         .unwrap()
         .expect("a counter has it");
+
     assert!(recount.equal && recount.recounted == 1, "{recount:?}");
 
     assert!(matches!(
@@ -232,6 +257,7 @@ async fn an_erased_key_stays_erased() {
 async fn an_erased_counter_begins_from_nothing_and_stays_so() {
     let services = Services::start();
     services.create(counter(1, json!({}))).await;
+
     let all = async |key: &str| services.count(key, TODAY_S, NOON_S + DAY_S).await;
     services.send(&[event_x("a", NOON_S), event("b", NOON_S, json!({"k": "y"}))]).await;
     services.set(vec![bucket("c1:z", Granularity::Day, TODAY_S, 100)]).await;
@@ -243,6 +269,7 @@ async fn an_erased_counter_begins_from_nothing_and_stays_so() {
     assert_eq!(all("c1:x").await, 1);
     services.backfill(1).await;
     assert_eq!((all("c1:x").await, all("c1:y").await, all("c1:z").await), (1, 0, 0));
+
     let range = Plan::new(TODAY_S, NOON_S + DAY_S).unwrap();
     for (key, count) in [("c1:x", 1), ("c1:y", 0), ("c1:z", 0)] {
         let recount = services
@@ -261,6 +288,7 @@ async fn an_erased_counter_begins_from_nothing_and_stays_so() {
     services.counters.backfill(1).await.unwrap();
     services.counters.erase_all(1).await.unwrap();
     assert_eq!(all("c1:x").await, 0);
+
     let backfill = progress(&*services.writer, &services.published, 1).expect("one").backfill;
     assert!(backfill.status != BackfillStatus::Running, "{backfill:?}");
     assert!(services.counters.erase_all(9).await.is_err(), "there is no counter 9");

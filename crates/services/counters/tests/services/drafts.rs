@@ -48,8 +48,10 @@ impl Notes {
         }
 
         let configuration = json!({ "id": id, "name": configuration["name"] });
-        let (changed_by, reason) = (by.to_owned(), String::new());
+        let changed_by = by.to_owned();
+        let reason = String::new();
         let version = current + 1;
+
         versions.push(Document { id, version, configuration, changed_by, reason });
         Ok(versions[current as usize].clone())
     }
@@ -148,6 +150,7 @@ async fn a_counter_is_proposed_approved_and_counts() {
         .unwrap();
     let changes = change.changes.expect("changes of version 1");
     assert_eq!(changes.iter().map(|change| change.field).collect::<Vec<_>>(), ["owner"]);
+
     let standing = drafts.standing(&change.draft).await.unwrap();
     assert!(standing.conflict().is_none());
 
@@ -155,8 +158,10 @@ async fn a_counter_is_proposed_approved_and_counts() {
     let mut direct = services.counters.get(1).await.unwrap().counter;
     direct.description = "direct".to_owned();
     services.counters.replace(direct, Some(1), "max", "").await.unwrap();
+
     let standing = drafts.standing(&change.draft).await.unwrap();
     assert_eq!(standing.conflict().map(|(base, now)| (base.version, now.version)), Some((1, 2)));
+
     let sent = drafts.submit(decision(&change.draft, "ours", ZOE)).await.unwrap().draft;
     let refused = drafts.approve(decision(&sent, "", ADA)).await;
     assert!(matches!(refused, Err(Error::Conflict { id: 2, current: 2 })), "{refused:?}");
@@ -171,8 +176,10 @@ async fn what_cannot_be_proposed_is_refused() {
     };
     let unknown = propose("campaign", json!({ "name": "a" }), 0).await;
     assert!(matches!(unknown, Err(Error::KindUnknown(kind)) if kind == "campaign"));
+
     let invalid = propose("note", json!({}), 0).await;
     assert!(matches!(invalid, Err(Error::Document(documents::Error::Invalid(_)))));
+
     let absent = propose("note", json!({ "id": 7, "name": "a" }), 3).await;
     assert!(matches!(absent, Err(Error::Document(documents::Error::NotFound(_)))));
     assert_eq!(drafts.list(true, 9).await.unwrap(), []);
@@ -180,10 +187,12 @@ async fn what_cannot_be_proposed_is_refused() {
     // What is no object is refused, too, where the id of the document is put into it.
     let notes = Arc::<Notes>::default();
     notes.write(&json!({ "name": "a" }), 0, "max").unwrap();
+
     let drafts = workflow(notes, false);
     let proposal =
         Proposal { kind: "note", configuration: json!({ "id": 1, "name": "b" }), base_version: 1 };
     let draft = drafts.create(proposal, ADA).await.unwrap().draft;
+
     for configuration in [json!("b"), json!(["b"]), json!(7), Json::Null] {
         let refused = drafts.edit(draft.id, 1, &configuration, 1, ADA).await;
         assert!(matches!(refused, Err(Error::Document(documents::Error::Invalid(_)))));
@@ -204,9 +213,11 @@ async fn a_token_acts_for_whoever_made_it() {
         Err(Error::NotSecond(reason)) => reason,
         other => panic!("{other:?}"),
     };
+
     let by_token = reviewed(TOKEN_OF_ADA).await;
     assert_eq!(refused(&by_token, ADA).await, NotSecond::Contributor);
     assert_eq!(refused(&by_token, TOKEN_OF_ADA).await, NotSecond::Contributor);
+
     let by_ada = reviewed(ADA).await;
     assert_eq!(refused(&by_ada, TOKEN_OF_ADA).await, NotSecond::Contributor);
     assert_eq!(refused(&by_ada, TOKEN_OF_NOBODY).await, NotSecond::Nobody);
@@ -224,6 +235,7 @@ async fn a_document_that_was_made_already_is_noted() {
     for (base, name) in [(0, "a"), (1, "b")] {
         let draft = propose(&drafts, json!({ "id": 5, "name": name }), base, ADA).await;
         notes.write(&json!({ "id": 5, "name": name }), base, "ada").unwrap();
+
         let applied = drafts.apply(decision(&draft, "again", ADA)).await.unwrap().draft;
         assert_eq!((applied.state, applied.applied_version), (State::Applied, base + 1));
         assert_eq!(notes.versions(5), base + 1);
@@ -290,11 +302,13 @@ async fn play(needs_approval: bool, attempts: Vec<Attempt>) {
     let notes = Arc::<Notes>::default();
     let drafts = workflow(Arc::clone(&notes) as _, needs_approval);
     notes.write(&json!({ "name": "first" }), 0, "max").unwrap();
+
     let mut models = Vec::<Model>::new();
     let mut current = 1;
 
     for (turn, (act, who, place, is_outdated)) in attempts.into_iter().enumerate() {
         let by = ACTORS[who];
+
         // Names are of their turn alone, so that no two versions are alike.
         let name = format!("turn {turn}");
         let configuration = json!({ "id": 1, "name": name });
@@ -306,7 +320,9 @@ async fn play(needs_approval: bool, attempts: Vec<Attempt>) {
             Act::Propose => {
                 let draft = propose(&drafts, configuration, current, by).await;
                 let writers = by.person.into_iter().collect();
-                let (id, state) = (draft.id, State::Draft);
+                let id = draft.id;
+                let state = State::Draft;
+
                 models.push(Model { id, revision: 1, state, base: current, name, writers });
             }
             _ if models.is_empty() => {}
@@ -317,7 +333,9 @@ async fn play(needs_approval: bool, attempts: Vec<Attempt>) {
                 let revision = model.revision - u32::from(is_outdated);
                 let done =
                     attempt(&drafts, act, model, revision, &configuration, by, current).await;
+
                 assert_eq!(done.is_ok(), is_allowed, "{act:?} by {by:?} of {model:?}: {done:?}");
+
                 if let Ok(DraftChange { draft, .. }) = done {
                     advance(model, act, by, &draft, current, &name);
                     current += u32::from(model.state == State::Applied);
@@ -327,6 +345,7 @@ async fn play(needs_approval: bool, attempts: Vec<Attempt>) {
 
         // Nothing but what was allowed has changed, and every version is one allowed change.
         assert_eq!(notes.versions(1), current);
+
         for model in &models {
             let draft = drafts.get(model.id).await.unwrap();
             assert_eq!((draft.state, draft.revision), (model.state, model.revision));
@@ -372,11 +391,13 @@ fn advance(
         Act::Withdraw => State::Withdrawn,
         Act::Approve | Act::Apply => State::Applied,
     };
+
     if matches!(act, Act::Edit) {
         model.base = current;
         model.name = name.to_owned();
         model.writers.extend(by.person);
     }
+
     let applied_version = if model.state == State::Applied { current + 1 } else { 0 };
     assert_eq!(draft.applied_version, applied_version);
 }

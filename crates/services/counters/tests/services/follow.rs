@@ -58,6 +58,7 @@ async fn nothing_is_answered_before_it_is_known_which_counts_answer() {
     services.create(counter(1, json!({}))).await;
     services.send(&[event_x(1, NOON_S)]).await;
     services.backfill(1).await;
+
     // Whoever counts commits at the end, and with it that the backfill answers.
     services.writer.stop();
     let checkpoints =
@@ -68,13 +69,15 @@ async fn nothing_is_answered_before_it_is_known_which_counts_answer() {
         Follower::start(catalog, Arc::clone(&checkpoints) as _, Arc::clone(&published), 1)
     };
 
-    // The counts that were replaced may be gone, so that whoever does not know of it would answer 0.
+    // The counts that were replaced may be gone, so that whoever does not know of it would answer
+    // 0.
     assert!(matches!(start().await, Err(NotThere::Checkpoints(_))));
 
     *checkpoints.is_away.lock() = false;
     let _follower = start().await.expect("everything is known");
     let view = Arc::clone(&published.view());
     let index = view.ruleset.index_of(1).expect("a counter that answers");
+
     assert_eq!(view.timelines[index].only(), Some(services.generation(1)));
     assert!(!published.is_outdated());
 }

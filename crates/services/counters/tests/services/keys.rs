@@ -21,12 +21,11 @@ impl Limited {
     fn to(keys_max: u64) -> Self {
         let mut services = Services::start();
         let limit = Arc::new(KeyLimit::new(keys_max));
-        let (sink, log) = (
-            Arc::clone(&services.log) as Arc<dyn EventSink>,
-            Arc::clone(&services.log) as Arc<dyn EventLog>,
-        );
-        let (published, clock) =
-            (Arc::clone(&services.published), Arc::clone(&services.clock) as Arc<dyn Clock>);
+        let sink = Arc::clone(&services.log) as Arc<dyn EventSink>;
+        let log = Arc::clone(&services.log) as Arc<dyn EventLog>;
+        let published = Arc::clone(&services.published);
+
+        let clock = Arc::clone(&services.clock) as Arc<dyn Clock>;
         let ingest = Ingest::new(
             sink,
             vec![Arc::clone(&log)],
@@ -35,8 +34,10 @@ impl Limited {
             ALLOWANCE_S,
             1_000_000,
         );
+
         services.ingest = ingest.with_key_limit(Arc::clone(&limit));
         services.counters = Arc::new(with_limit(&services, &limit));
+
         let watch = KeyWatch::new(
             limit,
             Arc::clone(&services.store) as Arc<dyn KeySource>,
@@ -70,10 +71,12 @@ async fn a_full_counter_takes_no_new_keys_and_counts_those_that_it_has() {
     let services = &limited.services;
     services.create(counter(1, json!({}))).await;
     services.create(counter(2, json!({"template": "all"}))).await;
+
     for key in ["x", "y"] {
         limited.send(key).await;
     }
     limited.watch.look().await.unwrap();
+
     for key in ["x", "z", "z"] {
         limited.send(key).await;
     }
@@ -81,18 +84,22 @@ async fn a_full_counter_takes_no_new_keys_and_counts_those_that_it_has() {
         (limited.count("c1:x").await, limited.count("c1:z").await, limited.count("all").await)
     };
     assert_eq!(counts().await, (2, 0, 5), "other counters count all");
+
     let bucket = |key: &str| Bucket {
         key: key.to_owned(),
         granularity: Granularity::Day,
         time: TODAY_S,
         count: 7,
     };
+
     let answer = services.set(vec![bucket("c1:y"), bucket("c1:z")]).await;
     assert_eq!((answer.accepted, answer.rejected[0].code.as_str()), (1, "too_many_keys"));
 
-    // What was decided stands in the log: for a backfill, a recount, and whoever reads it from its beginning.
+    // What was decided stands in the log: for a backfill, a recount, and whoever reads it from its
+    // beginning.
     services.backfill(1).await;
     assert_eq!(counts().await, (2, 0, 5));
+
     let range = Plan::new(TODAY_S, NOON_S + DAY_S).unwrap();
     for key in ["c1:x", "c1:z"] {
         let recount = services
@@ -103,12 +110,14 @@ async fn a_full_counter_takes_no_new_keys_and_counts_those_that_it_has() {
             .expect("a counter has it");
         assert!(recount.equal, "{recount:?}");
     }
+
     let again = Services::start_on(
         Arc::clone(&services.log),
         Arc::default(),
         Arc::clone(&services.catalog),
         Arc::clone(&services.clock),
     );
+
     assert_eq!(again.count("c1:x", TODAY_S, NOON_S + DAY_S).await, 2);
     assert_eq!(again.count("c1:z", TODAY_S, NOON_S + DAY_S).await, 0);
     assert_eq!(again.count("c1:y", TODAY_S, NOON_S + DAY_S).await, 7);

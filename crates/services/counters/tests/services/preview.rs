@@ -13,10 +13,12 @@ async fn a_preview_says_what_a_draft_would_have_counted() {
     let services = Services::start();
     let times = |n: i64| NOON_S - (n * 7_919) % (3 * DAY_S);
     let mut events = Vec::new();
+
     for n in 0..500 {
         events.push(event(n, times(n), json!({"k": format!("k{}", n % 30), "v": n % 7})));
     }
     events.push(event("keyless", NOON_S, json!({"v": 6})));
+
     let mut other = event("other", NOON_S, json!({"k": "x", "v": 6}));
     other["type"] = json!("u");
     events.push(other);
@@ -27,6 +29,7 @@ async fn a_preview_says_what_a_draft_would_have_counted() {
         json!({"state": "draft", "template": "draft:{k}", "value": {"field": "data.v"},
         "filter": {"operator": "gte", "lhs": "data.v", "rhs": 3}}),
     );
+
     let figures = preview(
         &[Arc::clone(&services.log) as Arc<dyn EventLog>],
         &Counter::from_json(&draft).unwrap(),
@@ -34,8 +37,10 @@ async fn a_preview_says_what_a_draft_would_have_counted() {
     )
     .unwrap();
 
-    let (mut keys, mut cells, mut days) =
-        (BTreeMap::<i64, (u64, i128)>::new(), BTreeSet::new(), BTreeSet::new());
+    let mut keys = BTreeMap::<i64, (u64, i128)>::new();
+    let mut cells = BTreeSet::new();
+    let mut days = BTreeSet::new();
+
     for n in (0..500).filter(|n| n % 7 >= 3) {
         let entry = keys.entry(n % 30).or_default();
         *entry = (entry.0 + 1, entry.1 + i128::from(n % 7));
@@ -44,11 +49,13 @@ async fn a_preview_says_what_a_draft_would_have_counted() {
         );
         days.insert(times(n) / DAY_S);
     }
+
     let counted = keys.values().map(|(events, _)| events).sum::<u64>();
     assert_eq!((figures.events, figures.events_of_type, figures.counted), (502, 501, counted));
     assert_eq!(figures.skipped, BTreeMap::from([("filtered", 500 - counted), ("no_key", 1)]));
     assert_eq!((figures.keys, figures.hottest.len()), (keys.len(), 20));
     assert_eq!(figures.cells_per_day, cells.len() as f64 / days.len() as f64);
+
     for hot in &figures.hottest {
         assert_eq!(
             keys[&hot.key["draft:k".len()..].parse().unwrap()],
@@ -57,6 +64,7 @@ async fn a_preview_says_what_a_draft_would_have_counted() {
             hot.key
         );
     }
+
     assert!(figures.hottest.is_sorted_by_key(|hot| std::cmp::Reverse(hot.events)));
     let counted_times = || (0..500).filter(|n| n % 7 >= 3).map(times);
     assert_eq!(
@@ -82,7 +90,9 @@ async fn two_configurations_are_compared_on_the_same_events() {
     let services = Services::start();
     let events = (0..40).map(|n| event(n, NOON_S, json!({"k": format!("k{}", n % 4), "v": n % 4})));
     services.send(&events.collect::<Vec<_>>()).await;
+
     let of = |changes| Counter::from_json(&counter(7, changes)).unwrap();
+
     // Before: the keys k0 to k2, ten each. After: k1 as before, k2 twice as much, k3 new.
     let before = of(json!({"filter": {"operator": "lt", "lhs": "data.v", "rhs": 3}}));
     let after = of(
@@ -96,10 +106,12 @@ async fn two_configurations_are_compared_on_the_same_events() {
         change("k0", Some(10), None),
         change("k2", Some(10), Some(20)),
     ];
+
     assert_eq!(compared.keys, KeyChanges { gained: 1, lost: 1, changed: 1, same: 1, largest });
     assert_eq!(compared.before, preview(&logs, &before, &Stop::default()).unwrap());
     assert_eq!(compared.after, preview(&logs, &after, &Stop::default()).unwrap());
     assert_eq!(preview_newest(&logs, &before, 8, &Stop::default()).unwrap().events, 8);
+
     let daily = compared.after.daily;
     assert_eq!([daily.quarter_cells, daily.hour_cells, daily.day_cells], [3.0; 3]);
 }

@@ -36,6 +36,7 @@ async fn a_recount_follows_the_rules_that_were_in_force() {
     services.send(&[event_x("d", NOON_S)]).await;
     services.replace(counter(1, json!({"state": "paused"}))).await;
     services.send(&[event_x("e", NOON_S)]).await;
+
     let bucket =
         |granularity, time| Bucket { key: "c1:x".to_owned(), granularity, time, count: 40 };
     let buckets =
@@ -43,6 +44,7 @@ async fn a_recount_follows_the_rules_that_were_in_force() {
     services.set(buckets).await;
     assert_equal(&recount(&services, "c1:x", TODAY_S, NOON_S + 3_600).await, 40);
     assert_equal(&recount(&services, "c1:x", NOON_S - 9 * DAY_S, NOON_S).await, 1);
+
     let none = services
         .recounter
         .recount("nobody:x", Plan::new(0, 900).unwrap(), &Stop::default())
@@ -69,7 +71,8 @@ async fn a_recount_follows_backfills_also_of_paused_counters() {
     assert_equal(&recount(&services, "c1:x", TODAY_S, NOON_S + 900).await, 4);
 }
 
-/// Until the new counts answer, a recount makes the old ones; then the new ones. It never mixes them.
+/// Until the new counts answer, a recount makes the old ones; then the new ones. It never mixes
+/// them.
 #[tokio::test]
 async fn a_recount_is_right_at_every_step_of_a_backfill() {
     let services = Services::start();
@@ -77,6 +80,7 @@ async fn a_recount_is_right_at_every_step_of_a_backfill() {
     services.send(&[event_x("a", NOON_S)]).await;
     services.replace(counter(1, json!({"value": 7}))).await;
     services.send(&[event_x("b", NOON_S)]).await;
+
     let equals =
         async |count| assert_equal(&recount(&services, "c1:x", TODAY_S, NOON_S + 900).await, count);
     equals(12).await;
@@ -102,12 +106,14 @@ async fn a_recount_leaves_out_what_the_key_was_to_another_counter() {
     let services = Services::start();
     services.create(counter(1, json!({"template": "mine:{k}"}))).await;
     services.create(counter(2, json!({}))).await;
+
     let bucket = Bucket {
         key: "c2:x".to_owned(),
         granularity: Granularity::Quarter,
         time: TODAY_S,
         count: 40,
     };
+
     services.set([bucket]).await;
     services.counters.archive(2, None, "me", "").await.unwrap();
     services.replace(counter(1, json!({"template": "c2:{k}"}))).await;
@@ -120,11 +126,14 @@ async fn a_count_that_was_tampered_with_is_shown_by_bucket() {
     let services = Services::start();
     services.create(counter(1, json!({}))).await;
     services.send(&[event_x("a", TODAY_S), event("b", TODAY_S, json!({"k": "y"}))]).await;
+
     let generation = services.generation(1);
     let cell = Cell { granularity: Granularity::Hour, time_s: TODAY_S, count: 9 };
     services.store.set(generation, "c1:x", 0, cell).unwrap();
+
     let surplus = Cell { granularity: Granularity::Quarter, time_s: TODAY_S + 900, count: 3 };
     services.store.set(generation, "c1:x", 0, surplus).unwrap();
+
     let recount = recount(&services, "c1:x", TODAY_S, TODAY_S + 3_600).await;
     let difference =
         |granularity, time, stored, recounted| Difference { granularity, time, stored, recounted };
@@ -142,12 +151,14 @@ async fn a_key_is_recounted_while_it_is_counted() {
     let services = Arc::new(Services::start());
     services.create(counter(1, json!({}))).await;
     services.send(&[event_x("old", TODAY_S)]).await;
+
     let sender = Arc::clone(&services);
     let sending = tokio::spawn(async move {
         for id in 0.. {
             sender.send(&[event_x(id, NOON_S)]).await;
         }
     });
+
     for _ in 0..20 {
         assert_equal(&recount(&services, "c1:x", TODAY_S, NOON_S).await, 1);
     }
@@ -163,15 +174,19 @@ async fn only_what_the_log_still_holds_and_the_counter_still_keeps_is_compared()
     let time = Arc::clone(&clock) as Arc<dyn Clock>;
     let log = Arc::new(SegmentLog::open(folder.path(), options, time).unwrap());
     let services = Services::start_on(log, Arc::default(), Arc::default(), Arc::clone(&clock));
+
     let kept = json!({"retentionDays": {"quarter": 5, "hour": 50, "day": 50}});
     services.create(counter(1, kept.clone())).await;
+
     for day in 0..6 {
         clock.set_s(NOON_S + day * DAY_S);
         services
             .send(&[event_x(day, NOON_S + day * DAY_S), event_x(format!("-{day}"), NOON_S - DAY_S)])
             .await;
     }
+
     assert_equal(&recount(&services, "c1:x", TODAY_S - DAY_S, TODAY_S + 6 * DAY_S).await, 12);
+
     // A range whose quarter hours are gone is compared where it can be.
     let ragged = recount(&services, "c1:x", TODAY_S - DAY_S + 900, TODAY_S + 6 * DAY_S).await;
     assert_equal(&ragged, 6);
@@ -179,6 +194,7 @@ async fn only_what_the_log_still_holds_and_the_counter_still_keeps_is_compared()
 
     services.log.trim(Needs::of_counting(services.published.applied(0))).unwrap();
     assert!(services.log.start() > 0);
+
     let trimmed = recount(&services, "c1:x", TODAY_S - DAY_S, TODAY_S + 6 * DAY_S).await;
     let from_s = trimmed.compared_from;
     assert!(TODAY_S < from_s && from_s < TODAY_S + 5 * DAY_S && from_s % DAY_S == 0, "{from_s}");
@@ -187,6 +203,7 @@ async fn only_what_the_log_still_holds_and_the_counter_still_keeps_is_compared()
     // A backfill remakes the same days only, and keeps the counts before them.
     services.replace(counter(1, json!({"value": 7, "retentionDays": kept["retentionDays"]}))).await;
     services.backfill(1).await;
+
     let again = recount(&services, "c1:x", TODAY_S - DAY_S, TODAY_S + 6 * DAY_S).await;
     assert_equal(&again, 7 * trimmed.stored);
     assert_eq!(services.count("c1:x", TODAY_S - DAY_S, from_s).await, 12 - trimmed.stored);
@@ -198,16 +215,20 @@ async fn a_recount_that_nobody_waits_for_ends() {
     let services = Services::start();
     services.create(counter(1, json!({}))).await;
     services.send(&[event_x("a", NOON_S)]).await;
+
     let bucket =
         Bucket { key: "c1:x".to_owned(), granularity: Granularity::Day, time: TODAY_S, count: 7 };
     services.set([bucket]).await;
+
     let found = recount(&services, "c1:x", TODAY_S, NOON_S + 900).await;
     assert_eq!((found.equal, found.set_buckets), (true, 1));
     assert_eq!(recount(&services, "c1:x", NOON_S, NOON_S + 900).await.set_buckets, 0);
+
     let scans = Scans::default();
     let turn = scans.turn("somebody").await.unwrap();
     let stop = turn.stop().clone();
     drop(turn);
+
     let range = Plan::new(TODAY_S, NOON_S + 900).unwrap();
     let ended = services.recounter.recount("c1:x", range, &stop).await.unwrap_err();
     assert!(ended.to_string().contains("nobody waits"), "{ended}");

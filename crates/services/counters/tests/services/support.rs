@@ -63,10 +63,12 @@ impl Services {
         let options = Options { future_allowance_s: ALLOWANCE_S, ..Options::default() };
         let cells = Arc::clone(&store) as Arc<dyn BucketWriter>;
         let read = || Arc::clone(&log) as Arc<dyn EventLog>;
+
         let sink = || Arc::clone(&log) as Arc<dyn EventSink>;
         let writer = Handle::start(read(), cells, Arc::clone(&published), time(), options);
         let writer = Arc::new(writer.expect("a writer"));
         let configurations = Arc::clone(&catalog) as Arc<dyn Catalog>;
+
         Self {
             ingest: Ingest::new(
                 sink(),

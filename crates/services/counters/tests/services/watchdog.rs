@@ -32,9 +32,10 @@ impl EventSink for Refusing {
     }
 
     fn check(&self) -> Result<(), Error> {
-        match *self.is_closed.lock() {
-            true => Err(Error::Closed("the disk broke".to_owned())),
-            false => Err(Error::Full { free_bytes: 1, reserve_bytes: 2 }),
+        if *self.is_closed.lock() {
+            Err(Error::Closed("the disk broke".to_owned()))
+        } else {
+            Err(Error::Full { free_bytes: 1, reserve_bytes: 2 })
         }
     }
 
@@ -50,8 +51,8 @@ impl EventSink for Refusing {
 #[tokio::test]
 async fn a_full_log_refuses_at_the_door_and_a_closed_one_is_a_failure() {
     let services = Services::start();
-    let (sink, clock) =
-        (Arc::new(Refusing::default()), Arc::clone(&services.clock) as Arc<dyn Clock>);
+    let sink = Arc::new(Refusing::default());
+    let clock = Arc::clone(&services.clock) as Arc<dyn Clock>;
     let published = || Arc::clone(&services.published);
     let ingest = Ingest::new(
         Arc::clone(&sink) as _,
@@ -61,12 +62,14 @@ async fn a_full_log_refuses_at_the_door_and_a_closed_one_is_a_failure() {
         ALLOWANCE_S,
         1_000,
     );
+
     let counters = Counters::new(
         Arc::clone(&services.catalog) as _,
         Arc::clone(&sink) as _,
         published(),
         clock,
     );
+
     let watchdog = Watchdog {
         sink: Arc::clone(&sink) as _,
         writer: Arc::clone(&services.writer),
@@ -85,6 +88,7 @@ async fn a_full_log_refuses_at_the_door_and_a_closed_one_is_a_failure() {
 
     *sink.is_closed.lock() = true;
     watchdog.run().await;
+
     let failure = services.published.failure().expect("a closed log is a failure");
     assert!(failure.contains("the disk broke"), "{failure}");
 }
@@ -156,14 +160,17 @@ async fn a_commit_that_hangs_is_a_failure_and_keeps_nobody_from_ending() {
     let (release, released) = mpsc::channel();
     let store =
         Arc::new(Hanging { store: MemoryBuckets::default(), released: Mutex::new(released) });
-    let (log, published) = (Arc::<MemoryLog>::default(), Arc::<Published>::default());
+    let log = Arc::<MemoryLog>::default();
+    let published = Arc::<Published>::default();
     let options = Options { commit_time_max: Duration::from_millis(1), ..Options::default() };
+
     let clock = Arc::new(ManualClock::at_s(NOON_S));
     let writer =
         Handle::start(Arc::clone(&log) as _, store, Arc::clone(&published), clock, options);
     let writer = Arc::new(writer.expect("a writer"));
 
-    let (mut batch, event) = (Batch::default(), event_x("a", NOON_S).to_string());
+    let mut batch = Batch::default();
+    let event = event_x("a", NOON_S).to_string();
     batch.push(&Event::from_json(event.as_bytes()).expect("an event"));
     log.append(batch).await.expect("appended");
     Watchdog { sink: log, writer: Arc::clone(&writer), published: Arc::clone(&published) }

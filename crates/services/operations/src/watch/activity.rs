@@ -104,10 +104,12 @@ mod tests {
         let mut sum = RecentActivity::from_json(&one.to_json(NOW_S));
         assert_eq!(sum, one);
         sum.join(&one);
+
         let recent = sum.of(1).expect("it is known");
         assert_eq!((recent.counted[0], recent.skipped["filtered"]), (2_002, 14));
         assert_eq!(sum.of(9), Some(Recent::default()));
         assert_eq!(RecentActivity::default().of(9), None);
+
         for odd in ["null", "3", r#"{"counters":{"x":{}}}"#, r#"{"counters":{"1":{"newest":-1}}}"#]
         {
             assert!(

@@ -1,11 +1,11 @@
 //! The ranges under which the result cache may have an answer.
 //!
-//! Under `result` that is the floored range, and nothing else. When a quarter hour ends, every range
-//! that ends now gets another name at once, and every count goes to storage: the spike.
+//! Under `result` that is the floored range, and nothing else. When a quarter hour ends, every
+//! range that ends now gets another name at once, and every count goes to storage: the spike.
 //!
 //! Under `phased` each key moves on at a moment of its own, its *phase* after the quarter hour has
-//! ended. Until then the answer is that of the quarter hour before. How the two times of the range lie
-//! decides whether its beginning moves too:
+//! ended. Until then the answer is that of the quarter hour before. How the two times of the range
+//! lie decides whether its beginning moves too:
 //!
 //! ```text
 //!   range                           both ends            kind             until its phase, the answer covers
@@ -15,9 +15,10 @@
 //!   [login, now)                    out of step, uneven  either           beginning too while that is cached
 //! ```
 //!
-//! *In step* means that a whole number of quarter hours lies between the ends, *even* that a time is the
-//! start of one. Where the times do not show whether a beginning slides, the reader asks the cache
-//! under both names that the answer may have, and otherwise reads with the beginning of the request.
+//! *In step* means that a whole number of quarter hours lies between the ends, *even* that a time
+//! is the start of one. Where the times do not show whether a beginning slides, the reader asks the
+//! cache under both names that the answer may have, and otherwise reads with the beginning of the
+//! request.
 
 use super::PHASE_BOUND_S;
 use crate::range::Range;
@@ -63,6 +64,7 @@ pub fn phased(range: &Range<'_>, now_s: i64) -> Option<Windows> {
     let end_s = if is_early { to_s - QUARTER_S } else { to_s };
     let begin_s = from_s - QUARTER_S;
     let in_step = (range.to_s - range.from_s) % QUARTER_S == 0;
+
     let from_is_even = from_s == range.from_s;
 
     let windows = match (in_step, from_is_even) {
@@ -135,18 +137,21 @@ mod tests {
     fn a_fixed_beginning_stays() {
         let (midnight_s, now_s) = (20_000 * DAY_S, OPEN_S + 10);
         assert_eq!(lookups(midnight_s, now_s, now_s), [(midnight_s, OPEN_S - QUARTER_S)]);
+
         let login_s = midnight_s + 800;
         assert_eq!(
             lookups(login_s, now_s, now_s),
             [(midnight_s, OPEN_S - QUARTER_S)],
             "past the phase of its quarter"
         );
+
         let login_s = midnight_s + 100;
         let end_s = OPEN_S - QUARTER_S;
         assert_eq!(
             lookups(login_s, now_s, now_s),
             [(midnight_s, end_s), (midnight_s - QUARTER_S, end_s)]
         );
+
         assert_eq!(
             lookups(login_s, now_s + 600, now_s + 600),
             [(midnight_s, OPEN_S), (midnight_s - QUARTER_S, OPEN_S)]
@@ -173,6 +178,7 @@ mod tests {
             [],
             "the quarter hour is still open"
         );
+
         assert_eq!(
             lookups(OPEN_S, OPEN_S + 5, now_s),
             [(OPEN_S, OPEN_S)],

@@ -2,8 +2,8 @@
 //!
 //! When the ends of a range that ends now pass midnight, it needs the tiles of other days. Without
 //! preparation, all keys would read them at once. Instead, each key has a phase of up to six hours:
-//! when a range that is answered from memory will need other tiles within that time, they are read in
-//! the background. From then on they follow the stream as all others do.
+//! when a range that is answered from memory will need other tiles within that time, they are read
+//! in the background. From then on they follow the stream as all others do.
 
 use super::shard::{Shard, Token};
 use parking_lot::Mutex;

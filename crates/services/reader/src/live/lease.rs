@@ -11,8 +11,8 @@ const RENEWAL: Duration = Duration::from_millis(LEASE_MS as u64 / 4);
 /// Heartbeats of several partitions within this time share one message.
 const GATHERING: Duration = Duration::from_millis(5);
 
-/// Holds the lease by publishing, again and again, the positions that were heard, for as long as it is
-/// polled. When it is dropped, the lease ends for good.
+/// Holds the lease by publishing, again and again, the positions that were heard, for as long as it
+/// is polled. When it is dropped, the lease ends for good.
 pub async fn keep_lease(live: Arc<LiveTiles>, topic: Arc<dyn LeaseTopic>, reader: u64) {
     let holding = Holding { live, topic, reader };
     loop {

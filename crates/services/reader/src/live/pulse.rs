@@ -1,17 +1,17 @@
 //! Whether the stream of changes is current: it has brought recent news of every partition, and the
 //! store is not known to include more of any of them.
 //!
-//! Only the clock of this machine decides. A partition is current for [`SILENCE_MAX_MS`] after its last
-//! heartbeat, or after the store was asked and included no more than the stream had brought. When the
-//! store included more, the stream has the same time to catch up.
+//! Only the clock of this machine decides. A partition is current for [`SILENCE_MAX_MS`] after its
+//! last heartbeat, or after the store was asked and included no more than the stream had brought.
+//! When the store included more, the stream has the same time to catch up.
 
 use parking_lot::Mutex;
 use raingauge_ports::log::{Offset, Partition};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The stream counts as lost when the newest message of any partition is older than this and the store
-/// does not confirm that there is no newer one, or when the stream stays behind the store for longer.
-/// So no answer is staler.
+/// The stream counts as lost when the newest message of any partition is older than this and the
+/// store does not confirm that there is no newer one, or when the stream stays behind the store for
+/// longer. So no answer is staler.
 const SILENCE_MAX_MS: i64 = 5_000;
 
 /// Times are milliseconds of this machine, see [`raingauge_ports::clock::Clock::elapsed_ms`].
@@ -121,6 +121,7 @@ mod tests {
         );
         assert_eq!(pulse.positions(), Some(vec![11, 20]));
         pulse.beat(3, 1, 9_000);
+
         assert!(
             pulse.has_stopped(9_000) && pulse.positions().is_none(),
             "the third one has not been heard of"
@@ -139,6 +140,7 @@ mod tests {
                 && pulse.has_stopped(60_001 + SILENCE_MAX_MS)
         );
         pulse.note_stored(0, 9, 61_000);
+
         assert!(
             !pulse.has_stopped(61_000 + SILENCE_MAX_MS),
             "more was heard than was stored when it was asked"
@@ -151,6 +153,7 @@ mod tests {
         pulse.beat(0, 10, 1_000);
         pulse.note_stored(0, 12, 2_000);
         pulse.note_stored(0, 14, 3_000);
+
         for (position, now_ms) in [(10, 4_000), (11, 6_000)] {
             pulse.beat(0, position, now_ms);
             assert!(
@@ -158,6 +161,7 @@ mod tests {
                     && pulse.has_stopped(2_001 + SILENCE_MAX_MS)
             );
         }
+
         pulse.beat(0, 12, 7_000);
         assert!(!pulse.has_stopped(7_000 + SILENCE_MAX_MS));
         pulse.note_stored(0, 14, 7_500);

@@ -99,11 +99,13 @@ impl Record {
         plan: &Plan,
         has_plain_rows: bool,
     ) -> Option<Result<i128, Overflow>> {
-        let (mut total, mut is_empty) = (0, true);
+        let mut total = 0;
+        let mut is_empty = true;
         let edges = plan.edges.iter().flatten().map(|edge| TileId::day(edge.day));
         for id in id::spans(plan).chain(edges) {
             let entry = self.entry(id).filter(|entry| entry.is_loaded)?;
             is_empty &= entry.parts.is_empty();
+
             for (_, _, tile) in entry.parts.iter().filter(|(writer, ..)| is_of(*writer, generation))
             {
                 match id::sum_of(plan, id, tile) {
@@ -112,6 +114,7 @@ impl Record {
                 }
             }
         }
+
         if is_empty && has_plain_rows { None } else { Some(Ok(total)) }
     }
 }
@@ -151,7 +154,8 @@ impl Shard {
         missing
     }
 
-    /// Puts placeholders down for tiles of a key in memory that are not there, if there is room for them.
+    /// Puts placeholders down for tiles of a key in memory that are not there, if there is room for
+    /// them.
     pub fn ahead(&mut self, key: &str, ids: &[TileId]) -> Vec<(TileId, Token)> {
         let Some(record) = self.records.peek(key) else {
             return Vec::new();

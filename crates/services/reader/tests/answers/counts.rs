@@ -11,10 +11,13 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().build().expect("a runtime")
 }
 
-/// The cells of a range, found by walking from its start: the widest one that begins here and still fits.
+/// The cells of a range, found by walking from its start: the widest one that begins here and still
+/// fits.
 fn cells(from_s: i64, to_s: i64) -> Vec<(Granularity, i64)> {
-    let (mut at, to_s) = (Granularity::Quarter.floor(from_s), Granularity::Quarter.floor(to_s));
+    let mut at = Granularity::Quarter.floor(from_s);
+    let to_s = Granularity::Quarter.floor(to_s);
     let mut cells = Vec::new();
+
     while at < to_s {
         let fits = |granularity: &Granularity| {
             granularity.starts_at(at) && at + granularity.width_s() <= to_s
@@ -24,9 +27,11 @@ fn cells(from_s: i64, to_s: i64) -> Vec<(Granularity, i64)> {
             .rev()
             .find(|granularity| fits(granularity))
             .expect("a quarter hour");
+
         cells.push((granularity, at));
         at += granularity.width_s();
     }
+
     cells
 }
 
@@ -85,6 +90,7 @@ async fn what_has_expired_stays_expired_when_the_counter_is_kept_longer() {
         timelines,
         ..Default::default()
     };
+
     service.published.set_view(view.into());
     let code = async |from_s| {
         service.count(range("c:x", from_s, TODAY_S)).await.map_err(|failure| failure.code.as_str())
@@ -93,6 +99,7 @@ async fn what_has_expired_stays_expired_when_the_counter_is_kept_longer() {
     assert!(
         code(TODAY_S - 2 * DAY_S + 3_600).await.is_ok() && code(TODAY_S - 9 * DAY_S).await.is_ok()
     );
+
     let series = service
         .reader
         .series(&range("c:x", TODAY_S - 9 * DAY_S, TODAY_S), Granularity::Hour, "UTC")
@@ -107,6 +114,7 @@ async fn each_item_fails_alone() {
     service.add("c:x", TODAY_S + 900, 1);
     service.add("c:y", TODAY_S, i64::MAX);
     service.add("c:y", TODAY_S, i64::MAX);
+
     let ranges = [
         range("c:x", TODAY_S, TODAY_S + 900),
         range("nobody", TODAY_S, TODAY_S + 900),
@@ -117,6 +125,7 @@ async fn each_item_fails_alone() {
         range("c:y", TODAY_S, TODAY_S + 900),
         range("c:silent", TODAY_S, TODAY_S + 900),
     ];
+
     let answers = service.reader.counts(&ranges).await;
     let codes = answers
         .into_iter()
@@ -131,8 +140,10 @@ async fn each_item_fails_alone() {
         Err("overflow"),
         Ok(0),
     ];
+
     assert_eq!(codes.collect::<Vec<_>>(), expected);
     service.published.fail("the disk is full");
+
     let answers = service.reader.counts(&ranges).await;
     assert!(answers.iter().all(|answer| {
         answer.as_ref().is_err_and(|failure| failure.code.as_str() == "unavailable")
@@ -161,6 +172,7 @@ async fn fresh_takes_in_the_open_quarter_hour_and_says_how_far() {
     let service = Service::forever(vec![(0, 1)]);
     let open_s = TODAY_S + 10 * QUARTER_S;
     service.clock.set_s(open_s + 400);
+
     let ask = async |to_s, fresh| {
         let answer = service.count(Range { fresh, ..range("c:x", TODAY_S, to_s) }).await.unwrap();
         (answer.to_s - open_s, answer.count)
@@ -169,6 +181,7 @@ async fn fresh_takes_in_the_open_quarter_hour_and_says_how_far() {
         service.add("c:x", time_s, value);
         service.published.saw_event(time_s);
     }
+
     assert_eq!(ask(open_s + 400, false).await, (0, 1));
     assert_eq!(ask(open_s + 400, true).await, (501, 111), "an event from a little ahead is in it");
     assert_eq!(ask(open_s + 600, true).await, (600, 111));
@@ -177,6 +190,7 @@ async fn fresh_takes_in_the_open_quarter_hour_and_says_how_far() {
     assert_eq!(ask(open_s + QUARTER_S, true).await, (QUARTER_S, 111));
     service.published.saw_event(open_s + 2_000);
     assert_eq!(ask(open_s + 400, true).await, (QUARTER_S, 111));
+
     let inside = Range { fresh: true, ..range("c:x", open_s + 100, open_s + 400) };
     let answer = service.count(inside).await.unwrap();
     assert_eq!((answer.from_s, answer.count), (open_s, 110));

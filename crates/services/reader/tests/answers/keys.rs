@@ -11,6 +11,7 @@ async fn the_largest_keys_come_first_over_all_parts() {
     {
         service.add(key, TODAY_S + day * DAY_S, value);
     }
+
     let key = |key: &str, count| Key { key: key.to_owned(), count };
     let largest = async |from_s, to_s, len| {
         service.reader.largest_keys(1, from_s, to_s, len).await.unwrap().keys
@@ -27,6 +28,7 @@ async fn the_largest_keys_come_first_over_all_parts() {
         "range_backwards"
     );
     service.published.fail("the disk is full");
+
     assert_eq!(
         service.reader.largest_keys(1, 0, 1, 9).await.unwrap_err().code.as_str(),
         "unavailable"

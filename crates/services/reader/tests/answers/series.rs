@@ -7,8 +7,8 @@ use raingauge_core::code::Refusal;
 use raingauge_reader::{Point, Series};
 use serde_json::json;
 
-/// Zones at whole hours, half hours and quarters of them, with and without summer time, with half an hour of it, and some
-/// where clocks jump at midnight.
+/// Zones at whole hours, half hours and quarters of them, with and without summer time, with half
+/// an hour of it, and some where clocks jump at midnight.
 const ZONES: [&str; 16] = [
     "UTC",
     "Europe/Berlin",
@@ -53,8 +53,8 @@ fn label(at: i64, granularity: Granularity, zone: &TimeZone) -> (jiff::civil::Da
     }
 }
 
-/// The points of a series by walking through its quarter hours. Where clocks are set back over midnight, the date that
-/// comes back is part of the day that had begun.
+/// The points of a series by walking through its quarter hours. Where clocks are set back over
+/// midnight, the date that comes back is part of the day that had begun.
 fn walk(
     events: &[(i64, i64)],
     from_s: i64,
@@ -62,7 +62,8 @@ fn walk(
     granularity: Granularity,
     zone: &TimeZone,
 ) -> Vec<Point> {
-    let (mut points, mut last) = (Vec::<Point>::new(), None);
+    let mut points = Vec::<Point>::new();
+    let mut last = None;
     let floor = |time_s| Granularity::Quarter.floor(time_s);
     for at in (floor(from_s)..floor(to_s)).step_by(QUARTER_S as usize) {
         let label = label(at, granularity, zone);
@@ -71,9 +72,11 @@ fn walk(
             points.push(Point { time: at, count: 0 });
             last = Some(label);
         }
+
         let inside = events.iter().filter(|(time_s, _)| floor(*time_s) == at);
         points.last_mut().expect("a point").count += inside.map(|(_, value)| value).sum::<i64>();
     }
+
     points
 }
 
@@ -110,12 +113,14 @@ proptest! {
     }
 }
 
-/// Every jump of every zone: the points begin where a walk through the quarter hours says. Only where clocks jumped a
-/// minute after midnight, as Newfoundland's did until 2011, hours cannot be cut.
+/// Every jump of every zone: the points begin where a walk through the quarter hours says. Only
+/// where clocks jumped a minute after midnight, as Newfoundland's did until 2011, hours cannot be
+/// cut.
 #[test]
 fn every_zone_is_cut_where_its_clocks_say() {
     let service = Service::forever(vec![(0, 1)]);
     let (begin, end_s) = ("2007-01-01T00:00:00Z".parse().unwrap(), seconds("2028-01-01T00:00:00Z"));
+
     for name in jiff::tz::db().available() {
         let zone = TimeZone::get(name.as_str()).unwrap();
         let jumps = zone.following(begin).map(|jump| jump.timestamp().as_second());
@@ -132,6 +137,7 @@ fn every_zone_is_cut_where_its_clocks_say() {
                     );
                     continue;
                 }
+
                 assert_eq!(
                     series.map(|series| series.points),
                     Ok(expected),
@@ -153,6 +159,7 @@ fn days_are_as_long_as_the_clocks_make_them() {
             .map(|pair| (pair[1].time - pair[0].time) as f64 / HOUR_S as f64)
             .collect::<Vec<f64>>()
     };
+
     assert_eq!(
         hours("2024-03-29T23:00:00Z", "2024-04-02T00:00:00Z", "Europe/Berlin"),
         [24.0, 23.0, 24.0]
@@ -169,6 +176,7 @@ fn days_are_as_long_as_the_clocks_make_them() {
         hours("2024-10-04T13:30:00Z", "2024-10-08T00:00:00Z", "Australia/Lord_Howe"),
         [24.0, 23.5, 24.0]
     );
+
     // Cairo has no midnight on this day, and Samoa had no 30th of December.
     assert_eq!(
         hours("2024-04-24T22:00:00Z", "2024-04-28T00:00:00Z", "Africa/Cairo"),
@@ -189,6 +197,7 @@ fn what_cannot_be_cut_is_said() {
             .map(|series| series.points.len())
             .map_err(|failure| failure.code.as_str())
     };
+
     assert_eq!(
         code(TODAY_S, TODAY_S + DAY_S, Granularity::Day, "Mars/Olympus"),
         Err("timezone_unknown")
@@ -212,11 +221,13 @@ fn what_cannot_be_cut_is_said() {
         code(TODAY_S - 3 * DAY_S, TODAY_S, Granularity::Quarter, "UTC"),
         Err("range_expired")
     );
+
     // Liberia's clocks stood 44.5 minutes behind UTC until 1972.
     let forever = Service::forever(vec![(0, 1)]);
     let liberia = series(&forever, 365 * DAY_S, 366 * DAY_S, Granularity::Hour, "Africa/Monrovia");
     assert_eq!(liberia.unwrap_err().code.as_str(), "timezone_unaligned");
     forever.published.fail("the disk is full");
+
     assert_eq!(
         series(&forever, 0, 0, Granularity::Day, "UTC").unwrap_err().code.as_str(),
         "unavailable"

@@ -25,17 +25,20 @@ pub struct Service {
 impl Service {
     /// Retention in days, and the parts of the timeline.
     pub fn new(retention_days: Json, parts: Vec<(i64, Generation)>, now_s: i64) -> Self {
-        let (store, published) = (Arc::<MemoryBuckets>::default(), Arc::<Published>::default());
+        let store = Arc::<MemoryBuckets>::default();
+        let published = Arc::<Published>::default();
         let clock = Arc::new(ManualClock::at_s(now_s));
         let engines = Engines::new(
             Arc::clone(&store) as Arc<dyn BucketReader>,
             Arc::clone(&published),
             Arc::clone(&clock) as Arc<dyn Clock>,
         );
+
         let reader = Reader::new(engines, Options::default());
         let counter = json!({"id": 1, "name": "n", "template": "c:{k}", "eventType": "t", "retentionDays": retention_days});
         let ruleset = Ruleset::new([Counter::from_json(&counter).expect("a counter")]);
         let timelines = vec![Timeline::new(parts)];
+
         published.set_view(Arc::new(View { ruleset, timelines, ..View::default() }));
         Self { store, published, clock, reader }
     }

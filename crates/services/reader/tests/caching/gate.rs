@@ -40,8 +40,10 @@ async fn what_is_about_to_be_read_is_read_once() {
     );
     service.fill("c1:x");
     service.remote.held.send_replace(true);
+
     let first = ask(&service, vec![hours("c1:x", 1), hours("c1:x", 2)]);
     service.settle().await;
+
     // Two are read; these wait for their turn.
     let second = ask(&service, vec![hours("c1:x", 3), hours("c1:x", 4), hours("c1:x", 4)]);
     let third = ask(&service, vec![hours("c1:x", 4), hours("c1:x", 3)]);
@@ -55,21 +57,26 @@ async fn what_is_about_to_be_read_is_read_once() {
     assert_eq!(service.remote.reads(), 5, "nothing is remembered");
 }
 
-/// What a read has begun without may have been counted by the writer of another process, and seen by whoever asks now.
+/// What a read has begun without may have been counted by the writer of another process, and seen
+/// by whoever asks now.
 #[tokio::test(start_paused = true)]
 async fn who_asks_while_the_same_is_read_gets_an_answer_that_is_not_older() {
     let service = Service::new(json!({"strategy": "none"}));
     service.fill("c1:x");
     service.remote.held.send_replace(true);
+
     let first = ask(&service, vec![hours("c1:x", 1)]);
     service.settle().await;
     service.count_one_more("c1:x");
+
     let second = ask(&service, vec![hours("c1:x", 1)]);
     service.settle().await;
+
     let third = ask(&service, vec![hours("c1:x", 1)]);
     service.settle().await;
     assert_eq!(service.remote.reads(), 1, "both wait for the first, to share one read behind it");
     service.remote.held.send_replace(false);
+
     let more = sum(1).map(|count| count + 1);
     assert_eq!(
         [first.await.unwrap(), second.await.unwrap(), third.await.unwrap()],
@@ -83,8 +90,10 @@ async fn a_read_that_hangs_holds_up_those_behind_it_for_a_moment_only() {
     let service = Service::new(json!({"strategy": "none"}));
     service.fill("c1:x");
     service.remote.held.send_replace(true);
+
     let first = ask(&service, vec![hours("c1:x", 1)]);
     service.settle().await;
+
     let second = ask(&service, vec![hours("c1:x", 1)]);
     service.settle().await;
     assert_eq!(service.remote.reads(), 1);
@@ -103,10 +112,13 @@ async fn who_stops_waiting_takes_nothing_from_the_others() {
     );
     service.fill("c1:x");
     service.remote.held.send_replace(true);
+
     let reading = ask(&service, vec![hours("c1:x", 9)]);
     service.settle().await;
+
     let first = ask(&service, vec![hours("c1:x", 1)]);
     service.settle().await;
+
     let second = ask(&service, vec![hours("c1:x", 1)]);
     service.settle().await;
     first.abort();
@@ -138,10 +150,13 @@ async fn too_many_who_wait_are_told_so() {
     let service = Service::with(json!({"strategy": "none"}), options);
     service.fill("c1:x");
     service.remote.held.send_replace(true);
+
     let reading = ask(&service, vec![hours("c1:x", 1), hours("c1:x", 2)]);
     service.settle().await;
+
     let waiting = ask(&service, vec![hours("c1:x", 3), hours("c1:x", 4), hours("c1:x", 5)]);
     service.settle().await;
+
     let refused = ask(&service, vec![hours("c1:x", 6), range("nobody", 0, 0), hours("c1:x", 3)]);
     assert_eq!(
         refused_then(refused, &service).await,
@@ -180,10 +195,12 @@ async fn a_store_that_fails_is_left_alone_for_a_while() {
     let service = Service::new(json!({"strategy": "none"}));
     service.fill("c1:x");
     service.remote.fails.store(true, Ordering::SeqCst);
+
     for width in 1..=40 {
         assert_eq!(ask(&service, vec![hours("c1:x", width)]).await.unwrap(), [Err("unavailable")]);
     }
     assert_eq!(service.remote.reads(), 20, "it opens when it has seen enough");
+
     let failure = service.count("c1:x", NOON_S - HOUR_S, NOON_S).await.unwrap_err();
     assert!(failure.detail.contains("left alone"), "{}", failure.detail);
     service.clock.set_s(NOON_S + 405);
@@ -204,12 +221,14 @@ async fn a_large_batch_is_read_in_rounds_at_once() {
     let service = Service::with(json!({"strategy": "none"}), options);
     service.fill("c1:x");
     service.remote.held.send_replace(true);
+
     let times = |number: i64| (NOON_S - (2 + number % 50) * HOUR_S, NOON_S - number / 50 * 900);
     let ranges = (0..200).map(times).map(|(from_s, to_s)| range("c1:x", from_s, to_s)).collect();
     let batch = ask(&service, ranges);
     service.settle().await;
     assert_eq!(service.remote.reads(), 128, "two rounds of 64 have places");
     service.remote.held.send_replace(false);
+
     let sums = (0..200).map(times).map(|(from_s, to_s)| Ok(model(from_s, to_s)));
     assert_eq!(batch.await.unwrap(), sums.collect::<Vec<_>>());
     assert_eq!(service.remote.reads(), 200);

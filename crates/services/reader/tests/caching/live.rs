@@ -65,11 +65,13 @@ impl Source {
             let (included, tile) = tiles.entry((key.to_owned(), id, writer)).or_default();
             *included = offset;
             cells.iter().for_each(|cell| tile.add(*cell, value));
+
             TileChanges::Tile {
                 key: key.to_owned(),
                 part: Part { id, writer, included: offset, tile: tile.clone() },
             }
         };
+
         let span = [id::cell_of(Granularity::Day, time_s)];
         vec![change(TileId::day_of(time_s), &day), change(TileId::span_of(time_s), &span)]
     }
@@ -140,6 +142,7 @@ impl BucketReader for Store {
                     .cells()
                     .map(|(cell, count)| (part.id.bucket_of(cell), count.expect("a count")))
             });
+
             let slices: Vec<Slice> = query.plan.slices().collect();
             let inside = cells.filter(|((granularity, time_s), _)| {
                 let fits = |slice: &Slice| {
@@ -147,9 +150,11 @@ impl BucketReader for Store {
                 };
                 slices.iter().any(fits)
             });
+
             let plain = i128::from(self.0.plain.load(Ordering::SeqCst));
             Ok(inside.map(|(_, count)| i128::from(count)).sum::<i128>() + plain)
         };
+
         let sums = queries.iter().map(sum).collect();
         Box::pin(async move { sums })
     }
@@ -185,7 +190,8 @@ pub fn setup(options: LiveOptions) -> Setup {
 }
 
 fn setup_without_a_lease(options: LiveOptions) -> Setup {
-    let (source, clock) = (Arc::<Source>::default(), Arc::new(ManualClock::at_s(NOON_S)));
+    let source = Arc::<Source>::default();
+    let clock = Arc::new(ManualClock::at_s(NOON_S));
     let store = Arc::new(Store(Arc::clone(&source)));
     let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
     let live = Arc::new(LiveTiles::new(Arc::clone(&store) as _, store, shared, options));
@@ -237,10 +243,12 @@ async fn tiles_in_memory_follow_the_stream() {
         Some(Ok(0)),
         "another generation"
     );
+
     for change in setup.source.write("c1:x", 2, 9, NOON_S - DAY_S, 7) {
         setup.live.apply(change.clone());
         setup.live.apply(change);
     }
+
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(12)));
     let quarter = Plan::new(NOON_S, NOON_S + QUARTER_S).unwrap();
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &quarter), Some(Ok(5)));
@@ -252,15 +260,18 @@ async fn tiles_in_memory_follow_the_stream() {
 async fn a_gap_or_silence_empties_the_memory() {
     let setup = setup(options());
     setup.beat();
+
     let change = setup.source.write("c1:x", 0, 1, NOON_S, 5);
     change.into_iter().for_each(|change| setup.live.apply(change));
     assert_eq!(setup.sum("c1:x", wide()).await, 5);
+
     // The stream loses a change.
     setup.source.write("c1:x", 0, 2, NOON_S, 1);
     setup.live.apply(TileChanges::Gap);
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None);
     assert_eq!((setup.sum("c1:x", wide()).await, setup.live.bytes() > 0), (6, true));
     setup.source.write("c1:x", 0, 3, NOON_S, 1);
+
     // The stream is silent for more than five seconds.
     setup.clock.set_s(NOON_S + 6);
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None);
@@ -282,10 +293,12 @@ async fn without_a_lease_nothing_is_answered_from_memory() {
     setup.beat();
     setup.source.write("c1:x", 0, 1, NOON_S, 5);
     assert_eq!((setup.sum("c1:x", wide()).await, setup.counters()), (5, (0, 1)));
+
     let now_ms = || setup.clock.elapsed_ms();
     let grant = || setup.live.extend_lease(now_ms());
     grant();
     assert_eq!((setup.sum("c1:x", wide()).await, setup.counters()), (5, (1, 1)));
+
     let cached = || setup.live.sum_cached(GENERATION, "c1:x", &wide());
     setup.clock.set_s(NOON_S + 1);
     grant();
@@ -295,6 +308,7 @@ async fn without_a_lease_nothing_is_answered_from_memory() {
     assert_eq!(cached(), None);
     setup.live.extend_lease(now_ms() - LEASE_MS);
     assert_eq!(cached(), None, "the word took longer than the lease lasts");
+
     // Nobody waits for a reader without a lease to hear of this.
     setup.source.write("c1:x", 0, 2, NOON_S, 1);
     grant();
@@ -306,17 +320,21 @@ async fn without_a_lease_nothing_is_answered_from_memory() {
 #[tokio::test]
 async fn midnight_is_no_boundary_either() {
     const KEYS: i64 = 300;
+
     let setup = setup(options());
     tokio::spawn(read_ahead(Arc::clone(&setup.live)));
+
     let mut loads = Vec::new();
     let begin_s = NOON_S - NOON_S % DAY_S;
     for minute in 0..3 * 24 * 60_i64 {
         let now_s = begin_s + minute * 60;
+
         // The stream is never silent.
         (0..=15).for_each(|step| {
             setup.clock.set_s(now_s - 60 + step * 4);
             setup.beat();
         });
+
         for number in (0..KEYS).filter(|number| number % 10 == minute % 10) {
             for window_s in [HOUR_S, DAY_S, 7 * DAY_S] {
                 let plan = Plan::new(now_s - window_s, now_s).expect("a range");
@@ -326,16 +344,21 @@ async fn midnight_is_no_boundary_either() {
                 }
             }
         }
+
         while setup.live.has_orders() {
             tokio::task::yield_now().await;
         }
+
         if minute % 15 == 14 {
             loads.push(setup.counters().0);
         }
     }
-    // The first day fills the memory; from then on, all that is read is what the turns of days need.
+
+    // The first day fills the memory; from then on, all that is read is what the turns of days
+    // need.
     let each: Vec<usize> = loads[95..].windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let (all, most) = (each.iter().sum::<usize>(), each.iter().max().copied().unwrap_or_default());
+    let all = each.iter().sum::<usize>();
+    let most = each.iter().max().copied().unwrap_or_default();
     println!("{all} reads in {} quarter hours, {most} in the busiest one", each.len());
     assert!(all >= 2 * KEYS as usize, "tiles of other days were needed");
     assert!(most < KEYS as usize / 6, "{each:?}");
@@ -345,20 +368,24 @@ async fn midnight_is_no_boundary_either() {
 async fn memory_is_bounded() {
     let setup = setup(LiveOptions { cache_bytes: 64 * 2_000, ..options() });
     setup.beat();
+
     for number in 0..2_000 {
         let key = format!("c1:{number}");
         setup.source.write(&key, 0, number, NOON_S, 1);
         assert_eq!(setup.sum(&key, wide()).await, 1);
         assert!(setup.live.bytes() <= 64 * 2_000);
     }
+
     let cached =
         |number: u64| setup.live.sum_cached(GENERATION, &format!("c1:{number}"), &wide()).is_some();
     assert!(cached(1_999) && !cached(0));
+
     // Days of one key, more than are kept of it.
     for day in 0..300 {
         let edge = Plan::new(NOON_S - day * DAY_S, NOON_S - day * DAY_S + HOUR_S).unwrap();
         assert_eq!(setup.sum("c1:1999", edge).await, i128::from(day == 0));
     }
+
     let century = Plan::new(NOON_S - 14_000 * DAY_S, NOON_S + 20_600 * DAY_S).unwrap();
     assert_eq!(setup.sum("c1:1999", century).await, 1, "more tiles than are kept of one key");
     assert!(setup.live.bytes() <= 64 * 2_000);
@@ -371,6 +398,7 @@ async fn rows_without_a_tile_are_asked_for_every_time() {
     setup.source.plain.store(487, Ordering::SeqCst);
     assert_eq!(setup.sum("c1:x", wide()).await, 487);
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), None);
+
     for change in setup.source.write("c1:x", 0, 1, NOON_S, 5) {
         setup.live.apply(change);
     }
@@ -381,12 +409,14 @@ async fn rows_without_a_tile_are_asked_for_every_time() {
     );
 }
 
-/// The store has all parts of a tile that is new, the stream tells them one after another: the count never goes back.
+/// The store has all parts of a tile that is new, the stream tells them one after another: the
+/// count never goes back.
 #[tokio::test]
 async fn a_key_that_begins_never_counts_less_than_before() {
     let setup = setup(LiveOptions { has_plain_rows: true, ..options() });
     setup.beat();
     assert_eq!(setup.sum("c1:x", wide()).await, 0);
+
     let changes: Vec<_> = (0..PARTITIONS)
         .map(|partition| setup.source.write("c1:x", partition, 1, NOON_S, 5))
         .collect();
@@ -396,6 +426,7 @@ async fn a_key_that_begins_never_counts_less_than_before() {
         all,
         "nothing is in memory, so that the store is asked"
     );
+
     for change in changes.into_iter().flatten() {
         setup.live.apply(change);
         assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(all)));
@@ -406,6 +437,7 @@ async fn a_key_that_begins_never_counts_less_than_before() {
 async fn only_counters_under_live_are_answered_from_it() {
     let setup = setup(options());
     setup.beat();
+
     for key in ["c1:x", "c2:x"] {
         setup.source.write(key, 0, 1, NOON_S, 5);
     }
@@ -413,14 +445,17 @@ async fn only_counters_under_live_are_answered_from_it() {
     let policy =
         json!({"strategy": "none", "rollout": [{"strategy": "live", "modulo": 4, "below": 2}]});
     policies.set(&Policy::from_json(&policy).unwrap());
+
     let store = Arc::new(Store(Arc::clone(&setup.source)));
     let engines = Engines {
         live: Some(setup.live.clone()),
         policies,
         ..Engines::new(store, Arc::new(published()), setup.clock.clone())
     };
+
     let reader = Reader::new(engines, Options::default());
     let ranges = ["c1:x", "c2:x"].map(|key| range(key, NOON_S, NOON_S + QUARTER_S));
+
     for round in 1..4 {
         let counts: Vec<i64> =
             reader.counts(&ranges).await.into_iter().map(|answer| answer.unwrap().count).collect();
@@ -450,19 +485,23 @@ async fn a_writer_that_resumes_where_it_was_heard_empties_nothing() {
     );
 }
 
-/// The writer of a partition is away, and those of others go on: memory stays current as long as the store says so.
+/// The writer of a partition is away, and those of others go on: memory stays current as long as
+/// the store says so.
 #[tokio::test]
 async fn a_silent_partition_leaves_memory_live_while_nothing_is_missed() {
     let setup = setup(options());
     setup.beat();
     setup.source.write("c1:x", 0, 1, NOON_S, 5);
     assert_eq!(setup.sum("c1:x", wide()).await, 5);
+
     for passed_s in [4, 8, 12] {
         setup.clock.set_s(NOON_S + passed_s);
+
         for partition in 1..PARTITIONS {
             // The clock of its writer is far behind.
             setup.live.apply(TileChanges::Heartbeat { partition, position: 1, at_ms: 0 });
         }
+
         setup.live.note_stored(0, 1, Instant::now());
         assert_eq!(
             setup.live.sum_cached(GENERATION, "c1:x", &wide()),

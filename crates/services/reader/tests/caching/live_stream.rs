@@ -126,10 +126,13 @@ impl World {
     fn step(&mut self, step: Step) {
         match step {
             Step::Write { key, partition, quarter, value } => {
-                let (place, time_s) = (usize::from(partition), Self::plan(quarter, 1).from_s);
+                let place = usize::from(partition);
+                let time_s = Self::plan(quarter, 1).from_s;
                 self.offsets[place] += 1;
+
                 let event = (key, time_s, value);
                 self.written.push(event);
+
                 let changes = self.setup.source.write(
                     &name(key),
                     partition,
@@ -137,15 +140,19 @@ impl World {
                     time_s,
                     value,
                 );
+
                 let last = changes.len() - 1;
                 let told = changes.into_iter().enumerate();
+
                 // The event has arrived with the last of its tiles.
                 self.stream[place]
                     .extend(told.map(|(index, change)| (change, (index == last).then_some(event))));
             }
             Step::Beat(partition) => {
                 let place = usize::from(partition);
-                let (position, at_ms) = (self.offsets[place], self.setup.clock.now_ms());
+                let position = self.offsets[place];
+                let at_ms = self.setup.clock.now_ms();
+
                 self.stream[place]
                     .push_back((TileChanges::Heartbeat { partition, position, at_ms }, None));
             }
@@ -198,7 +205,8 @@ impl World {
         *self.setup.source.stage.lock().unwrap() = None;
     }
 
-    /// Lets a question get as far as it may; its answer lies between what was told when it was asked and what is.
+    /// Lets a question get as far as it may; its answer lies between what was told when it was
+    /// asked and what is.
     fn poll(&mut self, index: usize) {
         let question = &mut self.questions[index];
         let polled = question.future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -241,6 +249,7 @@ impl World {
                     cached(self)
                 );
                 self.ask(key, plan);
+
                 while !self.questions.is_empty() {
                     self.step(Step::Move { load: 0, stage: ANSWERED });
                 }

@@ -1,4 +1,5 @@
-//! How counts are cached, and what protects the engines: simulated clocks, the twins in memory, and faults on demand.
+//! How counts are cached, and what protects the engines: simulated clocks, the twins in memory, and
+//! faults on demand.
 
 mod gate;
 mod live;

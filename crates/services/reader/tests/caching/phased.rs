@@ -42,7 +42,8 @@ impl Habit {
         }
     }
 
-    /// What the answer covers must be what was asked for, or a quarter hour earlier while that is allowed.
+    /// What the answer covers must be what was asked for, or a quarter hour earlier while that is
+    /// allowed.
     fn check(self, answer: Answer, now_s: i64) {
         let (from_s, to_s) = self.range(now_s);
         let quarter = Granularity::Quarter;
@@ -54,11 +55,14 @@ impl Habit {
             }
             // Ends that move together stay together.
             Self::LastDay if now_s % QUARTER_S != 0 => early_from_s == early_to_s,
-            // In the second in which a quarter hour begins, a range looks as if it had been floored.
+            // In the second in which a quarter hour begins, a range looks as if it had been
+            // floored.
             Self::LastDay | Self::LastDayFloored | Self::LastHundredMinutes => true,
         };
+
         assert!(fits && [0, QUARTER_S].contains(&early_from_s), "{self:?} at {now_s}: {answer:?}");
         let since_s = now_s - quarter.floor(now_s);
+
         // The phase of each key lies within five minutes.
         let may_be_early = since_s < 300;
         assert!(
@@ -69,17 +73,23 @@ impl Habit {
     }
 }
 
-/// Reads of storage in each minute behind the warm-up, and the share of counts that the cache answered.
+/// Reads of storage in each minute behind the warm-up, and the share of counts that the cache
+/// answered.
 async fn simulate(strategy: &str) -> (Vec<usize>, f64) {
     const { assert!(DAYS * DAY_S > RUN_S + 2 * DAY_S) };
     let service = Service::new(json!({ "strategy": strategy }));
     let keys: Vec<String> = (0..KEYS).map(|number| format!("c1:{number}")).collect();
     keys.iter().for_each(|key| service.fill(key));
-    let (mut minutes, mut asked, begin_s) = (Vec::new(), 0, NOON_S - RUN_S / 2);
+
+    let mut minutes = Vec::new();
+    let mut asked = 0;
+    let begin_s = NOON_S - RUN_S / 2;
     let mut before = 0;
+
     for second in 0..RUN_S {
         let now_s = begin_s + second;
         service.clock.set_s(now_s);
+
         // Each client asks in a rhythm of its own, of 7 to 58 s.
         let due =
             |number: &usize| (second + *number as i64 * 31) % (7 + (*number as i64 * 13) % 52) == 0;
@@ -91,20 +101,26 @@ async fn simulate(strategy: &str) -> (Vec<usize>, f64) {
         });
         let ranges: Vec<_> = ranges.collect();
         let answers = service.reader.counts(&ranges).await;
+
         service.settle().await;
+
         for (number, answer) in due.iter().zip(answers) {
             habit(*number).check(answer.expect("a count"), now_s);
         }
+
         if second == WARM_S {
             (before, asked) = (service.remote.reads(), 0);
             minutes.clear();
         }
+
         asked += ranges.len();
+
         if second % 60 == 59 {
             let last: usize = minutes.iter().sum();
             minutes.push(service.remote.reads() - before - last);
         }
     }
+
     let read: usize = minutes.iter().sum();
     (minutes, 1.0 - read as f64 / asked as f64)
 }

@@ -9,16 +9,20 @@ use std::time::Duration;
 async fn a_result_is_kept_as_published() {
     let service = Service::new(json!({"strategy": "result"}));
     service.fill("c1:x");
+
     let (from_s, to_s) = (NOON_S - HOUR_S, NOON_S);
     let first = service.count("c1:x", from_s + 30, to_s + 400).await.unwrap();
     assert_eq!((first.from_s, first.to_s, first.count), (from_s, to_s, model(from_s, to_s)));
     service.settle().await;
+
     let kept = service.cache.puts.lock().unwrap().clone();
     assert_eq!(
         kept,
         [(format!("id:1:c1:x:{from_s}:{to_s}"), first.count, Duration::from_secs(300))]
     );
-    // Another second of the same quarter hours is the same answer, and so is a late event's, until its time is over.
+
+    // Another second of the same quarter hours is the same answer, and so is a late event's, until
+    // its time is over.
     service.fill("c1:x");
     assert_eq!(service.count("c1:x", from_s + 899, to_s + 1).await.unwrap(), first);
     assert_eq!(service.remote.reads(), 1);
@@ -31,6 +35,7 @@ async fn a_result_is_kept_as_published() {
 async fn what_is_still_open_is_not_kept() {
     let service = Service::new(json!({"strategy": "result"}));
     service.fill("c1:x");
+
     let (from_s, now_s) = (NOON_S - HOUR_S, NOON_S + 400);
     let fresh = Range { fresh: true, ..range("c1:x", from_s, now_s) };
     assert_eq!(
@@ -65,7 +70,9 @@ async fn the_policy_decides_by_the_id_and_at_once() {
         service.settle().await;
         assert_eq!(service.remote.reads() - before, expected);
     };
+
     reads(4).await;
+
     // 1 and 4 are below 2, modulo 4.
     reads(2).await;
     service.set(json!({"strategy": "result"}));
@@ -83,17 +90,21 @@ async fn the_policy_decides_by_the_id_and_at_once() {
 async fn hits_and_misses_of_one_batch_come_in_their_order() {
     let service = Service::new(json!({"strategy": "result"}));
     ["c1:x", "c2:x"].iter().for_each(|key| service.fill(key));
+
     let known = range("c1:x", NOON_S - 3 * HOUR_S, NOON_S);
     let unknown = range("c2:x", NOON_S - 2 * HOUR_S, NOON_S);
     service.reader.counts(std::slice::from_ref(&known)).await;
     service.settle().await;
+
     let batch = [unknown.clone(), known.clone(), range("nobody", 0, 900), unknown, known];
     let (counts, served) = service.reader.counts_with_sources(&batch).await;
     assert_eq!(served, Sources { memory: 1, cache: 2, store: 2 });
+
     let counts = counts
         .into_iter()
         .map(|answer| answer.map(|answer| answer.count).map_err(|failure| failure.code.as_str()));
-    let (three, two) = (model(NOON_S - 3 * HOUR_S, NOON_S), model(NOON_S - 2 * HOUR_S, NOON_S));
+    let three = model(NOON_S - 3 * HOUR_S, NOON_S);
+    let two = model(NOON_S - 2 * HOUR_S, NOON_S);
     assert_eq!(
         counts.collect::<Vec<_>>(),
         [Ok(two), Ok(three), Err("key_unknown"), Ok(two), Ok(three)]
@@ -105,15 +116,19 @@ async fn hits_and_misses_of_one_batch_come_in_their_order() {
 async fn a_cache_that_fails_or_hangs_fails_no_count() {
     let service = Service::new(json!({"strategy": "result"}));
     service.fill("c1:x");
+
     let expected = Ok(model(NOON_S - HOUR_S, NOON_S));
     let ask = async || service.outcome("c1:x", NOON_S - HOUR_S, NOON_S).await;
+
     for switch in [&service.cache.fails, &service.cache.hangs] {
         switch.store(true, Ordering::SeqCst);
         let before = service.cache.gets.load(Ordering::SeqCst);
+
         for _ in 0..50 {
             assert_eq!(ask().await, expected);
             service.settle().await;
         }
+
         let asked = service.cache.gets.load(Ordering::SeqCst) - before;
         assert!(
             (1..50).contains(&asked),
@@ -123,6 +138,7 @@ async fn a_cache_that_fails_or_hangs_fails_no_count() {
         service.clock.set_s(service.clock_s() + 10);
         assert_eq!(ask().await, expected, "the probe");
         service.settle().await;
+
         let reads = service.remote.reads();
         assert_eq!((ask().await, service.remote.reads()), (expected, reads), "it is used again");
         service.clock.set_s(service.clock_s() + 300);

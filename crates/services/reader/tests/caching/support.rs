@@ -27,8 +27,8 @@ pub const NOON_S: i64 = 20_000 * DAY_S + DAY_S / 2;
 /// Every quarter hour of these days has a count, that of `value_at`.
 pub const DAYS: i64 = 4;
 
-/// A store that is never in memory. Its reads can be held when they have seen what is stored, and made to fail; they are
-/// counted.
+/// A store that is never in memory. Its reads can be held when they have seen what is stored, and
+/// made to fail; they are counted.
 pub struct Remote {
     pub store: MemoryBuckets,
     pub reads: AtomicUsize,
@@ -53,12 +53,14 @@ impl BucketReader for Remote {
             let seen = self.store.sums(queries).await;
             let mut held = self.held.subscribe();
             let _ = held.wait_for(|held| !held).await;
+
             if self.fails.load(Ordering::SeqCst) {
                 return seen
                     .iter()
                     .map(|_| Err(Error::Io("the connection was closed".to_owned())))
                     .collect();
             }
+
             seen
         })
     }
@@ -155,6 +157,7 @@ impl Service {
             fails: AtomicBool::new(false),
             held: watch::Sender::new(false),
         });
+
         let cache = Arc::new(Watched {
             cache: MemoryCache::new(Arc::clone(&shared), 1_000_000),
             gets: AtomicUsize::new(0),
@@ -162,13 +165,16 @@ impl Service {
             fails: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
         });
+
         let policies = Arc::new(CachePolicies::new("reader-1"));
         policies.set(&Policy::from_json(&policy).expect("a policy"));
+
         let engines = Engines {
             results: Some(Arc::clone(&cache) as _),
             policies: Arc::clone(&policies),
             ..Engines::new(Arc::clone(&remote) as _, Arc::new(published()), shared)
         };
+
         let reader = Arc::new(Reader::new(engines, options));
         Self { remote, cache, clock, policies, reader }
     }
@@ -178,7 +184,8 @@ impl Service {
         fill(&self.remote.store, key);
     }
 
-    /// Counts one more thing in the quarter hour before noon, as the writer of another process does: nobody is told.
+    /// Counts one more thing in the quarter hour before noon, as the writer of another process
+    /// does: nobody is told.
     pub fn count_one_more(&self, key: &str) {
         add(&self.remote.store, key, NOON_S - QUARTER_S, 1);
     }
@@ -226,6 +233,7 @@ pub fn published() -> Published {
             "retentionDays": kept});
         Counter::from_json(&counter).expect("a counter")
     });
+
     let published = Published::default();
     published.set_view(Arc::new(View {
         ruleset: Ruleset::new(counters),

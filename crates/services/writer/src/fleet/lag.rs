@@ -62,11 +62,14 @@ impl LagMeter {
             self.moved_ms = now_ms;
         }
         self.committed = committed;
+
         if events == 0 {
             self.since_ms = now_ms;
             return Lag::default();
         }
+
         self.since_ms = self.since_ms.max(appended_ms);
+
         if self.since_ms == 0 {
             self.since_ms = now_ms;
         }
@@ -93,6 +96,7 @@ mod tests {
             meter.measure(NOW_MS + 41_000, 1_610, 10, 0),
             Lag { events: 1_600, age_ms: 41_000, still_ms: 41_000 }
         );
+
         // A commit of what was appended 1 s before.
         let caught = meter.measure(NOW_MS + 42_000, 1_610, 1_600, NOW_MS + 41_000);
         assert_eq!(caught, Lag { events: 10, age_ms: 1_000, still_ms: 0 });

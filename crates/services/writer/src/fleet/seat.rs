@@ -171,6 +171,7 @@ impl Place {
                     );
                     let reason = self.attend(&worker, &published, &mut left).await;
                     self.end(worker).await;
+
                     let Some(reason) = reason else { break };
                     tracing::warn!(
                         partition = self.partition,
@@ -178,6 +179,7 @@ impl Place {
                         "the worker of a partition ended; it is started again"
                     );
                     self.troubles.lock().insert(self.partition, reason.to_string());
+
                     if began.elapsed() > RESTART_MAX {
                         RESTART_MIN
                     } else {
@@ -195,6 +197,7 @@ impl Place {
                     RESTART_MAX / 10
                 }
             };
+
             let _ = tokio::time::timeout(pause, left.wait_for(|leave| *leave != Leave::Stay)).await;
         }
     }
@@ -215,6 +218,7 @@ impl Place {
                 engines.log = Some(Arc::clone(&log));
                 engines.store = Some(Arc::clone(&store));
             }
+
             // Leaving before this could not interrupt the store.
             if *left.borrow() != Leave::Stay {
                 return Err("the partition was left".to_owned());
@@ -231,8 +235,10 @@ impl Place {
             engines.worker = Some(Arc::clone(&worker));
             engines.began = Some(Instant::now());
             place.workers.lock().insert(place.partition, Arc::clone(&worker));
+
             Ok((worker, published))
         };
+
         spawn_blocking(start).await.unwrap_or_else(|error| Err(error.to_string()))
     }
 
@@ -278,10 +284,12 @@ impl Place {
         let mut counters = self.deps.counters.clone();
         let mut announced = HashMap::<Announced, Instant>::new();
         let mut removed = HashMap::new();
+
         loop {
             let newest = Arc::clone(&counters.borrow_and_update());
             let view = Arc::clone(&published.view());
             announced.retain(|_, at| at.elapsed() < ANNOUNCE_AGAIN);
+
             let is_missing = |found: &&Versioned| {
                 !is_known(&view, found) && !announced.contains_key(&Announced::of(found))
             };
@@ -297,6 +305,7 @@ impl Place {
                     break;
                 }
             }
+
             if let Err(error) = self.tell_removed(worker, &mut removed).await {
                 tracing::debug!(
                     partition = self.partition,
@@ -343,6 +352,7 @@ impl Place {
             let change = Announced::of(found);
             let control =
                 Control::counter(found.version, found.changed_at, found.counter.clone()).to_json();
+
             writes.spawn(
                 async move { sink.append_control(partition, control).await.map(|_| change) },
             );
@@ -354,6 +364,7 @@ impl Place {
                 Err(error) => tracing::debug!(%error, "a change of a counter was not written"),
             }
         }
+
         Ok(())
     }
 }

@@ -157,7 +157,8 @@ impl World {
         let logs = (0..2)
             .map(|partition| Arc::new(NumberedLog(MemoryLog::default(), partition)))
             .collect();
-        let (assigned, has_left) = (watch::Sender::new(vec![0, 1]), AtomicBool::new(false));
+        let assigned = watch::Sender::new(vec![0, 1]);
+        let has_left = AtomicBool::new(false);
         Arc::new(Self { logs, hangs, assigned, has_left, beats: Mutex::default() })
     }
 
@@ -185,7 +186,8 @@ impl Partitions for World {
 
     fn store(&self, partition: Partition) -> Arc<dyn BucketWriter> {
         let hangs = self.hangs[usize::from(partition)];
-        let (gives_up, told) = (Mutex::default(), Condvar::default());
+        let gives_up = Mutex::default();
+        let told = Condvar::default();
         Arc::new(HangingStore { inner: MemoryBuckets::default(), hangs, gives_up, told })
     }
 }
@@ -219,7 +221,9 @@ impl TileFeed for World {
 /// A fleet with one counter, which is announced to each partition.
 fn start(world: &Arc<World>) -> (Troubles, watch::Sender<bool>, JoinHandle<()>) {
     let counter = json!({"id": 1, "name": "n", "template": "k", "eventType": "t"});
-    let (version, changed_at, counter) = (1, 0, Counter::from_json(&counter).unwrap());
+    let version = 1;
+    let changed_at = 0;
+    let counter = Counter::from_json(&counter).unwrap();
     let counter = Versioned {
         counter,
         version,
@@ -227,6 +231,7 @@ fn start(world: &Arc<World>) -> (Troubles, watch::Sender<bool>, JoinHandle<()>) 
         reason: String::new(),
         changed_at,
     };
+
     let (_, counters) = watch::channel(Arc::new(vec![counter]));
     let options = worker::Options {
         commit_interval: Duration::from_millis(1),
@@ -234,6 +239,7 @@ fn start(world: &Arc<World>) -> (Troubles, watch::Sender<bool>, JoinHandle<()>) 
         drain_timeout: Duration::ZERO,
         ..worker::Options::default()
     };
+
     let fleet = Fleet::new(Deps {
         membership: Arc::clone(world) as Arc<dyn Membership>,
         partitions: Arc::clone(world) as Arc<dyn Partitions>,
@@ -245,7 +251,9 @@ fn start(world: &Arc<World>) -> (Troubles, watch::Sender<bool>, JoinHandle<()>) 
         options,
         stalled_after: Duration::ZERO,
     });
-    let (troubles, (stop, stopping)) = (fleet.troubles(), watch::channel(false));
+
+    let troubles = fleet.troubles();
+    let (stop, stopping) = watch::channel(false);
     (troubles, stop, tokio::spawn(fleet.run(stopping)))
 }
 
@@ -277,6 +285,7 @@ async fn a_partition_whose_store_hangs_does_not_hold_up_the_others() {
             "nothing is stored of the one that hangs"
         );
         world.assigned.send_replace(vec![1]);
+
         let beats = world.beats(1).len();
         until("readers go on hearing", || world.beats(1).len() > beats).await;
         stop.send_replace(true);
@@ -292,6 +301,7 @@ async fn a_worker_that_hangs_is_told() {
     let mut batch = Batch::default();
     batch.push(&Event::of_data("t", 1_000, "{}"));
     world.logs[0].0.append(batch).await.unwrap();
+
     let (troubles, stop, running) = start(&world);
     let told = || troubles.lock().get(&0).is_some_and(|trouble| trouble.contains("2 events wait"));
     until("what waits is told", told).await;
@@ -299,6 +309,7 @@ async fn a_worker_that_hangs_is_told() {
         !troubles.lock().contains_key(&1) && world.beats(1).ends_with(&[1])
     })
     .await;
+
     // Another process may do better.
     world.assigned.send_replace(vec![1]);
     until("it is told no more", || !troubles.lock().contains_key(&0)).await;

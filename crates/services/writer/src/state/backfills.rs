@@ -127,6 +127,7 @@ impl State {
         if is_old || state.running_backfill().is_some() {
             return;
         }
+
         let used: Vec<Generation> =
             state.generations().chain(self.retired.iter().copied()).collect();
         let number = begin
@@ -134,6 +135,7 @@ impl State {
             .unwrap_or_else(|| next_number(counter, state.newest, |slot| used.contains(&slot)));
         let current = state.counter.clone();
         let counts_before = counting(&begin.configuration.unwrap_or_else(|| current.clone()));
+
         // No rule counts what stands before an erasure.
         let mut rules = vec![RuleSince { since: state.erased_before(), counter: counts_before }];
         if rules[0].counter != current {
@@ -162,12 +164,15 @@ impl State {
         let Some(state) = self.counters.get_mut(&counter) else {
             return;
         };
-        let (before, kept_before) = (state.parts.clone(), state.kept_from);
+        let before = state.parts.clone();
+        let kept_before = state.kept_from;
         let Some(backfill) = state.running_backfill() else {
             return;
         };
+
         (backfill.status, backfill.ended_at) = (BackfillStatus::Finished, now_s);
         let (part, kept_from) = backfill.take_part();
+
         // What the new part holds was made by the retentions since it was begun.
         state.kept_from = Horizons {
             quarter_s: kept_before.quarter_s.min(part.from_s),
@@ -177,12 +182,14 @@ impl State {
         .max(kept_from);
         state.parts.truncate(state.parts.partition_point(|old| old.from_s < part.from_s));
         state.parts.push(part);
+
         let before = Outgoing {
             replaced_by: number,
             parts: before,
             kept_from: kept_before,
             is_erased: false,
         };
+
         state.outgoing.push(before);
         self.leave_queue(counter);
     }
@@ -229,6 +236,7 @@ impl State {
             .drain(..)
             .partition(|outgoing: &Outgoing| outgoing.replaced_by <= number);
         state.outgoing = kept;
+
         let counted: Vec<Generation> = state.generations().collect();
         for part in gone.into_iter().flat_map(|outgoing| outgoing.parts) {
             if !counted.contains(&part.generation) && !self.retired.contains(&part.generation) {
@@ -252,7 +260,9 @@ impl State {
 impl Backfill {
     /// The counts as a part of the timeline, and before when they had expired.
     fn take_part(&mut self) -> (Part, Horizons) {
-        let (from_s, generation, number) = (self.after_s, self.generation, self.number);
+        let from_s = self.after_s;
+        let generation = self.generation;
+        let number = self.number;
         (
             Part { from_s, generation, number, rules: std::mem::take(&mut self.rules) },
             self.kept_from,
@@ -293,6 +303,7 @@ impl CounterState {
                         self.parts.iter().map(|part| (part.from_s, part.generation)).collect();
                     parts.truncate(parts.partition_point(|(from_s, _)| *from_s < backfill.after_s));
                     parts.push((backfill.after_s, backfill.generation));
+
                     Timeline::new(parts).kept_from(backfill.kept_from)
                 },
             );

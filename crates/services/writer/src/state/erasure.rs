@@ -34,6 +34,7 @@ impl State {
             return;
         }
         self.cancel_undecided(counter, ERASED, now_s);
+
         let Some(state) = self.counters.get_mut(&counter) else {
             return;
         };
@@ -43,6 +44,7 @@ impl State {
         let empty = Part { from_s: 0, generation: generation_of(counter, number), number, rules };
         let parts = std::mem::replace(&mut state.parts, vec![empty]);
         let kept_from = state.kept_from;
+
         state.outgoing.push(Outgoing { replaced_by: number, parts, kept_from, is_erased: true });
         (state.newest, state.erased) = (number, Some(erasure));
     }

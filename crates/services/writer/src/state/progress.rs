@@ -70,7 +70,9 @@ impl Progress {
 
     /// The backfill with what it has come to so far.
     pub fn shown_in(&self, backfill: &Backfill) -> Backfill {
-        let (from, position, counted) = (self.from, self.position, self.counted);
+        let from = self.from;
+        let position = self.position;
+        let counted = self.counted;
         Backfill { from, position, counted, ..backfill.clone() }
     }
 }

@@ -76,8 +76,10 @@ impl Requests {
         while self.obeyed.front().is_some_and(|obeyed| obeyed.appended_s < oldest_s) {
             self.obeyed.pop_front();
         }
+
         if self.find(&request.id).is_some() {
             self.repetitions.push_back(offset);
+
             if self.repetitions.len() > REQUEST_REPETITIONS_MAX {
                 self.repetitions.pop_front();
             }
@@ -86,6 +88,7 @@ impl Requests {
 
         let bytes = json_len(&request);
         self.obeyed.push_back(Obeyed { request, bytes, appended_s });
+
         while self.obeyed.len() > REQUESTS_REMEMBERED_MAX || self.bytes() > REQUESTS_BYTES_MAX {
             self.obeyed.pop_front();
         }
@@ -137,6 +140,7 @@ mod tests {
             [5, 7, 8, 9].map(|offset| requests.is_repetition(offset)),
             [false, true, false, true]
         );
+
         let json = serde_json::to_vec(&requests).unwrap();
         assert_eq!(serde_json::from_slice::<Requests>(&json).unwrap(), requests);
         requests.forget_before(9);
@@ -163,6 +167,7 @@ mod tests {
         }
         assert_eq!(requests.obeyed.len(), REQUESTS_REMEMBERED_MAX);
         assert!(requests.find(&request(0).id).is_none() && requests.find(&request(1).id).is_some());
+
         for offset in 0..=REQUEST_REPETITIONS_MAX as Offset {
             assert!(!requests.take(request(7), 10_000 + offset, 0));
         }
@@ -171,6 +176,7 @@ mod tests {
         assert!(requests.take(refused(REQUESTS_BYTES_MAX / 2), 90_000, 0));
         assert!(requests.bytes() <= REQUESTS_BYTES_MAX);
         assert!(requests.find(&refused(0).id).is_some());
+
         // Nobody can send this through a door; whoever writes to the log can.
         let huge = Request { id: "huge".to_owned(), ..refused(REQUESTS_BYTES_MAX) };
         assert!(requests.take(huge, 90_001, 0));

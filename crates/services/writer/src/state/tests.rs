@@ -74,6 +74,7 @@ fn what_a_backfill_begins_with_is_kept_while_it_is_undecided() {
 fn what_a_switch_replaces_is_counted_until_it_is_retired() {
     let mut state = State::default();
     state.set_counter(change(1, counter("")), 0, 0, true);
+
     let generations = |state: &State, filled: Option<u32>, time_s: i64| {
         state.view(filled).generations_at(0, time_s).collect::<Vec<_>>()
     };
@@ -111,11 +112,13 @@ fn a_change_of_what_is_counted_cancels_where_that_is_decided_and_a_change_of_wor
             (decides, if decides { &[4_097][..] } else { &[] })
         );
         assert_eq!(since(&state), [5, 8, 9]);
+
         if !decides {
             let rules = &state.counters[&1].backfill.as_ref().unwrap().rules;
             assert_eq!(rules.iter().map(|rule| rule.since).collect::<Vec<_>>(), [0, 8, 9]);
             state.cancel(1, 1, "the counter was changed", 9);
         }
+
         let backfill = state.counters[&1].backfill.as_ref().unwrap();
         assert_eq!(
             (backfill.status, &*backfill.reason),
@@ -130,11 +133,13 @@ fn a_change_of_what_is_counted_cancels_where_that_is_decided_and_a_change_of_wor
 fn old_news_of_a_backfill_change_nothing() {
     let mut state = State::default();
     state.set_counter(change(1, counter("")), 0, 0, false);
+
     let numbered = |number| Begin { number: Some(number), ..Begin::default() };
     state.cancel(1, 3, "given up before it came here", 0);
     state.begin_backfill(1, numbered(3));
     assert!(state.queue.is_empty());
     state.begin_backfill(1, numbered(5));
+
     let before = state.clone();
     state.begin_backfill(1, numbered(5));
     state.begin_backfill(1, numbered(6));
@@ -143,6 +148,7 @@ fn old_news_of_a_backfill_change_nothing() {
     state.retire(1, 5);
     assert_eq!(state, before);
     state.switch(1, 5, 0);
+
     let before = state.clone();
     state.switch(1, 5, 9);
     state.cancel(1, 5, "too late", 9);
@@ -161,6 +167,7 @@ fn backfills_of_several_counters_wait_for_each_other() {
         );
         state.begin_backfill(id, begin(0, 10));
     }
+
     assert_eq!((&state.queue[..], state.begun), (&[1, 2, 3][..], 1));
     state.switch(2, 1, 0);
     assert_eq!(state.queue, [1, 2, 3], "only the first one is filled");
@@ -182,6 +189,7 @@ fn an_erasure_begins_from_nothing() {
     state.set_counter(change(1, counter("")), 0, 0, true);
     state.begin_backfill(1, begin(86_400, 10));
     erase(&mut state, 2, 20, None);
+
     let known = &state.counters[&1];
     let backfill = known.backfill.as_ref().unwrap();
     assert_eq!(
@@ -193,6 +201,7 @@ fn an_erasure_begins_from_nothing() {
         (since(&state), state.queue.is_empty(), &state.retired[..]),
         (vec![20], true, &[4_097][..])
     );
+
     let counted: Vec<_> = state.view(None).generations_at(0, 86_400).collect();
     assert_eq!(
         counted,
@@ -204,6 +213,7 @@ fn an_erasure_begins_from_nothing() {
     state.retire(1, 2);
     assert_eq!((&state.retired[..], state.open()), (&[4_097, 4_096][..], vec![]));
     state.begin_backfill(1, begin(0, 30));
+
     let rules = &state.counters[&1].backfill.as_ref().unwrap().rules;
     assert_eq!(
         rules.iter().map(|rule| rule.since).collect::<Vec<_>>(),
@@ -223,6 +233,7 @@ fn old_news_of_an_erasure_change_nothing() {
     assert!(state.counters.is_empty(), "nobody has told of the counter");
     state.set_counter(change(1, counter("")), 0, 0, false);
     state.begin_backfill(1, Begin { number: Some(2), ..Begin::default() });
+
     let before = state.clone();
     erase(&mut state, 2, 5, None);
     erase(&mut state, 3, 5, Some(2));
@@ -230,6 +241,7 @@ fn old_news_of_an_erasure_change_nothing() {
     state.switch(1, 2, 0);
     erase(&mut state, 3, 6, Some(2));
     assert_eq!(state.counters[&1].erased, Some(Erasure { number: 3, offset: 6 }));
+
     let before = state.clone();
     erase(&mut state, 3, 8, Some(2));
     assert_eq!(state, before);
@@ -240,6 +252,7 @@ fn old_news_of_an_erasure_change_nothing() {
 fn generations_never_wrap_onto_what_is_left_of_one() {
     let mut state = State::default();
     state.set_counter(change(1, counter("")), 0, 0, true);
+
     // The first backfill keeps generation 0 for the days before.
     for number in 1..=4_095 {
         state.begin_backfill(1, begin(86_400, 0));
@@ -247,6 +260,7 @@ fn generations_never_wrap_onto_what_is_left_of_one() {
         state.retire(1, number);
         state.retired.clear();
     }
+
     state.begin_backfill(1, begin(86_400, 0));
     let backfill = state.counters[&1].backfill.clone().unwrap();
     assert_eq!(
@@ -264,6 +278,7 @@ fn an_older_version_counts_only_where_the_catalog_was_put_back() {
     let mut state = State::default();
     state.set_counter(change(3, counter("new")), 5, 0, true);
     state.begin_backfill(1, begin(0, 0));
+
     let before = state.clone();
     state.set_counter(change(2, counter("old news of another process")), 6, 0, true);
     assert_eq!(state, before, "neither the counter nor its backfill");
@@ -316,11 +331,13 @@ fn a_state_of_the_first_versions_goes_on() {
         "parts": [{"from_s": 0, "generation": 4_098, "rules": [{"since": 0, "counter": counter("")}]}],
         "backfill": {"status": "running", "generation": 4_099, "from": 10, "position": 20, "afterS": 0,
             "counted": 5, "stampBaseUs": 3, "endedAt": 0}}}});
+
     let mut state = State::from_json(json.to_string().as_bytes()).unwrap();
     assert_eq!(
         (&state.queue[..], state.counters[&1].newest, state.counters[&1].answers_by()),
         (&[1][..], 3, 2)
     );
+
     let (_, backfill) = state.front().unwrap();
     assert_eq!((backfill.number, backfill.position, backfill.rules.len()), (3, 20, 1));
     state.switch(1, 3, 0);
@@ -342,11 +359,17 @@ fn a_state_of_another_format_is_refused() {
 #[test]
 fn progress_only_grows() {
     let of = |begun, phase, position| {
-        let (counter, number, from, counted, stamp_us) = (1, 1, 10, 0, 0);
+        let counter = 1;
+        let number = 1;
+        let from = 10;
+        let counted = 0;
+        let stamp_us = 0;
+
         let reason = String::new();
         Progress { begun, counter, number, from, position, counted, stamp_us, phase, reason }
             .stored()
     };
+
     let stored = [
         of(1, Phase::Filling, 20),
         of(1, Phase::Filling, 1 << 39),
@@ -355,6 +378,7 @@ fn progress_only_grows() {
         of(1, Phase::Filled, u64::MAX),
         of(2, Phase::Filling, 10),
     ];
+
     assert!(stored.is_sorted_by(|earlier, later| earlier.rank < later.rank), "{stored:?}");
     assert_eq!(Progress::from_json(&stored[3].bytes).unwrap().position, 12);
 }

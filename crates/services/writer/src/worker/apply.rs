@@ -49,6 +49,7 @@ impl Applier {
         let mut scratch = Scratch::default();
         let mut newest_s = 0;
         let mut failure = None;
+
         let mut next = from;
 
         for entry in block.entries(from) {
@@ -61,6 +62,7 @@ impl Applier {
                 }
                 Entry::Control(_) => break,
             };
+
             next = offset + 1;
             let time_s = event.time_s();
             if time_s > newest_s {
@@ -72,23 +74,29 @@ impl Applier {
             let count = |index: usize, key: &str, value| {
                 note_late(&horizons[index], time_s, &mut late[index]);
                 keys[index].note(key_hash(key));
+
                 if counted[index] == 0 {
                     touched.push(index);
                 }
                 counted[index] += u64::from(horizons[index].keeps(Granularity::Day, time_s));
+
                 let mut add = |generation, horizons: &Horizons| {
                     let added = Added { offset, time_s, value };
                     if failure.is_none() {
                         failure = store.add(generation, key, added, horizons).err();
                     }
                 };
+
                 add(view.timelines[index].generation_at(time_s), &horizons[index]);
+
                 for (place, generation) in view.beside_at(index, time_s) {
                     add(generation, &beside[index][place]);
                 }
             };
+
             view.ruleset
                 .apply(&event, &mut scratch, count, |index, skip| skips[index][skip as usize] += 1);
+
             if failure.is_some() || store.wants_commit() {
                 break;
             }
@@ -99,6 +107,7 @@ impl Applier {
             let events = std::mem::take(&mut counted[index]);
             published.activity().counted(id, block.appended_ms.div_euclid(1_000), events);
         }
+
         failure.map_or(Ok(next), |error: buckets::Error| Err(error.into()))
     }
 
@@ -132,6 +141,7 @@ impl Applier {
             self.day = now_s / DAY_S;
             let rules = 0..view.timelines.len();
             self.horizons = rules.clone().map(|index| view.horizons(index, now_s)).collect();
+
             let beside = |index: usize| {
                 (0..view.beside[index].len())
                     .map(|place| view.horizons_beside(index, place, now_s))
@@ -152,6 +162,7 @@ impl Applier {
                 .collect();
             self.view = Some(Arc::clone(&view));
         }
+
         view
     }
 
@@ -169,6 +180,7 @@ impl Applier {
                 metrics::counter!("raingauge_events_skipped_total", &labels)
                     .increment(std::mem::take(count));
             }
+
             let late = Granularity::ALL.into_iter().zip(&mut self.late[index]);
             for (granularity, count) in late.filter(|(_, count)| **count > 0) {
                 let labels =

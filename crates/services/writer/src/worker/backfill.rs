@@ -48,6 +48,7 @@ impl Worker {
         }
 
         self.fill_to(self.position)?;
+
         if self.store.wants_commit() {
             self.commit()?;
         }
@@ -82,6 +83,7 @@ impl Worker {
         }
         self.state.switch(counter, number, self.applied_s);
         tracing::info!(counter, number, "a backfill answers from now on");
+
         Ok(())
     }
 
@@ -115,6 +117,7 @@ impl Worker {
             .stored_fill
             .take_if(|fill| fill.begun == begun && fill.is_of(counter, backfill.number));
         let fill = stored.unwrap_or_else(|| self.new_fill(counter, backfill));
+
         // Entries behind the last commit are read again.
         let phase = if fill.phase == Phase::Failed { Phase::Failed } else { Phase::Filling };
         self.fill = Some(Progress { phase, ..fill });
@@ -123,6 +126,7 @@ impl Worker {
 
     fn new_fill(&self, counter: u32, backfill: &Backfill) -> Progress {
         let is_covered = self.covers(backfill.after_s);
+
         // Folders of the first versions kept it in the state.
         let (from, position) = match backfill.position {
             0 => (self.log.start(), self.log.start()),
@@ -193,6 +197,7 @@ impl Worker {
             // There are no entries of these offsets.
             next.position = until;
         }
+
         for block in blocks.iter().take_while(|block| block.base < until) {
             if let Err(error) = self.fill_block(&rules, &backfill, block, until, &mut next) {
                 let Error::Log(error) = error else {
@@ -205,6 +210,7 @@ impl Worker {
                 break;
             }
         }
+
         self.note_fill(|fill| *fill = next);
         Ok(())
     }
@@ -246,6 +252,7 @@ impl Worker {
     ) -> Result<(), Error> {
         let from = fill.position.max(block.base);
         let end = block.end().min(until);
+
         // Behind the entry that began the backfill stamps are those of the live events.
         let stamp_base_us = if from <= backfill.begun {
             backfill.stamp_base_us
@@ -256,6 +263,7 @@ impl Worker {
         self.store.stamp_from(stamp_base_us);
         fill.counted += self.count_block(rules, block, from, end)?;
         fill.position = end;
+
         if end > backfill.begun {
             fill.stamp_us = stamp_base_us + end as i64 - 1;
         }
@@ -286,6 +294,7 @@ impl Worker {
                 }
                 Entry::Void => continue,
             };
+
             let Some(ruleset) = rules.at(offset) else {
                 continue;
             };
@@ -306,11 +315,14 @@ impl Worker {
                     Err(error) => failure = Some(error),
                 }
             };
+
             ruleset.apply(&event, &mut scratch, count, |_, _| {});
+
             if let Some(error) = failure {
                 return Err(error.into());
             }
         }
+
         Ok(counted)
     }
 

@@ -58,12 +58,14 @@ impl Handle {
             ended: Mutex::new(ended),
             log: Arc::clone(&worker.log),
         };
+
         let thread = std::thread::Builder::new().name("writer".to_owned());
         let thread = thread.spawn(move || {
             let _ending: mpsc::Sender<()> = ending;
             worker.run_to_its_end();
         })?;
         handle.thread = Mutex::new(Some(thread));
+
         Ok(handle)
     }
 

@@ -42,6 +42,7 @@ impl Worker {
                 self.upkeep.prolong_failed = Some(Instant::now());
                 return Ok(false);
             }
+
             let is_waiting = prolonging.cursor.is_some() && prolonging.cursor == before;
             if prolonging.cursor.is_none() {
                 prolonging.generations.pop();
@@ -70,6 +71,7 @@ impl Worker {
             generations: state.parts.iter().map(|part| part.generation).collect(),
             cursor: None,
         };
+
         // The walk finds what is stored, and writes over nothing that is newer.
         self.commit()?;
         Ok(Some(prolonging))

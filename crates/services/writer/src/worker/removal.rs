@@ -58,6 +58,7 @@ impl Removals {
             return Ok(false);
         };
         store.remove(generation, &mut cursor, STEP)?;
+
         let mut inner = self.inner.lock();
         if cursor.is_some() {
             if let Some(front) = inner.waiting.front_mut() {
@@ -68,6 +69,7 @@ impl Removals {
             inner.removed.push(generation);
             inner.done.push(generation);
         }
+
         Ok(true)
     }
 

@@ -25,6 +25,7 @@ impl Worker {
         let since_ms = self.stamp_us.div_euclid(1_000) - self.options.rereads.as_millis() as i64;
         let begin = self.log.begin_since(since_ms).max(self.log.start()).max(last_change + 1);
         let entries = self.position.saturating_sub(begin);
+
         // A log that cannot tell where the time begins tells its own beginning.
         let is_since = |appended_ms: i64| appended_ms >= since_ms;
         if entries == 0 || !self.log.appended_ms(begin).is_some_and(is_since) {
@@ -37,6 +38,7 @@ impl Worker {
         );
         self.rereads = true;
         self.position = begin;
+
         // The latest stamps that these entries can have had: no earlier than those of what is
         // stored of them, and they lead to the stamp of the checkpoint.
         self.stamp_us -= entries as i64;

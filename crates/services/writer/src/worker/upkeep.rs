@@ -56,17 +56,21 @@ impl Worker {
         if is_due(&mut self.upkeep.trimmed, TRIM_INTERVAL) {
             self.trim();
         }
+
         if self.options.tells_lag && is_due(&mut self.upkeep.reported, REPORT_INTERVAL) {
             self.options.consumers.report(&*self.log, self.clock.now_ms());
         }
+
         if self.upkeep.sweeps.is_empty() && is_due(&mut self.upkeep.expired, EXPIRE_INTERVAL) {
             self.sweep_expired();
         }
+
         // A store does one of them at a time, and prolonging is urgent.
         let is_busy = self.prolong_some()?;
         if self.upkeep.prolonging.is_some() {
             return Ok(is_busy);
         }
+
         let is_sweeping = self.sweep_some()?;
         Ok(is_busy || is_sweeping)
     }
@@ -79,6 +83,7 @@ impl Worker {
         let before = sweep.cursor.clone();
         let expired =
             self.store.expire(sweep.generation, &sweep.horizons, &mut sweep.cursor, SCAN_TILES);
+
         // A server is at work: asking again is all there is to do.
         let is_waiting = sweep.cursor.is_some() && sweep.cursor == before;
         if let Err(error) = expired {
@@ -121,9 +126,11 @@ impl Worker {
         let now_s = self.clock.now_s();
         let now_s = if self.position < self.log.end() { self.applied_s } else { now_s };
         let Upkeep { sweeps, swept, .. } = &mut self.upkeep;
+
         for state in self.state.counters.values() {
             let horizons = state.counter.retention_days.horizons(now_s);
             let is_new = |part: &&Part| swept.get(&part.generation) != Some(&horizons);
+
             if horizons.quarter_s > 0 {
                 let sweep =
                     |part: &Part| Sweep { generation: part.generation, horizons, cursor: None };

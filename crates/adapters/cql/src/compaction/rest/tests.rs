@@ -1,7 +1,9 @@
-//! The REST interface as `api/api-doc/storage_service.json` and `compaction_manager.json` of Scylla describe it.
+//! The REST interface as `api/api-doc/storage_service.json` and `compaction_manager.json` of Scylla
+//! describe it.
 //!
-//! Scylla is not to be had from the package registries that the tests may use: a small HTTP server that answers as those
-//! documents say stands in for it. What a real Scylla does was not tried here.
+//! Scylla is not to be had from the package registries that the tests may use: a small HTTP server
+//! that answers as those documents say stands in for it. What a real Scylla does was not tried
+//! here.
 
 use super::*;
 use hyper::body::Incoming;
@@ -37,12 +39,14 @@ impl ScyllaNode {
                 );
             }
         });
+
         Rest::new(&format!("http://{{host}}:{port}/"), "counts".to_owned()).unwrap()
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<String> {
         let asked = format!("{} {}", request.method(), request.uri());
         self.asked.lock().unwrap().push(asked.clone());
+
         match asked.as_str() {
             "POST /storage_service/keyspace_compaction/counts" => {
                 self.begun.notify_one();
@@ -78,8 +82,10 @@ async fn a_node_compacts_until_it_is_done() {
         assert_eq!(progress, Some(Progress { done: 42, total: 110, unit: "keys".to_owned() }));
         node.ended.notify_one();
     };
+
     let (compacted, ()) = tokio::join!(rest.compact("127.0.0.1"), observed);
     assert_eq!(compacted, Ok(()));
+
     let asked = node.asked.lock().unwrap().clone();
     assert_eq!(
         asked,

@@ -53,11 +53,13 @@ async fn a_start_that_is_refused_changes_nothing() {
         append(&log, &["a", "b"]).await;
         append(&log, &["c"]).await;
     }
+
     let path = segment_files(folder.path()).remove(0);
     let sound = std::fs::read(&path).unwrap();
     let mut damaged = sound.clone();
     damaged[sound.len() - 3] ^= 1;
     std::fs::write(folder.path().join("ids-00000000000000000000.unfinished"), "half").unwrap();
+
     let torn = [&sound[..], b"RGB1 torn"].concat();
     for (bytes, applied_to) in [(&damaged, 0), (&sound[..sound.len() - 1].to_vec(), 0), (&torn, 4)]
     {
@@ -66,9 +68,11 @@ async fn a_start_that_is_refused_changes_nothing() {
         let inspected = SegmentLog::inspect(folder.path(), Options::default());
         let refused = inspected.and_then(|inspection| inspection.open(applied_to, trusting(1_000)));
         let reason = refused.map(|_| ()).unwrap_err().to_string();
+
         assert!(reason.contains("raingauge repair"), "{reason}");
         assert_eq!(picture(folder.path()), before);
     }
+
     std::fs::write(&path, sound).unwrap();
     assert_eq!(texts(&open(folder.path()).unwrap(), 0), ["a", "b", "c"]);
 }
@@ -90,14 +94,17 @@ async fn an_event_cannot_pass_for_a_block() {
     {
         let log = open(folder.path()).unwrap();
         append(&log, &["first"]).await;
+
         // It claims the offset behind itself, the newest time and a checksum without a salt, in
         // ASCII.
         let forged = (0..u32::MAX).map(forged_block).find(|block| block[4..8].is_ascii()).unwrap();
         append(&log, &[std::str::from_utf8(&forged).unwrap()]).await;
     }
+
     let path = segment_files(folder.path()).remove(0);
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+
     // As after a power cut, when the mark is old.
     std::fs::remove_file(folder.path().join("acknowledged")).unwrap();
     assert_eq!(texts(&open(folder.path()).unwrap(), 0), ["first"]);
@@ -154,6 +161,7 @@ async fn a_log_that_fails_is_closed_and_says_so() {
         append(&log, &["a"]).await;
         disk.fail_after(0, fault);
         assert!(matches!(log.append(batch(&["b"])).await, Err(Error::Closed(_))));
+
         while log.check().is_ok() {
             tokio::task::yield_now().await;
         }
@@ -194,20 +202,24 @@ async fn damage_that_concerns_nobody_does_not_refuse_a_start() {
         let log =
             SegmentLog::open(folder.path(), options.clone(), Arc::clone(&clock) as Arc<dyn Clock>)
                 .unwrap();
+
         for day in 0..3 {
             clock.set_s(1_000 + day * DAY_S);
             append(&log, &[&format!("day-{day}")]).await;
         }
     }
+
     let oldest = segment_files(folder.path()).remove(0);
     let mut bytes = std::fs::read(&oldest).unwrap();
     bytes[60] ^= 1;
     std::fs::write(&oldest, bytes).unwrap();
+
     let start = |applied_to, days| {
         let inspection = SegmentLog::inspect(folder.path(), options.clone()).unwrap();
         inspection.open(applied_to, trusting(1_000 + days * DAY_S))
     };
     assert!(start(0, 3).is_err(), "it was not counted");
+
     let log = start(3, 3).unwrap();
     assert_eq!(append(&log, &["day-2", "new"]).await.duplicates, 1);
     assert!(log.read(0, 1).is_err(), "it is still damaged");
@@ -234,23 +246,28 @@ async fn a_lost_end_can_be_accepted() {
         append(&log, &["a"]).await;
         append(&log, &["b", "c"]).await;
     }
+
     let path = segment_files(folder.path()).remove(0);
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 10]).unwrap();
+
     let examine = || Repair::examine(folder.path(), 3, 1_000_000).unwrap();
     assert_eq!(examine().faults(), [Fault::Lost { from: 1, to: 3 }]);
+
     let before = picture(folder.path());
     assert!(examine().apply(Allowed::default()).unwrap());
     assert_eq!(picture(folder.path()), before, "nothing was allowed");
 
     assert!(!examine().apply(Allowed { loss: true, restamp: false }).unwrap());
     assert_eq!(examine().faults(), []);
+
     let log = SegmentLog::inspect(folder.path(), Options::default())
         .unwrap()
         .open(3, trusting(1_000))
         .unwrap();
     assert_eq!((log.end(), texts(&log, 0)), (3, vec!["a".to_owned()]));
     assert_eq!(append(&log, &["a", "d"]).await.duplicates, 1);
+
     assert_eq!(
         (texts(&log, 0), texts(&log, 2)),
         (vec!["a".to_owned(), "d".to_owned()], vec!["d".to_owned()])
@@ -271,8 +288,10 @@ async fn damage_in_the_middle_can_be_accepted() {
             append(&log, &[&format!("id-{id}")]).await;
         }
     }
+
     let files = segment_files(folder.path());
     assert!(files.len() > 3);
+
     for path in &files[1..3] {
         let mut bytes = std::fs::read(path).unwrap();
         let block =
@@ -280,6 +299,7 @@ async fn damage_in_the_middle_can_be_accepted() {
         bytes[block + 40] ^= 1;
         std::fs::write(path, bytes).unwrap();
     }
+
     assert!(open_with(folder.path(), Options::default(), 2_000).is_err());
     let repair = Repair::examine(folder.path(), 0, 3_000_000).unwrap();
     let lost: u64 = repair
@@ -287,10 +307,13 @@ async fn damage_in_the_middle_can_be_accepted() {
         .iter()
         .map(|fault| if let Fault::Lost { from, to } = fault { to - from } else { 0 })
         .sum();
+
     assert_eq!(lost, 2, "{:?}", repair.faults());
     assert!(!repair.apply(Allowed { loss: true, restamp: false }).unwrap());
+
     let log = open_with(folder.path(), Options::default(), 2_000).unwrap();
     assert_eq!((texts(&log, 0).len(), log.end()), (19, 21));
+
     for from in 0..21 {
         assert!(
             log.read(from, 1).unwrap()[0].end() > from,
@@ -307,6 +330,7 @@ async fn entries_from_the_future_can_be_dated_anew() {
         append(&open_with(folder.path(), Options::default(), 500 * DAY_S).unwrap(), &["future"])
             .await;
     }
+
     let repair = || Repair::examine(folder.path(), 2, 2_000_000).unwrap();
     assert_eq!(
         repair().faults(),
@@ -320,6 +344,7 @@ async fn entries_from_the_future_can_be_dated_anew() {
         );
     }
     assert!(!repair().apply(Allowed { loss: false, restamp: true }).unwrap());
+
     let log = open_with(folder.path(), Options::default(), 2_000).unwrap();
     assert_eq!(append(&log, &["future", "later"]).await.duplicates, 1);
     assert!(contract::blocks(&log, 0).iter().all(|block| block.appended_ms <= 2_000_000));
@@ -339,15 +364,18 @@ async fn replays_are_looked_up_outside_the_queue() {
         append(&log, chunk).await;
     }
     assert!(log.runs.now().to() > 200, "this test goes over runs");
+
     for (replayed, count) in [(&ids[..20], 20), (&ids[..], 300)] {
         assert_eq!(append(&log, replayed).await.duplicates, count);
     }
+
     // The last set may still be on its way to the disk, and meet the first fault.
     let mut is_refused = false;
     for _ in 0..3 {
         disk.fail_after(0, DiskFault::CallFails);
         is_refused |= matches!(log.append(batch(&ids[..20])).await, Err(Error::NotTaken(_)));
     }
+
     assert!(is_refused, "a run could not be read");
     disk.relieve();
     assert_eq!(append(&log, &["id-0", "new"]).await.duplicates, 1);

@@ -27,6 +27,7 @@ fn no_history_loses_or_repeats_what_was_acknowledged() {
     let end = first + number("RAINGAUGE_SIMULATIONS", HISTORIES);
     let next = AtomicU64::new(first);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
+
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -102,6 +103,7 @@ impl World {
             dedupe_set_ids: 4 + random.below(20),
             ..Options::default()
         };
+
         let now_s = 1_000_000;
         Self {
             seed,
@@ -137,7 +139,9 @@ impl World {
                 _ => self.crash(),
             }
         }
+
         self.disk.relieve();
+
         while !self.unanswered.is_empty() {
             if self.log.is_none() {
                 self.open();
@@ -145,6 +149,7 @@ impl World {
             self.disk.relieve();
             self.append_again();
         }
+
         self.check();
     }
 
@@ -154,9 +159,11 @@ impl World {
         loop {
             let is_faulty = self.random.chance(15);
             if is_faulty {
-                let (calls, fault) = (self.random.below(25), self.any_fault());
+                let calls = self.random.below(25);
+                let fault = self.any_fault();
                 self.disk.fail_after(calls, fault);
             }
+
             let inspected = Inspection::of(Arc::new(self.disk.clone()), self.options.clone());
             match inspected
                 .and_then(|inspection| inspection.ready(self.applied_to, self.log_clock()))
@@ -187,7 +194,8 @@ impl World {
     }
 
     fn plan_a_fault(&mut self) {
-        let (calls, fault) = (self.random.below(12), self.any_fault());
+        let calls = self.random.below(12);
+        let fault = self.any_fault();
         self.disk.fail_after(calls, fault);
     }
 
@@ -216,9 +224,12 @@ impl World {
         if files.is_empty() {
             return;
         }
+
         let name = files[self.random.below(files.len())].clone();
-        let (at, bits) = (self.random.below(before[&name].len()), 1 << self.random.below(8));
+        let at = self.random.below(before[&name].len());
+        let bits = 1 << self.random.below(8);
         self.disk.damage(&name, at, bits);
+
         let damaged = self.disk.picture();
 
         let inspected = Inspection::of(Arc::new(self.disk.clone()), self.options.clone());
@@ -238,6 +249,7 @@ impl World {
                     "{name}, byte {at}: something is missing"
                 );
                 self.check_entries(&log, true);
+
                 let is_there =
                     self.disk.picture().get(&name).and_then(|bytes| bytes.get(at).copied());
                 if name.ends_with(".log") && is_there == Some(damaged[&name][at]) {
@@ -277,13 +289,16 @@ impl World {
         };
         let texts: Vec<&str> = ids.iter().map(String::as_str).collect();
         self.refused.retain(|id| !ids.contains(id));
+
         let was_troubled = self.disk.is_troubled();
         let mut requests = vec![Request::Events(batch(&texts), Lookup::default())];
         if self.random.chance(10) {
             requests.push(Request::Control(b"note".to_vec()));
         }
+
         let committed = log.commit(requests);
         log.known.finish_sealing(self.now_s * 1_000);
+
         match committed {
             // It died before it could answer.
             Ok(_) if self.disk.is_dead() => {
@@ -294,6 +309,7 @@ impl World {
                 assert_eq!(results[0].accepted + results[0].duplicates, ids.len());
                 self.is_marked = !was_troubled;
                 self.note_entries();
+
                 for id in &ids {
                     assert!(
                         self.places.contains_key(id),
@@ -304,11 +320,14 @@ impl World {
             Err(failure) => {
                 assert!(was_troubled, "{failure:?}, though nothing was wrong");
                 self.is_marked = false;
+
                 if matches!(failure, Failure::NotTaken(_)) && !self.disk.is_dead() {
                     let new = ids.iter().filter(|id| !self.places.contains_key(*id));
                     self.refused.extend(new.cloned());
                 }
+
                 self.unanswered.push(ids);
+
                 if self.disk.is_dead() {
                     self.crash();
                 } else if matches!(failure, Failure::Broken(_)) {
@@ -327,12 +346,14 @@ impl World {
             self.disk.calmly(|| read(log, from)).expect("what was acknowledged can be read");
         for (offset, (text, appended_ms)) in found {
             assert!(!self.refused.contains(&text), "{text} is in the log and was refused");
+
             if let Some((first, came_ms)) = self.places.insert(text.clone(), (offset, appended_ms))
                 && text != "[note]"
             {
                 let is_forgotten = came_ms < appended_ms - WINDOW_S * 1_000;
                 assert!(is_forgotten, "{text} is at {first} and at {offset}");
             }
+
             self.entries.insert(offset, text);
         }
     }
@@ -389,7 +410,8 @@ impl World {
 
 /// The entries from `from` to the end, with the time of their blocks.
 fn read(log: &Committer, from: Offset) -> Result<BTreeMap<Offset, (String, i64)>, Error> {
-    let (mut found, mut next) = (BTreeMap::new(), from);
+    let mut found = BTreeMap::new();
+    let mut next = from;
     while next < log.segments.end() {
         for block in log.segments.read(next, 1 << 20)? {
             for entry in block.entries(next) {
@@ -403,5 +425,6 @@ fn read(log: &Committer, from: Offset) -> Result<BTreeMap<Offset, (String, i64)>
             next = block.end();
         }
     }
+
     Ok(found)
 }

@@ -63,12 +63,14 @@ impl ConsumerStore for TileStore {
     fn positions(&self) -> Result<Vec<(Name, Offset)>, Error> {
         let mut positions = Vec::new();
         let mut from = Bound::Included(vec![TAG]);
+
         loop {
             let behind = Bound::Excluded(vec![TAG + 1]);
             let Some(guard) = self.inner.disk.keyspace.range((from, behind)).next() else {
                 return Ok(positions);
             };
             let (key, value) = guard.into_inner().map_err(fault)?;
+
             // A removal that was cut short leaves records without a position.
             if let Some(name) = name_of(&key) {
                 let malformed = || Error(format!("the position of {name} is malformed"));
@@ -101,6 +103,7 @@ impl ConsumerStore for TileStore {
         };
         let head_len = head(consumer, RECORD).len();
         let mut records = Vec::new();
+
         for guard in self.inner.disk.keyspace.range((from, Bound::Unbounded)).take(len_max) {
             let (key, value) = guard.into_inner().map_err(fault)?;
             if !key.starts_with(&first) {
@@ -108,6 +111,7 @@ impl ConsumerStore for TileStore {
             }
             records.push((key[head_len..].to_vec(), value.to_vec()));
         }
+
         Ok(records)
     }
 

@@ -1,6 +1,6 @@
-//! Faults under fjall, which calls the file system itself and takes no port: a process of its own works on a store, with
-//! a library between it and the C library (`faults.c`) that ends it or fails at its n-th operation. What is left is opened
-//! without faults, and compared with a model.
+//! Faults under fjall, which calls the file system itself and takes no port: a process of its own
+//! works on a store, with a library between it and the C library (`faults.c`) that ends it or fails
+//! at its n-th operation. What is left is opened without faults, and compared with a model.
 
 use super::*;
 use consumers::Change;
@@ -70,7 +70,8 @@ fn has_what_it_committed(store: &TileStore, committed: u64) -> Result<(), String
     Ok(())
 }
 
-/// The process under faults; as a test of its own it does nothing. It says how far each commit has come.
+/// The process under faults; as a test of its own it does nothing. It says how far each commit has
+/// come.
 #[test]
 fn a_process_under_faults() {
     let Some(folder) = std::env::var_os("FAULTS_FOLDER") else {
@@ -79,15 +80,18 @@ fn a_process_under_faults() {
     let Ok(store) = TileStore::open(Path::new(&folder), &options(1 << 20)) else {
         return;
     };
+
     for commit in 1..=COMMITS {
         let position = commit * OFFSETS_OF_COMMIT;
         (position - OFFSETS_OF_COMMIT..position).for_each(|offset| count(&store, offset));
+
         let checkpoint = Checkpoint { position, ..Checkpoint::default() };
         let counted = store.commit(&checkpoint).is_ok();
         if !counted || records(&store).commit(&it(), position, changes(commit)).is_err() {
             // As the program does: nothing is put in order that may not be.
             std::process::exit(1);
         }
+
         println!("\ncommitted {position}");
         std::io::stdout().flush().expect("the parent listens");
     }
@@ -120,6 +124,7 @@ impl Library {
             Fault::Error => "error",
             Fault::Full => "full",
         };
+
         let mut process = Command::new(std::env::current_exe().expect("this test"));
         process.args(["--exact", "tiles::tests::faults::a_process_under_faults", "--nocapture"]);
         process.env("LD_PRELOAD", self.folder.path().join("faults.so"));
@@ -127,9 +132,11 @@ impl Library {
             .env("FAULTS_FOLDER", place.store())
             .env("FAULTS_COUNT", place.folder.path().join("operations"));
         process.env("FAULTS_KIND", kind).env("FAULTS_AT", at.to_string());
+
         if fault == Fault::Power {
             process.env("FAULTS_SHADOW", place.shadow());
         }
+
         if lies {
             process.env("FAULTS_LIES", "yes");
         }
@@ -141,6 +148,7 @@ impl Library {
             .map_while(Result::ok)
             .filter_map(|line| line.strip_prefix("committed ")?.parse().ok());
         let position = committed.last().unwrap_or(0);
+
         running.wait().expect("it has ended");
         position
     }
@@ -177,6 +185,7 @@ impl Place {
                     folders.push(entry.path());
                     continue;
                 }
+
                 let synced = std::fs::read(self.shadow().join(metadata.ino().to_string()))
                     .unwrap_or_default();
                 std::fs::write(entry.path(), synced).expect("it is put back");
@@ -184,7 +193,8 @@ impl Place {
         }
     }
 
-    /// Opens what is left. Answers whether it holds everything that was committed, and exactly that, up to its position.
+    /// Opens what is left. Answers whether it holds everything that was committed, and exactly
+    /// that, up to its position.
     fn is_sound(&self, committed: u64) -> Result<(), String> {
         let store =
             TileStore::open(&self.store(), &options(1 << 20)).map_err(|error| error.to_string())?;
@@ -193,6 +203,7 @@ impl Place {
             return Err(format!("{committed} was committed, and {position} is left"));
         }
         has_what_it_committed(&store, committed)?;
+
         let model = MemoryBuckets::default();
         (0..position).for_each(|offset| count(&model, offset));
 
@@ -213,6 +224,7 @@ impl Place {
                 }
             }
         }
+
         Ok(())
     }
 }
@@ -233,6 +245,7 @@ fn no_fault_under_the_tiles_loses_or_changes_what_was_committed() {
     let operations = operations(&library);
     let kinds = [Fault::Kill, Fault::Tear, Fault::Power, Fault::Error, Fault::Full];
     let next = AtomicU64::new(0);
+
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
@@ -240,12 +253,14 @@ fn no_fault_under_the_tiles_loses_or_changes_what_was_committed() {
                     && run < RUNS * kinds.len() as u64
                 {
                     // Half of them while the store is made, half of them anywhere.
-                    let (fault, place) = (kinds[(run % 5) as usize], Place::new());
+                    let fault = kinds[(run % 5) as usize];
+                    let place = Place::new();
                     let at = if run / 5 < RUNS / 2 {
                         1 + run
                     } else {
                         1 + entry(run).1 as u64 % operations
                     };
+
                     let committed = library.run(&place, fault, at, false);
                     if fault == Fault::Power {
                         place.lose_power();
@@ -262,7 +277,8 @@ fn no_fault_under_the_tiles_loses_or_changes_what_was_committed() {
 /// A commit that is not synced would not survive, and this suite would notice.
 #[test]
 fn a_sync_that_is_left_out_is_noticed() {
-    let (library, place) = (Library::new(), Place::new());
+    let library = Library::new();
+    let place = Place::new();
     let committed = library.run(&place, Fault::Power, 0, true);
     assert_eq!(committed, COMMITS * OFFSETS_OF_COMMIT);
     place.lose_power();

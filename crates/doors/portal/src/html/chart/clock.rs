@@ -1,4 +1,5 @@
-//! Where labels stand on the axis of time: at whole minutes, hours, days, months or years of the zone's clocks.
+//! Where labels stand on the axis of time: at whole minutes, hours, days, months or years of the
+//! zone's clocks.
 
 use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
@@ -100,11 +101,13 @@ impl Rule {
         let Some(mut date) = local(from_s, zone).map(|local| local.date()) else {
             return ticks;
         };
+
         // A long axis is walked by months.
         let by_months = matches!(self, Self::Months(_) | Self::Years(_));
         if by_months {
             date = date.first_of_month();
         }
+
         loop {
             // The first minute of the date: not every zone has a midnight every day.
             let Ok(start) = date.to_zoned(zone.clone()) else {
@@ -114,6 +117,7 @@ impl Rule {
             if at_s >= to_s {
                 return ticks;
             }
+
             if at_s >= from_s && self.has_date(date) {
                 ticks.push(Tick { at_s, text: self.date_text(date) });
             }
@@ -137,6 +141,7 @@ fn clock_ticks(
         .step_by(step_s as usize)
         .filter_map(|at_s| Some((at_s, local(at_s, zone)?)));
     let meant = moments.filter(|(_, local)| is_meant(local));
+
     meant
         .map(|(at_s, local)| {
             let is_midnight = local.hour() == 0 && local.minute() == 0;
@@ -189,9 +194,11 @@ mod tests {
             ["24 Sep", "03:00", "06:00", "09:00", "12:00", "15:00", "18:00", "21:00"]
         );
         assert_eq!(texts(day.0, day.1, "UTC", 4), ["24 Sep", "06:00", "12:00", "18:00"]);
+
         let year = ("2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z");
         assert_eq!(texts(year.0, year.1, "UTC", 4), ["2024", "Apr", "Jul", "Oct"]);
         assert_eq!(texts(year.0, "2034-01-01T00:00:00Z", "UTC", 4), ["2025", "2030"]);
+
         assert_eq!(
             texts("2024-09-24T10:02:00Z", "2024-09-24T10:17:00Z", "UTC", 4),
             ["10:05", "10:10", "10:15"]

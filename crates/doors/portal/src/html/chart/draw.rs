@@ -151,7 +151,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// What happened meanwhile. A name has room where the next mark is far enough; all of them stand in the page's words.
+    /// What happened meanwhile. A name has room where the next mark is far enough; all of them
+    /// stand in the page's words.
     fn marks(&self) -> Markup {
         let on_axis = |mark: &&Mark| (self.chart.from_s..=self.chart.to_s).contains(&mark.at_s);
         let marks: Vec<&Mark> = self.chart.marks.iter().filter(on_axis).collect();
@@ -179,6 +180,7 @@ impl<'a> Drawing<'a> {
             self.chart.zone,
             (width / LABEL) as usize,
         );
+
         let foot = TOP + PLOT + 0.5;
         html! {
             @for tick in &ticks {
@@ -235,8 +237,10 @@ impl<'a> Drawing<'a> {
 
     /// Bars; those of buckets that are still open are paler.
     fn bars(&self, values: &[Option<f64>]) -> Markup {
-        let (mut closed, mut open) = (String::new(), String::new());
+        let mut closed = String::new();
+        let mut open = String::new();
         let base = self.y(0.0);
+
         for (place, value) in
             values.iter().enumerate().filter_map(|(place, value)| Some((place, (*value)?)))
         {
@@ -245,14 +249,17 @@ impl<'a> Drawing<'a> {
             }
             let (from, to) = self.bucket(place);
             let gap = (to - from) * if (to - from) * DESK >= 5.0 { 0.2 } else { 0.1 };
+
             // What is not 0 is never invisible.
             let height = (base - self.y(value)).abs().max(10.0) * value.signum();
             let is_open = self.chart.now_s.is_some_and(|now_s| self.end_s(place) > now_s);
             let path = if is_open { &mut open } else { &mut closed };
             let (from, to) = ((from + gap / 2.0) * WIDE, (to - gap / 2.0) * WIDE);
+
             // Writing into a text does not fail.
             let _ = write!(path, "M{from:.0} {base}V{:.0}H{to:.0}V{base}z", base - height);
         }
+
         html! {
             @if !closed.is_empty() { path.chart-bar fill=(COLOURS[0]) d=(closed) {} }
             @if !open.is_empty() { path.chart-bar.open fill=(COLOURS[0]) fill-opacity="0.55" d=(open) {} }
@@ -271,6 +278,7 @@ impl<'a> Drawing<'a> {
                 self.bucket(place).1 * WIDE
             );
         }
+
         let start = self.thinned.times.first().map_or(0.0, |first| self.share(*first) * WIDE);
         html! {
             path.chart-surface fill=(COLOURS[0]) fill-opacity="0.22" d={ "M" (start.round()) " " (base) (steps) "V" (base) "z" } {}
@@ -279,9 +287,11 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// A line through the middles of buckets, or through moments; it is broken where nothing is known.
+    /// A line through the middles of buckets, or through moments; it is broken where nothing is
+    /// known.
     fn curve(&self, place: usize, values: &[Option<f64>], kind: Kind) -> Markup {
-        let (mut path, mut is_drawing) = (String::new(), false);
+        let mut path = String::new();
+        let mut is_drawing = false;
         for (place, value) in values.iter().enumerate() {
             let Some(value) = value else {
                 is_drawing = false;
@@ -292,8 +302,10 @@ impl<'a> Drawing<'a> {
                 if self.chart.points == Points::Buckets { (from + to) / 2.0 } else { from } * WIDE;
             let _ =
                 write!(path, "{}{x:.0} {:.0}", if is_drawing { 'L' } else { 'M' }, self.y(*value));
+
             is_drawing = true;
         }
+
         let dashes = (kind == Kind::Pale).then_some("4 3");
         html! {
             path class=(line_class(kind, place)) fill="none" stroke=(colour(kind, place)) stroke-width="1.75" stroke-linejoin="round"

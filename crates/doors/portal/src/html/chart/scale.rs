@@ -69,7 +69,8 @@ pub struct Values {
 }
 
 impl Values {
-    /// An axis that shows all of these values. A logarithmic one needs values above 0, and is linear without them.
+    /// An axis that shows all of these values. A logarithmic one needs values above 0, and is
+    /// linear without them.
     pub fn new(values: impl Iterator<Item = f64> + Clone, scale: Scale, is_whole: bool) -> Self {
         let known = values.filter(|value| value.is_finite());
         let high = known.clone().fold(0.0, f64::max);
@@ -80,11 +81,13 @@ impl Values {
         }
         let step_min = if is_whole { 1.0 } else { 0.0 };
         let ticks = ticks(low, if high > low { high } else { low + 1.0 }, step_min);
-        let (bottom, top) = (ticks[0], ticks[ticks.len() - 1]);
+        let bottom = ticks[0];
+        let top = ticks[ticks.len() - 1];
         Self { bottom, top, scale: Scale::Linear, ticks }
     }
 
-    /// From half of the decade of the least value, so that it is seen, to the decade above the largest one.
+    /// From half of the decade of the least value, so that it is seen, to the decade above the
+    /// largest one.
     fn logarithmic(least: f64, high: f64) -> Self {
         let first = least.log10().floor() as i32;
         let last = (high.log10().ceil() as i32).max(first + 1);
@@ -115,7 +118,8 @@ impl Values {
     }
 }
 
-/// Round values from at most `low` to at least `high`, a step of 1, 2 or 5 times a power of ten apart.
+/// Round values from at most `low` to at least `high`, a step of 1, 2 or 5 times a power of ten
+/// apart.
 pub fn ticks(low: f64, high: f64, step_min: f64) -> Vec<f64> {
     let rough = ((high - low) / STEPS).max(step_min).max(f64::MIN_POSITIVE * 1e16);
     let power = 10f64.powf(rough.log10().floor());
@@ -123,7 +127,8 @@ pub fn ticks(low: f64, high: f64, step_min: f64) -> Vec<f64> {
         [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough * 0.999).unwrap_or(10.0);
     let step = factor * power;
     // Whole multiples, so that no error of rounding adds up.
-    let (first, last) = ((low / step).floor(), (high / step - 1e-9).ceil());
+    let first = (low / step).floor();
+    let last = (high / step - 1e-9).ceil();
     (0..=((last - first) as usize).min(16)).map(|place| (first + place as f64) * step).collect()
 }
 

@@ -3,19 +3,21 @@
 use maud::{Markup, html};
 use std::fmt::Write as _;
 
-/// Recent values as a small surface, as wide as the style sheet says. Says nothing to screen readers: a number beside it
-/// should.
+/// Recent values as a small surface, as wide as the style sheet says. Says nothing to screen
+/// readers: a number beside it should.
 pub fn sparkline(values: &[f64]) -> Markup {
     let high = values.iter().copied().fold(0.0, f64::max);
     if high <= 0.0 {
         return html! { svg.spark viewBox="0 0 10 10" preserveAspectRatio="none" aria-hidden="true" { path d="M0 10H10" {} } };
     }
+
     let mut path = String::from("M0 20");
     for (place, value) in values.iter().enumerate() {
         // Writing into a text does not fail. What is not 0 is never invisible.
         let height = if *value > 0.0 { (value / high * 19.0).max(1.5) } else { 0.0 };
         let _ = write!(path, "V{:.0}H{}", 20.0 - height, place + 1);
     }
+
     path.push_str("V20");
     html! {
         svg.spark viewBox={ "0 0 " (values.len().max(1)) " 20" } preserveAspectRatio="none" aria-hidden="true" { path d=(path) {} }

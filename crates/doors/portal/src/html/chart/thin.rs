@@ -21,7 +21,8 @@ pub fn thin(times: &[i64], lines: &[Line], points: Points, len_max: usize) -> Th
     Thinned { times: times.iter().copied().step_by(merged).collect(), lines, merged }
 }
 
-/// How many become one: a number that fits the clock, so that hours become a quarter of a day rather than a seventh.
+/// How many become one: a number that fits the clock, so that hours become a quarter of a day
+/// rather than a seventh.
 fn merged_of(len: usize, len_max: usize) -> usize {
     let least = len.div_ceil(len_max).max(1);
     [1, 2, 4, 8, 12, 24, 48, 96].into_iter().find(|count| *count >= least).unwrap_or(least)

@@ -59,6 +59,7 @@ impl Sheet<'_> {
     ) -> Markup {
         let own = *number;
         *number += 1;
+
         if !node.is_group() {
             return self.condition(node, own, depth, at, problems);
         }
@@ -69,6 +70,7 @@ impl Sheet<'_> {
                 self.node(inner, number, depth + 1, &format!("{at}.conditions[{place}]"), problems)
             })
             .collect();
+
         html! {
             div.group role="group" aria-label="Group of conditions" {
                 (hidden(&format!("depth.{own}"), &depth.to_string()))
@@ -191,6 +193,7 @@ fn concerns(at: &str, problem: &str) -> Option<String> {
         None if rest.starts_with([' ', ':']) => rest.trim_start_matches([' ', ':']),
         None => return None,
     };
+
     let words = [
         ("rhs", "the value"),
         ("lhs", "the field"),
@@ -198,6 +201,7 @@ fn concerns(at: &str, problem: &str) -> Option<String> {
         ("is", "it is"),
         ("has", "the filter has"),
     ];
+
     let (first, others) = rest.split_once(' ').unwrap_or((rest, ""));
     let first = words.iter().find(|(name, _)| *name == first).map_or(first, |(_, words)| words);
     Some(format!("{first} {others}"))

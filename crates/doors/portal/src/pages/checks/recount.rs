@@ -73,6 +73,7 @@ impl Typed {
             }
             moment
         });
+
         let [Some(from_s), Some(to_s)] = moments else {
             return None;
         };
@@ -86,6 +87,7 @@ impl Typed {
             Ok(range) => Ok(range),
             Err(error) => Err(format!("{error}.")),
         };
+
         match range {
             Ok(range) if self.problems.is_empty() => Some(Asked { key: self.key.clone(), range }),
             Ok(_) => None,
@@ -110,6 +112,7 @@ pub fn form(_portal: &Portal, person: &Principal, typed: &Typed, zone: &TimeZone
             input type="datetime-local" step="900" id=(name) name=(name) value=(value) aria-invalid=[typed.problem(name).map(|_| "true")] aria-describedby={ (name) "-words" };
         })
     };
+
     html! {
         section.card #recount aria-labelledby="recount-title" {
             h2 #recount-title { "Recount" }
@@ -163,6 +166,7 @@ pub async fn page(
             "It was made long ago, or by another portal, or before a restart. Its result stands among the checks.",
         ));
     };
+
     let is_running = job.found.is_none();
     let body = html! {
         div.page-head { h1 { "Recount of " code { (job.asked.key) } } p.quiet { a href="/checks" { "Checks" } } }
@@ -209,6 +213,7 @@ fn result(job: &Job, recount: &Recount, fields: &Fields, zone: &TimeZone) -> Mar
     let detail = left_out(recount);
     let is_uncovered = recount.compared_from >= recount.to_time;
     let (choice, table) = side_by_side(job, recount, fields, zone);
+
     html! {
         @if is_uncovered {
             div.notice.wait { (detail) }
@@ -250,14 +255,17 @@ fn side_by_side(
             .filter(|bucket| bucket.granularity == granularity)
             .copied()
             .collect();
+
         own.sort_by_key(|bucket| bucket.time);
         own
     };
+
     let name = |granularity: Granularity| match granularity {
         Granularity::Quarter => "quarter",
         Granularity::Hour => "hour",
         Granularity::Day => "day",
     };
+
     let asked = Granularity::ALL
         .into_iter()
         .find(|granularity| name(*granularity) == fields.text("granularity"));
@@ -266,12 +274,14 @@ fn side_by_side(
         asked.or_else(|| Granularity::ALL.into_iter().find(fits)).unwrap_or(Granularity::Day);
     let mut rows = of(chosen);
     let all = rows.len();
+
     // What differs is never left out.
     if all > BUCKETS_SHOWN {
         rows.sort_by_key(|bucket| bucket.stored.unwrap_or(0) == bucket.recounted.unwrap_or(0));
         rows.truncate(BUCKETS_SHOWN);
         rows.sort_by_key(|bucket| bucket.time);
     }
+
     let choice = html! {
         div.segments.actions role="group" aria-label="Buckets" {
             @for granularity in Granularity::ALL {
@@ -281,6 +291,7 @@ fn side_by_side(
             }
         }
     };
+
     let table = html! {
         @if rows.is_empty() {
             p.quiet { "Neither side has a bucket of this kind: the count is 0 on both." }
@@ -314,6 +325,7 @@ mod tests {
             .asked(&TimeZone::UTC)
             .expect("a range");
         assert_eq!(asked, utc);
+
         for (key, from, to, field) in [
             ("", "2024-09-24T20:00", "2024-09-24T23:00", "key"),
             ("k", "yesterday", "2024-09-24T23:00", "from"),

@@ -42,13 +42,16 @@ pub async fn answer(portal: &Portal, asked: &Asked, horizons: &Horizons) -> Show
         _ => None,
     };
     let window = asked.window(now_s, horizons, latest, &mut notes);
-    let (mut rows, mut failures) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+
+    let mut failures = Vec::new();
     for key in &asked.keys {
         match row(portal, key, window, asked).await {
             Ok(row) => rows.push(row),
             Err(failure) => failures.push((key.clone(), failure)),
         }
     }
+
     let before = match (asked.compare, rows.len()) {
         (true, 1) => earlier(portal, &rows[0].key, window, asked, &mut notes).await,
         (true, 2..) => {
@@ -107,13 +110,16 @@ async fn latest_of(
         let Ok(series) = portal.reader.series(&range, Granularity::Day, "UTC").await else {
             continue;
         };
-        match days.is_empty() {
-            true => days = series.points.iter().map(|point| (point.time, point.count)).collect(),
-            false => days.iter_mut().zip(&series.points).for_each(|((_, count), point)| {
+
+        if days.is_empty() {
+            days = series.points.iter().map(|point| (point.time, point.count)).collect()
+        } else {
+            days.iter_mut().zip(&series.points).for_each(|((_, count), point)| {
                 *count = count.saturating_abs().saturating_add(point.count.saturating_abs());
-            }),
+            })
         }
     }
+
     latest_stretch(&days)
 }
 
@@ -143,7 +149,8 @@ impl Shown {
 
     /// How the total stands to the one of the period before: `+12 % on the period before (434)`.
     pub fn change(&self) -> Option<String> {
-        let (row, before) = (self.rows.first()?, self.before.as_ref()?);
+        let row = self.rows.first()?;
+        let before = self.before.as_ref()?;
         let known = words::number(before.total.into());
         if before.total == 0 {
             return Some(format!("the period before: {known}"));
@@ -164,16 +171,19 @@ impl Shown {
             .iter()
             .map(|row| Line { name: row.key.clone(), values: values(row), kind })
             .collect();
+
         let times: Vec<i64> = self
             .rows
             .first()
             .map(|row| row.points.iter().map(|point| point.time).collect())
             .unwrap_or_default();
+
         if let Some(before) = &self.before {
             let mut values = values(before);
             values.resize(times.len(), None);
             lines.push(Line { name: "the period before".to_owned(), values, kind: Kind::Pale });
         }
+
         let keys: Vec<&str> = self.rows.iter().map(|row| row.key.as_str()).collect();
         let title = format!(
             "{} by {}, {}",
@@ -181,6 +191,7 @@ impl Shown {
             singular(self.window.granularity),
             self.when(asked)
         );
+
         let totals: Vec<String> =
             self.rows.iter().map(|row| words::number(row.total.into())).collect();
         Chart {

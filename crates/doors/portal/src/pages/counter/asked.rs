@@ -75,6 +75,7 @@ impl Asked {
             ));
             TimeZone::UTC
         });
+
         let mut span = match fields.text("range") {
             "" if fields.given("from").is_some() => Span::Custom,
             "" => Span::Latest,
@@ -84,10 +85,12 @@ impl Asked {
                 Span::Latest
             }),
         };
+
         let ends = if span == Span::Custom { ends_of(fields, &zone, &mut problems) } else { None };
         if span == Span::Custom && ends.is_none() {
             span = Span::Latest;
         }
+
         let granularity = match fields.text("granularity") {
             "" | "auto" => None,
             name => Granularity::from_name(name).or_else(|| {
@@ -95,6 +98,7 @@ impl Asked {
                 None
             }),
         };
+
         let is_log = fields.text("scale") == "log";
         Self {
             keys: keys_of(fields, &mut problems),
@@ -113,18 +117,23 @@ impl Asked {
         let mut query = Serializer::new(String::new());
         query.extend_pairs(keys.iter().map(|key| ("key", key)));
         query.append_pair("range", self.span.name());
+
         if let Some((from_s, to_s)) = self.ends {
             query.append_pair("from", &from_s.to_string()).append_pair("to", &to_s.to_string());
         }
+
         if let Some(granularity) = self.granularity {
             query.append_pair("granularity", granularity.name());
         }
+
         if let Some(zone) = self.zone.iana_name().filter(|zone| *zone != "UTC") {
             query.append_pair("zone", zone);
         }
+
         if self.compare {
             query.append_pair("compare", "1");
         }
+
         if self.scale == Scale::Logarithmic {
             query.append_pair("scale", self.scale.name());
         }
@@ -140,7 +149,8 @@ impl Asked {
         self.query_with(&self.keys.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// The window of this question now, given what is kept, and the latest stretch of data if that was asked for.
+    /// The window of this question now, given what is kept, and the latest stretch of data if that
+    /// was asked for.
     pub fn window(
         &self,
         now_s: i64,
@@ -159,6 +169,7 @@ impl Asked {
             (Span::Rolling(days), ..) => (now_s - days * DAY_S, now_s),
             _ => (now_s - 7 * DAY_S, now_s),
         };
+
         let granularity = self.granularity_of(from_s, to_s, horizons, notes);
         let (mut from_s, to_s) = match self.span {
             Span::Rolling(days) => rolling(days, now_s, granularity, &self.zone),
@@ -167,11 +178,13 @@ impl Asked {
             }
             _ => (from_s, to_s),
         };
+
         let kept_s = bucket_end(horizons.of(granularity), Granularity::Day, &self.zone);
         if self.span != Span::Custom && from_s < kept_s && kept_s < to_s {
             from_s = kept_s;
             notes.push("Earlier buckets have expired, so the chart begins later.".to_owned());
         }
+
         Window { from_s, to_s, granularity }
     }
 
@@ -195,6 +208,7 @@ impl Asked {
                 _ => Granularity::Day,
             };
         };
+
         let coarser = Granularity::ALL.into_iter().filter(|granularity| *granularity >= wanted);
         let found = coarser.clone().find(|granularity| fits(*granularity) && is_kept(*granularity));
         let found = found.unwrap_or(Granularity::Day);
@@ -210,6 +224,7 @@ impl Asked {
                 plural(found)
             ));
         }
+
         found
     }
 }
@@ -244,6 +259,7 @@ fn keys_of(fields: &Fields, problems: &mut Vec<String>) -> Vec<String> {
             keys.push(key.to_owned());
         }
     }
+
     keys
 }
 
@@ -260,18 +276,22 @@ fn ends_of(fields: &Fields, zone: &TimeZone, problems: &mut Vec<String>) -> Opti
                 ),
             });
         }
+
         found
     };
+
     let (from_s, to_s) = (end("from")?, end("to")?);
     if Granularity::Quarter.floor(from_s) >= Granularity::Quarter.floor(to_s) {
         problems.push("The range must end at least a quarter hour after it begins.".to_owned());
         return None;
     }
+
     if to_s - from_s > RANGE_DAYS_MAX * DAY_S {
         problems
             .push(format!("A range covers at most {RANGE_DAYS_MAX} days: ask for parts of it."));
         return None;
     }
+
     Some((from_s, to_s))
 }
 
@@ -280,18 +300,22 @@ const SILENT_DAYS_MAX: i64 = 60;
 /// The latest data are shown for at most this long.
 const LATEST_DAYS_MAX: i64 = 366;
 
-/// The latest stretch of days that hold data, out of days with their counts. Real data have strays (a taxi whose clock
-/// says 2008), so a stretch ends at a long silence, and one that holds less than a hundredth of everything is passed over.
+/// The latest stretch of days that hold data, out of days with their counts. Real data have strays
+/// (a taxi whose clock says 2008), so a stretch ends at a long silence, and one that holds less
+/// than a hundredth of everything is passed over.
 pub fn latest_stretch(days: &[(i64, i64)]) -> Option<(i64, i64)> {
     struct Stretch {
         first_s: i64,
         last_s: i64,
         weight: i128,
     }
-    let (mut stretches, mut everything) = (Vec::<Stretch>::new(), 0_i128);
+
+    let mut stretches = Vec::<Stretch>::new();
+    let mut everything = 0_i128;
     for (day_s, count) in days.iter().filter(|(_, count)| *count != 0) {
         let weight = i128::from(*count).abs();
         everything += weight;
+
         match stretches.last_mut() {
             Some(last) if day_s - last.last_s <= SILENT_DAYS_MAX * DAY_S => {
                 last.last_s = *day_s;
@@ -300,6 +324,7 @@ pub fn latest_stretch(days: &[(i64, i64)]) -> Option<(i64, i64)> {
             _ => stretches.push(Stretch { first_s: *day_s, last_s: *day_s, weight }),
         }
     }
+
     let latest = stretches.iter().rev().find(|stretch| stretch.weight * 100 >= everything)?;
     let to_s = latest.last_s + DAY_S;
     Some((latest.first_s.max(to_s - LATEST_DAYS_MAX * DAY_S), to_s))
@@ -361,6 +386,7 @@ mod tests {
         assert_eq!(window("range=24h", forever).0.granularity, Granularity::Quarter);
         assert_eq!(window("range=7d", forever).0.granularity, Granularity::Hour);
         assert_eq!(window("range=1y", forever).0.granularity, Granularity::Day);
+
         let (year, notes) = window("range=1y&granularity=quarter", forever);
         assert_eq!(year.granularity, Granularity::Hour);
         assert!(
@@ -369,6 +395,7 @@ mod tests {
             ),
             "{notes:?}"
         );
+
         let expired = Horizons { quarter_s: NOW_S - 2 * DAY_S, ..forever };
         let (week, notes) = window("range=7d&granularity=quarter", expired);
         assert_eq!((week.granularity, notes.len()), (Granularity::Hour, 1));

@@ -1,4 +1,5 @@
-//! The form above a chart: keys, range, width of bars, zone. It is sent with GET, so that its answer has an address.
+//! The form above a chart: keys, range, width of bars, zone. It is sent with GET, so that its
+//! answer has an address.
 
 use super::asked::{Asked, SPANS, Span, Window};
 use crate::html::chart::{LINES_MAX, Scale};
@@ -73,7 +74,8 @@ fn segment(name: &str, value: &str, text: &str, is_chosen: bool) -> Markup {
     }
 }
 
-/// The two ends of a custom range. They start from what is on the screen, so that one only has to correct it.
+/// The two ends of a custom range. They start from what is on the screen, so that one only has to
+/// correct it.
 fn custom(asked: &Asked, window: Option<Window>) -> Markup {
     let (from_s, to_s) =
         asked.ends.or(window.map(|window| (window.from_s, window.to_s))).unwrap_or_default();

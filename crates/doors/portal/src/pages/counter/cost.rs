@@ -1,4 +1,5 @@
-//! What a counter costs, measured on the newest events of the log. The formulas stand in docs/portal.md.
+//! What a counter costs, measured on the newest events of the log. The formulas stand in
+//! docs/portal.md.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -63,7 +64,8 @@ impl Memory {
     }
 }
 
-/// The place of the measurement on the page of a counter: it is made when somebody scrolls there, or asks for it.
+/// The place of the measurement on the page of a counter: it is made when somebody scrolls there,
+/// or asks for it.
 pub fn panel(id: u32) -> Markup {
     let address = format!("/counters/{id}/cost");
     html! {
@@ -105,6 +107,7 @@ async fn measured(portal: &Portal, which: Which, counter: &Counter) -> Result<Ar
     };
     let _turn =
         portal.costs.turn.acquire().await.map_err(|error| unavailable(error.to_string()))?;
+
     // Somebody may have measured it while we waited.
     if let Some(known) = portal.costs.get(which, portal.clock.now_ms()) {
         return Ok(known);
@@ -115,6 +118,7 @@ async fn measured(portal: &Portal, which: Which, counter: &Counter) -> Result<Ar
         measured.map_err(|error| unavailable(format!("{error}. Try again in a minute.")))?;
     let preview = Arc::new(preview);
     portal.costs.put(which, portal.clock.now_ms(), &preview);
+
     Ok(preview)
 }
 
@@ -151,18 +155,22 @@ fn amounts(preview: &Preview, counter: &Counter) -> Markup {
 fn bytes_a_day(preview: &Preview) -> f64 {
     let key_len = preview.hottest.iter().map(|hot| hot.key.len()).sum::<usize>() as f64
         / preview.hottest.len().max(1) as f64;
-    // A key that was there on a day has a cell of the day, one of an hour and one of a quarter hour at least.
+    // A key that was there on a day has a cell of the day, one of an hour and one of a quarter hour
+    // at least.
     let keys_a_day = (preview.cells_per_day / 3.0).min(preview.keys as f64);
     preview.cells_per_day * VALUE + keys_a_day * (TILE_HEAD + KEY_HEAD + key_len)
 }
 
 /// Cells that one key may have; none when some are kept for ever.
 fn cells_kept(days: &RetentionDays) -> Option<f64> {
-    let (quarter, hour, day) = (days.quarter?, days.hour?, days.day?);
+    let quarter = days.quarter?;
+    let hour = days.hour?;
+    let day = days.day?;
     Some(f64::from(quarter) * 96.0 + f64::from(hour) * 24.0 + f64::from(day))
 }
 
-/// Tiles that a range of so many days reads at most: one for each end, and those of 128 days that it touches.
+/// Tiles that a range of so many days reads at most: one for each end, and those of 128 days that
+/// it touches.
 fn tiles(days: i64) -> u64 {
     // Begins a quarter hour before the last midnight of 128 days, and so touches as many as it can.
     let from_s = (128 * 100 - 1) * 86_400 - 900;

@@ -18,7 +18,8 @@ use std::fmt::Write as _;
 /// Rows of a file: a year of quarter hours, and some.
 pub const CSV_ROWS_MAX: usize = 40_000;
 
-/// `GET /counters/{id}/series.csv`: the buckets of the chart, each by itself, however many the picture puts together.
+/// `GET /counters/{id}/series.csv`: the buckets of the chart, each by itself, however many the
+/// picture puts together.
 pub async fn series(
     State(portal): State<Portal>,
     Path(id): Path<u32>,
@@ -32,9 +33,11 @@ pub async fn series(
             "Name a key of an active or paused counter: ?key=…",
         ));
     };
+
     if let Some((_, failure)) = shown.failures.into_iter().next() {
         return Err(failure.into());
     }
+
     // The file has room for finer buckets than the picture.
     let granularity = match view.asked.granularity {
         Some(finer)
@@ -44,6 +47,7 @@ pub async fn series(
         }
         _ => shown.window.granularity,
     };
+
     let window = Window { granularity, ..shown.window };
     let columns = match columns(&portal, &view.asked, window).await {
         Err(_) if granularity != shown.window.granularity => {
@@ -51,6 +55,7 @@ pub async fn series(
         }
         columns => columns?,
     };
+
     let name = format!("attachment; filename=\"counter-{id}.csv\"");
     let about = [
         (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
@@ -67,7 +72,8 @@ fn rows_of(window: Window, granularity: Granularity) -> usize {
 async fn columns(portal: &Portal, asked: &Asked, window: Window) -> Result<Vec<Vec<Point>>, Fault> {
     let mut columns = Vec::with_capacity(asked.keys.len());
     for key in &asked.keys {
-        let (mut points, mut from_s) = (Vec::new(), window.from_s);
+        let mut points = Vec::new();
+        let mut from_s = window.from_s;
         while from_s < window.to_s {
             let to_s = part_end(from_s, window, &asked.zone);
             let range = Range { key, from_s, to_s, fresh: false };
@@ -80,8 +86,10 @@ async fn columns(portal: &Portal, asked: &Asked, window: Window) -> Result<Vec<V
             );
             from_s = to_s;
         }
+
         columns.push(points);
     }
+
     Ok(columns)
 }
 
@@ -99,10 +107,12 @@ fn file(asked: &Asked, end_s: i64, columns: &[Vec<Point>]) -> String {
         text.push(',');
         text.push_str(&cell(key));
     }
+
     text.push_str("\r\n");
     let times: Vec<i64> = columns.first().into_iter().flatten().map(|point| point.time).collect();
     for (place, time_s) in times.iter().enumerate() {
         let next_s = times.get(place + 1).copied().unwrap_or(end_s);
+
         // Writing into a text does not fail.
         let _ = write!(
             text,
@@ -110,11 +120,13 @@ fn file(asked: &Asked, end_s: i64, columns: &[Vec<Point>]) -> String {
             instant(*time_s, &asked.zone),
             instant(next_s, &asked.zone)
         );
+
         for column in columns {
             let _ = write!(text, ",{}", column.get(place).map_or(0, |point| point.count));
         }
         text.push_str("\r\n");
     }
+
     text
 }
 
@@ -125,8 +137,8 @@ fn instant(at_s: i64, zone: &TimeZone) -> String {
         .unwrap_or_default()
 }
 
-/// A text as one cell. A spreadsheet takes what begins with `=`, `+`, `-` or `@` for a formula and runs it, so that such
-/// a text gets an apostrophe before it (OWASP, "CSV Injection").
+/// A text as one cell. A spreadsheet takes what begins with `=`, `+`, `-` or `@` for a formula and
+/// runs it, so that such a text gets an apostrophe before it (OWASP, "CSV Injection").
 pub fn cell(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     let text = if is_formula { format!("'{text}") } else { text.to_owned() };

@@ -35,7 +35,9 @@ pub fn panel(
         .map_or(counter.template.as_str(), |row| row.key.as_str());
     let (from_s, to_s) = shown.map_or((0, 0), |shown| (shown.window.from_s, shown.window.to_s));
     let origin = origin(headers);
-    // Principal need not sign in needs no token either. A token itself never stands in an example: people paste them into chats.
+
+    // Principal need not sign in needs no token either. A token itself never stands in an example:
+    // people paste them into chats.
     let needs_token = &*person.name != "anonymous";
     html! {
         section.card #examples aria-labelledby="examples-title" {
@@ -54,7 +56,8 @@ pub fn panel(
 fn curl(origin: &str, key: &str, from_s: i64, to_s: i64, needs_token: bool) -> String {
     let token =
         if needs_token { " -H \"Authorization: Bearer $RAINGAUGE_TOKEN\" \\\n " } else { "" };
-    let (place, key) = (quoted(&format!("{origin}/v1/counts")), quoted(&format!("key={key}")));
+    let place = quoted(&format!("{origin}/v1/counts"));
+    let key = quoted(&format!("key={key}"));
     format!(
         "curl -G {place} \\\n {token} --data-urlencode {key} \\\n  -d fromTime={from_s} -d toTime={to_s}"
     )
@@ -67,9 +70,12 @@ fn python(origin: &str, key: &str, from_s: i64, to_s: i64, needs_token: bool) ->
     } else {
         ""
     };
+
     let os = if needs_token { "import os\n" } else { "" };
+
     // A JSON text is a Python text too.
-    let (place, key) = (json!(format!("{origin}/v1/counts")), json!(key));
+    let place = json!(format!("{origin}/v1/counts"));
+    let key = json!(key);
     format!(
         "import json\n{os}from urllib.request import Request, urlopen\n\n\
          ranges = [{{\"key\": {key},\n           \"fromTime\": {from_s}, \"toTime\": {to_s}}}]\n\

@@ -12,7 +12,8 @@ use raingauge_counters::difference;
 use raingauge_ports::activity::Recent;
 use raingauge_reader::Key;
 
-/// The same question elsewhere, on the query page or for a recount: the first key over the same range.
+/// The same question elsewhere, on the query page or for a recount: the first key over the same
+/// range.
 pub fn query_of(shown: &Shown, zone: &TimeZone) -> String {
     let mut query = Serializer::new(String::new());
     if let Some(row) = shown.rows.first() {
@@ -73,6 +74,7 @@ fn key_bar(address: &str, template: &str, view: &View, key: &Key, most: u64) -> 
     let width = format!("{:.1}%", key.count.unsigned_abs() as f64 / most as f64 * 100.0);
     let shared = shared_len(template, &key.key);
     let with: Vec<&str> = keys.iter().map(String::as_str).chain([key.key.as_str()]).collect();
+
     html! {
         li {
             a.key-bar href={ (address) "?" (view.asked.query_with(&[&key.key])) } aria-current=[is_shown.then_some("true")] {
@@ -87,7 +89,8 @@ fn key_bar(address: &str, template: &str, view: &View, key: &Key, most: u64) -> 
     }
 }
 
-/// How many bytes all keys of a template share, so that the part in which they differ can stand out.
+/// How many bytes all keys of a template share, so that the part in which they differ can stand
+/// out.
 fn shared_len(template: &str, key: &str) -> usize {
     let literal = template.split('{').next().unwrap_or_default();
     if key.starts_with(literal) { literal.len() } else { 0 }
@@ -121,6 +124,7 @@ pub fn not_counted(recent: Option<&Recent>) -> Markup {
         .flat_map(|recent| &recent.skipped)
         .filter(|(_, events)| **events > 0)
         .collect();
+
     let late: Vec<_> =
         recent.iter().flat_map(|recent| &recent.late).filter(|(_, events)| **events > 0).collect();
     html! {

@@ -63,7 +63,8 @@ fn changed(id: u32, version: &Versioned, before: Option<&Versioned>) -> Markup {
     html! { a href=(address) { @if labels.is_empty() { "nothing" } @else { (labels.join(", ")) } } }
 }
 
-/// `GET /counters/{id}/versions?from=1&to=3`: two versions beside each other. Without versions, the newest two.
+/// `GET /counters/{id}/versions?from=1&to=3`: two versions beside each other. Without versions, the
+/// newest two.
 pub async fn compare(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -94,6 +95,7 @@ pub async fn compare(
             (table(id, &versions, versions.len(), &zone))
         }
     };
+
     Ok(layout::page(
         Some(&person),
         layout::Place::Counters,
@@ -144,6 +146,7 @@ fn sides(from: &Versioned, to: &Versioned, zone: &TimeZone) -> Markup {
     let head = |version: &Versioned| {
         html! { "Version " (version.version) span.quiet { " · " (parts::moment(version.changed_at, zone)) " · " (version.changed_by) } }
     };
+
     html! {
         @if changed.is_empty() {
             p { "These versions do not differ." }

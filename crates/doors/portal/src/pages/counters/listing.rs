@@ -170,7 +170,8 @@ impl Listing {
     /// The same list in another order, or another page of it.
     pub fn query(&self, sort: Sort, page: usize) -> String {
         let mut query = Serializer::new(String::new());
-        let (sort, page) = (sort.name(), page.to_string());
+        let sort = sort.name();
+        let page = page.to_string();
         let pairs = [
             ("q", self.search.as_str()),
             ("state", &self.state),
@@ -179,6 +180,7 @@ impl Listing {
             ("sort", &sort),
             ("page", if page == "1" { "" } else { &page }),
         ];
+
         query.extend_pairs(pairs.iter().filter(|(_, value)| !value.is_empty()));
         query.finish()
     }

@@ -1,4 +1,5 @@
-//! The counters as the catalog had them at its newest revision: the list is asked for more often than it changes.
+//! The counters as the catalog had them at its newest revision: the list is asked for more often
+//! than it changes.
 
 use crate::Portal;
 use raingauge_ports::catalog::{Error, Versioned};

@@ -13,8 +13,8 @@ use raingauge_counters::documents::CounterKind;
 use raingauge_counters::drafts::{Decision, DraftChange, Error};
 use raingauge_people::Principal;
 
-/// A handler of a form about a draft: the verb of the audit log, the field with its text, and the step
-/// of the workflow.
+/// A handler of a form about a draft: the verb of the audit log, the field with its text, and the
+/// step of the workflow.
 macro_rules! decides {
     ($name:ident, $verb:literal, $field:literal) => {
         #[doc = concat!("`POST /drafts/{id}/", stringify!($name), "`")]
@@ -39,7 +39,8 @@ decides!(reject, "draft.reject", "comment");
 decides!(withdraw, "draft.withdraw", "comment");
 decides!(apply, "draft.apply", "reason");
 
-/// Leads to what a decision came to, or back to the page of the draft, which says why nothing was done.
+/// Leads to what a decision came to, or back to the page of the draft, which says why nothing was
+/// done.
 fn answer(
     id: u64,
     verb: &'static str,

@@ -1,4 +1,5 @@
-//! One event type: freshness, completeness, counters, sources, fields with examples, the newest events.
+//! One event type: freshness, completeness, counters, sources, fields with examples, the newest
+//! events.
 
 use super::{arrival, completeness, create_address, freshness, listeners};
 use crate::Portal;
@@ -46,10 +47,12 @@ pub async fn page(
             "None of the newest events has it, and no counter listens to it. See /events for those that arrive.",
         ));
     }
+
     let shows_values = person.may(Role::Editor) && portal.limits.samples.are_shown;
     if shows_values && found.is_some() {
         note_view(&portal, &person, &origin, &name).await;
     }
+
     let body = html! {
         div.page-head {
             h1 { code { (name) } }

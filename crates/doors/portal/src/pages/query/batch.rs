@@ -41,7 +41,8 @@ fn lines(text: &str, range: Option<(i64, i64)>, zone: &TimeZone) -> Vec<Asked> {
     asked.collect()
 }
 
-/// `KEY FROM TO`, separated by blanks, tabs, commas or semicolons. Keys may have blanks in them, times have none.
+/// `KEY FROM TO`, separated by blanks, tabs, commas or semicolons. Keys may have blanks in them,
+/// times have none.
 fn with_range<'a>(text: &'a str, zone: &TimeZone) -> Option<(&'a str, (i64, i64))> {
     let separators = [' ', '\t', ',', ';'];
     let cut = |text: &'a str| text.trim_end_matches(separators).rsplit_once(separators);
@@ -61,6 +62,7 @@ pub async fn answered(portal: &Portal, question: &Question) -> Markup {
         );
         return parts::notice(parts::Mood::Wait, &html! { (words) });
     }
+
     let ranges: Vec<Range<'_>> = asked
         .iter()
         .filter_map(|asked| {
@@ -68,6 +70,7 @@ pub async fn answered(portal: &Portal, question: &Question) -> Markup {
             Some(Range { key: &asked.key, from_s, to_s, fresh: question.fresh })
         })
         .collect();
+
     let began = Instant::now();
     let mut answers = portal.reader.counts(&ranges).await.into_iter();
     let took = words::duration(began.elapsed().as_secs_f64());
@@ -84,6 +87,7 @@ pub async fn answered(portal: &Portal, question: &Question) -> Markup {
             )
         })
         .collect();
+
     let failed = rows.iter().filter(|(_, answer)| answer.is_err()).count();
     html! {
         section.card aria-label="Answers" {
@@ -133,6 +137,7 @@ mod tests {
             (4, "a:2", Ok((0, 900))),
             (5, "a:3", Err("the range ends before it begins: swap its ends")),
         ];
+
         assert_eq!(
             found,
             expected.map(|(line, key, range)| Asked { line, key: key.to_owned(), range })

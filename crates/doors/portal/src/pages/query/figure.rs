@@ -1,4 +1,5 @@
-//! What a count reads, drawn as the published description draws it: quarter hours, hours and days that add up.
+//! What a count reads, drawn as the published description draws it: quarter hours, hours and days
+//! that add up.
 //!
 //! ```text
 //!            24 Sep 22:00      25 Sep            27 Sep    01:00   01:15
@@ -42,35 +43,41 @@ pub async fn slices(portal: &Portal, key: &str, explained: &Explanation) -> Vec<
     let mut slices: Vec<Slice> =
         explained.plans.iter().flat_map(|(_, plan)| plan.slices().collect::<Vec<_>>()).collect();
     slices.sort_by_key(|slice| slice.from_s);
+
     let mut found = Vec::with_capacity(slices.len());
     for slice in slices {
         let cells = (slice.to_s - slice.from_s) / slice.granularity.width_s();
         let range = Range { key, from_s: slice.from_s, to_s: slice.to_s, fresh: false };
-        let points = match cells <= CELLS_DRAWN_MAX {
-            true => portal
+        let points = if cells <= CELLS_DRAWN_MAX {
+            portal
                 .reader
                 .series(&range, slice.granularity, "UTC")
                 .await
                 .map(|series| series.points)
-                .unwrap_or_default(),
-            false => Vec::new(),
+                .unwrap_or_default()
+        } else {
+            Vec::new()
         };
-        let sum = match points.is_empty() {
-            true => portal
+
+        let sum = if points.is_empty() {
+            portal
                 .reader
                 .counts(std::slice::from_ref(&range))
                 .await
                 .remove(0)
                 .ok()
-                .map(|answer| answer.count),
-            false => Some(points.iter().map(|point| point.count).sum()),
+                .map(|answer| answer.count)
+        } else {
+            Some(points.iter().map(|point| point.count).sum())
         };
         found.push(Sliced { slice, cells, sum, points });
     }
+
     found
 }
 
-/// Where each slice begins and ends, from 0 to 1. One with many cells is wider, but none so wide that others vanish.
+/// Where each slice begins and ends, from 0 to 1. One with many cells is wider, but none so wide
+/// that others vanish.
 fn places(slices: &[Sliced]) -> Vec<(f64, f64)> {
     let weight = |sliced: &Sliced| 1.0 + (sliced.cells.max(1) as f64).ln().min(4.0) / 4.0;
     let whole: f64 = slices.iter().map(weight).sum();
@@ -90,6 +97,7 @@ pub fn drawn(slices: &[Sliced], total: i64) -> Markup {
     let places = places(slices);
     let sums: Vec<String> = slices.iter().map(|sliced| sum_words(sliced.sum)).collect();
     let label = format!("{} = {}", sums.join(" + "), words::number(total.into()));
+
     html! {
         figure.plan {
             div.plan-plot {
@@ -131,6 +139,7 @@ fn lanes() -> Markup {
 
 fn slice(sliced: &Sliced, (from, to): (f64, f64)) -> Markup {
     let y = lane_of(sliced.slice.granularity);
+
     // A little room between neighbours.
     let (from, to) = (from + 0.004, to - 0.004);
     let width = (to - from) / sliced.points.len().max(1) as f64;
@@ -154,7 +163,8 @@ fn words_of(sliced: &Sliced) -> &'static str {
     crate::pages::counter::asked::plural(sliced.slice.granularity)
 }
 
-/// The times at which slices begin and end. They stand below the picture too, so that a phone may leave them out.
+/// The times at which slices begin and end. They stand below the picture too, so that a phone may
+/// leave them out.
 fn ends(slices: &[Sliced], places: &[(f64, f64)]) -> Markup {
     let last = slices.len() - 1;
     html! {
@@ -227,9 +237,11 @@ mod tests {
             sliced(Granularity::Day, 3_000),
             sliced(Granularity::Hour, 23),
         ];
+
         let places = places(&slices);
         assert!(places.iter().all(|(from, to)| to - from > 0.12), "{places:?}");
         assert!((places[2].1 - 1.0).abs() < 1e-9);
+
         let picture = drawn(&slices, 21_168).into_string();
         assert!(
             picture.contains("What the count reads: 7 + 21\u{202f}000 + 161 = 21\u{202f}168"),

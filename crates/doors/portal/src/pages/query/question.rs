@@ -39,11 +39,13 @@ impl Question {
             ));
             TimeZone::UTC
         });
+
         let name = fields.given("range").unwrap_or(if fields.given("from").is_some() {
             "custom"
         } else {
             "24h"
         });
+
         let (span, _, length_s) =
             *SPANS.iter().find(|(known, ..)| *known == name).unwrap_or(&SPANS[1]);
         let range = match span {
@@ -61,7 +63,8 @@ impl Question {
         }
     }
 
-    /// The question as an address says it, with its range as moments: so it means the same for ever.
+    /// The question as an address says it, with its range as moments: so it means the same for
+    /// ever.
     pub fn query(&self) -> String {
         let mut query = Serializer::new(String::new());
         query.append_pair("key", &self.key).append_pair("range", "custom");
@@ -100,14 +103,17 @@ fn custom(fields: &Fields, zone: &TimeZone, problems: &mut Vec<String>) -> Optio
                 ),
             });
         }
+
         found
     };
+
     let (from_s, to_s) = (end("from", "begins"), end("to", "ends"));
     let (from_s, to_s) = (from_s?, to_s?);
     if from_s > to_s {
         problems.push("The range ends before it begins: swap its ends.".to_owned());
         return None;
     }
+
     Some((from_s, to_s))
 }
 

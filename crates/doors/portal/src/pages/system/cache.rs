@@ -1,5 +1,5 @@
-//! The cache rollout: which strategy answers which counters, tried on paper before it holds, with its history and the way
-//! back.
+//! The cache rollout: which strategy answers which counters, tried on paper before it holds, with
+//! its history and the way back.
 
 mod form;
 mod history;
@@ -80,11 +80,13 @@ pub async fn set(
             Err(error) => return Err(error.into()),
         }
     }
+
     let current = portal.counters.cache_policy().await?;
     let rollout = rollout::Form::default();
     let page =
         whole(&portal, &person, &Fields::default(), &current, (&form, Some(&planned)), &rollout)
             .await;
+
     Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
 }
 
@@ -101,7 +103,9 @@ pub async fn back(
             "Go back to the page of the cache and choose one of its history.",
         ));
     };
+
     let versions = portal.counters.cache_policies(history::VERSIONS_MAX).await?;
+
     // Before the first version, every count was read from the store.
     let policy =
         versions.into_iter().find(|version| version.version == to).map(|version| version.policy);
@@ -110,6 +114,7 @@ pub async fn back(
         None if to == 0 => Policy::default(),
         None => return Err(Fault::not_found("such version of the cache policy")),
     };
+
     let action = put(&portal, &person, policy, expected, format!("Back to version {to}")).await?;
     Ok((Extension(action), Redirect::to("/system/cache?note=policy-back")).into_response())
 }
@@ -183,6 +188,7 @@ async fn whole(
         (history::section(person, &overview))
         (strategies())
     };
+
     layout::page(Some(person), layout::Place::System, "Cache rollout", &body)
 }
 

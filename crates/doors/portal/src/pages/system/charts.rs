@@ -42,7 +42,8 @@ fn card(title: &str, chart: &Markup) -> Markup {
     html! { div.card { h3 { (title) } (chart) } }
 }
 
-/// The load of the store and the hits of the caches over time, with a mark where the policy was changed.
+/// The load of the store and the hits of the caches over time, with a mark where the policy was
+/// changed.
 pub fn effect(overview: &Overview) -> Markup {
     let uses_cql = overview.totals.has(CQL_REQUESTS) && overview.totals.total(CQL_REQUESTS) > 0.0;
     let lines = if uses_cql {
@@ -57,6 +58,7 @@ pub fn effect(overview: &Overview) -> Markup {
             line(overview, "cache hits", |span| Some(span.rate(CACHE_HITS))),
         ]
     };
+
     let policy = overview.policy();
     html! {
         div.card #effect {
@@ -134,5 +136,6 @@ fn marked(
         now_s: None,
         marks,
     };
+
     chart.figure()
 }

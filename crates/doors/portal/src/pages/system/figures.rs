@@ -27,6 +27,7 @@ pub fn section(overview: &Overview) -> Markup {
         lag(overview),
         errors(present),
     ];
+
     html! {
         section.card aria-labelledby="figures-title" {
             h2 #figures-title { "The last minute" }
@@ -83,6 +84,7 @@ fn caching(overview: &Overview) -> Figure {
     let strategy = overview.policy().policy.choice.strategy.name();
     let percent =
         |share: f64| format!("{} %", words::short_number((share * 1_000.0).round() / 10.0));
+
     if let Some(share) = present.hit_share() {
         return Figure {
             label: "Cache hits",
@@ -90,11 +92,14 @@ fn caching(overview: &Overview) -> Figure {
             words: format!("strategy {strategy}"),
         };
     }
-    let (hits, misses) = (present.values.total(TILE_HITS), present.values.total(TILE_MISSES));
+
+    let hits = present.values.total(TILE_HITS);
+    let misses = present.values.total(TILE_MISSES);
     if hits + misses > 0.0 {
         let words = format!("of the tiles were in memory; strategy {strategy}");
         return Figure { label: "Cache hits", value: percent(hits / (hits + misses)), words };
     }
+
     Figure {
         label: "Cache hits",
         value: "–".to_owned(),
@@ -110,6 +115,7 @@ fn reads(present: &Span) -> Figure {
         let words = format!("requests and {} rows for each count that was read", number(rows));
         return Figure { label: "Reads of the store", value: number(requests), words };
     }
+
     match present.ratio(ROWS, RANGE_COUNTS) {
         Some(tiles) => {
             let words = format!(

@@ -113,6 +113,7 @@ fn errors(overview: &Overview) -> Markup {
             }
         }
     }
+
     let mut codes: Vec<((&str, &str), f64)> = hour.into_iter().collect();
     codes.sort_by(|one, other| other.1.total_cmp(&one.1));
     html! {

@@ -44,6 +44,7 @@ pub fn of(overview: &Overview) -> Vec<Warning> {
         );
         warnings.push(grave(words));
     }
+
     stopped(overview, &mut warnings);
     writers(overview, &mut warnings);
     lag(overview, &mut warnings);
@@ -53,11 +54,12 @@ pub fn of(overview: &Overview) -> Vec<Warning> {
     policies(overview, &mut warnings);
     instances(overview, &mut warnings);
     warnings.sort_by_key(|warning| !warning.is_grave);
+
     warnings
 }
 
-/// As the page shows them. They carry no role: the page is renewed every few seconds, and a screen reader would say them
-/// each time.
+/// As the page shows them. They carry no role: the page is renewed every few seconds, and a screen
+/// reader would say them each time.
 pub fn section(warnings: &[Warning]) -> Markup {
     html! {
         div #system-warnings.stack {
@@ -89,6 +91,7 @@ fn writers(overview: &Overview, warnings: &mut Vec<Warning>) {
     if overview.seen.is_empty() {
         return;
     }
+
     if !has_role("writer") {
         warnings.push(grave(
             "No writer runs: events are kept in the log and are not counted. Start a process with the role writer."
@@ -104,6 +107,7 @@ fn writers(overview: &Overview, warnings: &mut Vec<Warning>) {
             )));
         }
     }
+
     if !has_role("reader") {
         warnings.push(mild(
             "No reader runs: only portals answer counts. Start a process with the role reader."
@@ -117,6 +121,7 @@ fn lag(overview: &Overview, warnings: &mut Vec<Warning>) {
     if now < LAG_TOLD_S {
         return;
     }
+
     let before = overview
         .since(LAG_BEFORE_S + 60, 60)
         .map(|span| span.values.largest(LAG_SECONDS))
@@ -163,7 +168,8 @@ fn mismatches(overview: &Overview, warnings: &mut Vec<Warning>) {
 fn disk(overview: &Overview, warnings: &mut Vec<Warning>) {
     for seen in overview.present_instances() {
         let values = &seen.announcement.values;
-        let (free, all) = (values.total(DISK_FREE), values.total(DISK_BYTES));
+        let free = values.total(DISK_FREE);
+        let all = values.total(DISK_BYTES);
         if all > 0.0 && free < all * DISK_FREE_MIN {
             warnings.push(grave(format!(
                 "The disk of {} has {} left. Make room, or let the log keep less (log.retention_bytes): when it is full, \
@@ -177,10 +183,12 @@ fn disk(overview: &Overview, warnings: &mut Vec<Warning>) {
 
 fn policies(overview: &Overview, warnings: &mut Vec<Warning>) {
     let policy = overview.policy();
+
     // A reader needs a moment to hear of a change.
     if overview.failure.is_some() || overview.now_s - policy.changed_at < 15 {
         return;
     }
+
     for seen in overview.present_instances() {
         let Some(choice) = &seen.announcement.choice else {
             continue;
@@ -207,6 +215,7 @@ fn instances(overview: &Overview, warnings: &mut Vec<Warning>) {
             parts::ago(overview.now_s - seen.instance.seen_s)
         )));
     }
+
     let versions: BTreeSet<&str> =
         overview.present_instances().map(|seen| seen.instance.version.as_str()).collect();
     if versions.len() > 1 {

@@ -12,6 +12,7 @@ async fn a_new_password_needs_the_old_one_and_ends_other_sessions() {
     let (mut one, mut other) = (world.browser(), world.browser());
     one.follow_link(&link, "zoe").await;
     other.sign_in("zoe", PASSWORD).await.leads_to("/");
+
     let new = "other words of snow";
     for (current, password, again, problem) in [
         ("four words of hail", new, new, "This is not your password"),
@@ -22,6 +23,7 @@ async fn a_new_password_needs_the_old_one_and_ends_other_sessions() {
         let page = one.post("/account/password", &fields).await;
         page.is(StatusCode::UNPROCESSABLE_ENTITY).shows(problem).lacks(current).lacks(again);
     }
+
     other.get("/account").await.is(StatusCode::OK);
     let fields = [("current", PASSWORD), ("password", new), ("again", new)];
     one.post("/account/password", &fields).await.leads_to("/account?note=password");
@@ -29,11 +31,13 @@ async fn a_new_password_needs_the_old_one_and_ends_other_sessions() {
     other.get("/account").await.leads_to("/sign-in?next=%2Faccount");
     world.browser().sign_in("zoe", PASSWORD).await.is(StatusCode::UNPROCESSABLE_ENTITY);
     world.browser().sign_in("zoe", new).await.leads_to("/");
+
     let entries = world
         .people
         .entries(Filter { verb: "person.password".to_owned(), ..Filter::default() })
         .await
         .unwrap();
+
     assert!(entries.iter().any(|entry| entry.outcome == "done" && entry.who == "zoe"));
     let everything = format!("{:?}", world.people.entries(Filter::default()).await.unwrap());
     assert!(!everything.contains(new) && !everything.contains(PASSWORD), "{everything}");

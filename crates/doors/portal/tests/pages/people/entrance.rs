@@ -22,11 +22,13 @@ async fn a_first_administrator_is_made_by_a_link_that_is_good_once() {
     let world = World::closed();
     let mut browser = world.browser();
     browser.get("/sign-in").await.is(StatusCode::OK).shows("Nobody can sign in yet");
+
     let links =
         [world.portal.accounts.invite_first().await, world.portal.accounts.invite_first().await];
     let [earlier, first] = links.map(|link| link.unwrap().expect("nobody is there yet"));
     browser.get(&earlier).await.is(StatusCode::GONE);
     browser.get(&first).await.is(StatusCode::OK).shows("become its administrator");
+
     for (name, password, again, problem) in [
         ("", PASSWORD, PASSWORD, "Give a name"),
         ("<b>", PASSWORD, PASSWORD, "A name has letters"),
@@ -39,8 +41,10 @@ async fn a_first_administrator_is_made_by_a_link_that_is_good_once() {
             browser.post(&first, &[("name", name), ("password", password), ("again", again)]).await;
         page.is(StatusCode::UNPROCESSABLE_ENTITY).shows(problem).lacks(password);
     }
+
     browser.follow_link(&first, "zoe").await.leads_to("/?note=welcome");
     browser.get("/?note=welcome").await.is(StatusCode::OK).shows("zoe").shows("admin");
+
     for spent in [&first, &earlier] {
         world
             .browser()
@@ -50,6 +54,7 @@ async fn a_first_administrator_is_made_by_a_link_that_is_good_once() {
             .shows("ask an administrator for a new one");
         world.browser().follow_link(spent, "max").await.is(StatusCode::GONE);
     }
+
     assert_eq!(world.portal.accounts.invite_first().await.unwrap(), None);
     assert_eq!(world.people.users().await.unwrap().len(), 1);
 }
@@ -64,9 +69,11 @@ async fn whoever_knows_the_password_comes_in_and_back_to_the_page() {
         .leads_to("/sign-in?next=%2Faudit%3Fwho%3Dzo%25C3%25AB");
     browser.get("/account").await.leads_to("/sign-in?next=%2Faccount");
     browser.get("/sign-in?next=%2Faudit%3Fwho%3Dzo").await.shows("value=\"/audit?who=zo\"");
+
     let fields = [("name", "ZOE"), ("password", PASSWORD), ("next", "/audit?who=zo")];
     browser.post("/sign-in", &fields).await.leads_to("/audit?who=zo");
     browser.get("/audit").await.is(StatusCode::OK).shows("session.begin");
+
     // A person who is signed in has nothing to do there.
     browser.get("/sign-in?next=/people").await.leads_to("/people");
     browser.post("/sign-out", &[]).await.leads_to("/sign-in");
@@ -93,6 +100,7 @@ async fn a_refusal_does_not_tell_whether_somebody_exists() {
     let world = with_zoe(options()).await;
     let user = world.people.user_called("zoe").await.unwrap().unwrap();
     world.user("root", Role::Admin).await;
+
     let mut said = Vec::new();
     for (name, password) in [
         ("zoe", "four words of snow"),
@@ -106,17 +114,20 @@ async fn a_refusal_does_not_tell_whether_somebody_exists() {
         assert!(page.headers.get(header::SET_COOKIE).is_none());
         said.push(page.text.replace(&format!("value=\"{name}\""), "value=\"\""));
     }
+
     world.people.change_user(user.id, UserChange::Disabled(0)).await.unwrap();
     said.push(
         world.browser().sign_in("zoe", PASSWORD).await.text.replace("value=\"zoe\"", "value=\"\""),
     );
     assert!(said.windows(2).all(|pair| pair[0] == pair[1]));
+
     // What was typed as a name may have been a password: only names of people are written down.
     let entries = world
         .people
         .entries(Filter { verb: "session.begin".to_owned(), ..Filter::default() })
         .await
         .unwrap();
+
     assert!(entries.iter().all(|entry| !entry.object.contains("nobody")), "{entries:?}");
     assert!(
         entries
@@ -154,6 +165,7 @@ async fn without_sign_in_only_this_machine_may_ask() {
     world.get("/account").await.is(StatusCode::OK).shows("anonymous");
     world.get("/sign-in").await.leads_to("/");
     world.get("/account").await.is(StatusCode::OK).shows("Nobody needs to sign in here");
+
     // A name from elsewhere that was made to lead here.
     world
         .browser()
@@ -173,10 +185,13 @@ async fn over_tls_the_cookie_is_kept_to_it() {
     let mut browser = world.browser();
     let page = browser.follow_link(&link, "zoe").await;
     let cookie = page.headers[header::SET_COOKIE].to_str().unwrap();
+
     assert!(cookie.starts_with("__Host-raingauge_session="), "{cookie}");
     assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Secure"), "{cookie}");
+
     let page = browser.get("/account").await;
     assert!(page.is(StatusCode::OK).headers.contains_key(header::STRICT_TRANSPORT_SECURITY));
+
     // A cookie that came over another way counts for nothing.
     browser.cookie = browser.cookie.map(|cookie| cookie.replace("__Host-", ""));
     browser.get("/account").await.leads_to("/sign-in?next=%2Faccount");
@@ -196,11 +211,13 @@ async fn without_passwords_only_the_operator_gives_a_way_in() {
         .is(StatusCode::FORBIDDEN)
         .shows("Passwords are switched off");
     zoe.get("/account").await.is(StatusCode::OK).lacks("/account/password");
+
     let fields = [
         ("current", PASSWORD),
         ("password", "other words of snow"),
         ("again", "other words of snow"),
     ];
+
     zoe.post("/account/password", &fields).await.is(StatusCode::FORBIDDEN);
 
     let guest =
@@ -212,6 +229,7 @@ async fn without_passwords_only_the_operator_gives_a_way_in() {
         .await
         .is(StatusCode::FORBIDDEN)
         .shows("Passwords are switched off");
+
     let of_operator = world.portal.accounts.invite(guest("eva"), COMMAND_LINE).await.unwrap().path;
     world.browser().follow_link(&of_operator, "").await.leads_to("/?note=welcome");
 }
@@ -222,10 +240,12 @@ async fn rights_are_given_shortly_after_a_sign_in() {
     let world = with_zoe(options()).await;
     let mut zoe = world.browser();
     zoe.sign_in("zoe", PASSWORD).await.leads_to("/");
+
     let token = [("name", "shop"), ("scope", "admin"), ("expires", "30")];
     let guest = [("name", "max"), ("role", "admin")];
     world.clock.set_s(crate::world::NOW_S + 901);
     zoe.post("/tokens", &token).await.leads_to("/sign-in?again=1&next=%2Ftokens");
+
     for address in ["/people/invite", "/people/1/role", "/people/1/enable", "/people/1/remove"] {
         zoe.post(address, &guest).await.leads_to("/sign-in?again=1&next=%2Fpeople");
     }
@@ -233,11 +253,13 @@ async fn rights_are_given_shortly_after_a_sign_in() {
         (world.people.tokens().await.unwrap(), world.people.invitations().await.unwrap()),
         (vec![], vec![])
     );
+
     let refused = world
         .people
         .entries(Filter { verb: "token.".to_owned(), ..Filter::default() })
         .await
         .unwrap();
+
     assert_eq!(refused[0].outcome, "refused_403");
 
     zoe.get("/sign-in?again=1&next=%2Ftokens")

@@ -10,17 +10,21 @@ async fn an_administrator_invites_somebody_by_a_link_that_is_shown_once() {
     let world = World::closed();
     let mut admin = world.signed_in("root", Role::Admin).await;
     admin.get("/people").await.is(StatusCode::OK).shows("(you)").shows("Every link was used");
+
     let fields = [("name", "max"), ("email", "max@example.com"), ("role", "editor")];
     let page = admin.post("/people/invite", &fields).await;
     let link = page.is(StatusCode::OK).found(&format!("http://{HOST}/welcome/"));
     let path = link.strip_prefix(&format!("http://{HOST}")).unwrap().to_owned();
     let secret = path.strip_prefix("/welcome/").unwrap();
+
     admin.get("/people").await.shows("max").shows("by root").lacks(secret);
     let mut max = world.browser();
     max.get(&path).await.is(StatusCode::OK).shows("invited as <b>max</b>").shows("editor");
+
     // The link says who it is for: another name that is sent along is passed over.
     max.follow_link(&path, "root").await.leads_to("/?note=welcome");
     max.get("/people").await.is(StatusCode::FORBIDDEN).shows("It needs the role admin");
+
     let user = world.people.user_called("max").await.unwrap().unwrap();
     assert_eq!((user.role, &*user.email), (Role::Editor, "max@example.com"));
     max.get(&path).await.is(StatusCode::GONE);
@@ -40,6 +44,7 @@ async fn what_is_wrong_with_an_invitation_is_said_beside_the_field() {
             .await;
         page.is(StatusCode::UNPROCESSABLE_ENTITY).shows(problem);
     }
+
     admin
         .post("/people/invite", &[("name", "max"), ("role", "king")])
         .await
@@ -55,7 +60,9 @@ async fn links_are_withdrawn_and_expire() {
         let page = admin.post("/people/invite", &[("name", name), ("role", "viewer")]).await;
         page.found(&format!("http://{HOST}/welcome/")).replace(&format!("http://{HOST}"), "")
     };
-    let (max, eve) = (link("max").await, link("eve").await);
+    let max = link("max").await;
+    let eve = link("eve").await;
+
     let of_max = world
         .people
         .invitations()
@@ -64,6 +71,7 @@ async fn links_are_withdrawn_and_expire() {
         .into_iter()
         .find(|found| found.name == "max")
         .unwrap();
+
     let hash = hex::encode(of_max.hash);
     admin
         .post("/people/withdraw", &[("invitation", &hash)])
@@ -75,6 +83,7 @@ async fn links_are_withdrawn_and_expire() {
     world.clock.set_s(NOW_S + 86_400);
     world.browser().get(&eve).await.is(StatusCode::GONE);
     world.browser().follow_link(&eve, "eve").await.is(StatusCode::GONE);
+
     for nothing in ["0", "../people", &"0".repeat(64), &"é".repeat(32)] {
         let page =
             world.browser().get(&format!("/welcome/{}", nothing.replace('é', "%C3%A9"))).await;

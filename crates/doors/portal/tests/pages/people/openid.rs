@@ -43,6 +43,7 @@ impl Page {
             .iter()
             .map(|line| line.to_str().unwrap())
             .collect();
+
         assert!(given.iter().all(|line| line.starts_with("raingauge_trip=;")), "{given:?}");
         self.is(status)
             .shows(words)
@@ -58,15 +59,18 @@ async fn an_invited_person_comes_in_and_is_known_from_then_on() {
     let provider = Provider::start().await;
     let world = provider.world(rules());
     world.user("root", Role::Admin).await;
+
     let guest = Invitee {
         name: "Zoë".to_owned(),
         email: "Zoe@Rain.example".to_owned(),
         role: Role::Editor,
     };
+
     world.portal.accounts.invite(guest, "root").await.unwrap();
     let mut browser = world.browser();
     browser.get("/sign-in?next=/query").await.shows(LABEL).shows("/sign-in/openid?next=%2Fquery");
     provider.claims("7", ZOE, json!({}));
+
     let told = provider.begin(&mut browser, "/account").await;
     for (name, value) in [
         ("response_type", "code"),
@@ -77,14 +81,17 @@ async fn an_invited_person_comes_in_and_is_known_from_then_on() {
     ] {
         assert_eq!(told.text(name), value);
     }
+
     let page = come_back(&mut browser, told.text("state")).await;
     page.leads_to("/account");
+
     let cookies: Vec<_> = page
         .headers
         .get_all(header::SET_COOKIE)
         .iter()
         .map(|line| line.to_str().unwrap())
         .collect();
+
     assert!(cookies[0].starts_with("raingauge_session="), "{cookies:?}");
     assert_eq!(cookies[1], "raingauge_trip=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0");
     browser
@@ -94,21 +101,27 @@ async fn an_invited_person_comes_in_and_is_known_from_then_on() {
         .shows("Zoë")
         .shows("editor")
         .shows("no password");
+
     let (form, by) = provider.says(|says| says.asked.remove(0));
     assert!(by.starts_with("Basic "));
+
     let challenge = hex::encode(Sha256::digest(form.text("code_verifier")));
     assert_eq!(challenge, hex::encode(from_base64url(told.text("code_challenge"))));
+
     let user = world.called("zoë").await;
     assert_eq!((user.openid, user.password), (format!("{} 7", provider.issuer), String::new()));
     assert_eq!(world.people.invitations().await.unwrap(), []);
+
     let begun = world.entries_of("session.begin").await;
     assert_eq!((&*begun[0].who, &*begun[0].details), ("Zoë", r#"{"with":"openid"}"#));
     assert_eq!(world.entries_of("person.bind").await.len(), 1);
+
     // From now on the subject says who it is, whatever becomes of the address.
     provider.claims("7", "married@elsewhere.example", json!({ "email_verified": false }));
     let mut other = world.browser();
     provider.sign_in(&mut other, "/").await.leads_to("/");
     other.get("/account").await.shows("Zoë");
+
     // And whoever is given the address later is somebody else.
     provider.claims("8", ZOE, json!({}));
     provider
@@ -133,14 +146,18 @@ async fn an_account_with_a_password_keeps_it() {
     let world = provider.world(rules());
     let zoe = world.with_address("zoe", ZOE, Role::Admin).await;
     provider.claims("7", "ZOE@rain.example", json!({}));
+
     let mut browser = world.browser_of(&zoe).await;
     let session = browser.cookie.clone().unwrap();
     browser.cookie = None;
+
     let told = provider.begin(&mut browser, "/").await;
+
     // The browser had a session meanwhile: another one begins, and the old one is over.
     browser.cookie = Some(format!("{session}; {}", browser.cookie.unwrap()));
     come_back(&mut browser, told.text("state")).await.leads_to("/");
     assert_ne!(browser.cookie.as_deref(), Some(session.as_str()));
+
     let mut old = world.browser();
     old.cookie = Some(session);
     old.get("/account").await.leads_to("/sign-in?next=%2Faccount");
@@ -154,6 +171,7 @@ async fn only_the_browser_that_left_comes_back_and_in_time() {
     let world = provider.world(rules());
     world.with_address("zoe", ZOE, Role::Admin).await;
     provider.claims("7", ZOE, json!({}));
+
     let mut browser = world.browser();
     let state = provider.begin(&mut browser, "/").await.text("state").to_owned();
     let trip = browser.cookie.clone();
@@ -162,8 +180,10 @@ async fn only_the_browser_that_left_comes_back_and_in_time() {
         browser.cookie.clone_from(&trip);
         come_back(&mut browser, wrong).await.refuses(StatusCode::BAD_REQUEST, "Begin again");
     }
+
     let mut other = world.browser();
     come_back(&mut other, &state).await.refuses(StatusCode::BAD_REQUEST, "Begin again");
+
     // A cookie with another time is another trip.
     let later = format!(".{}.", NOW_S + 1);
     other.cookie = trip.as_ref().map(|trip| trip.replace(&format!(".{NOW_S}."), &later));
@@ -175,6 +195,7 @@ async fn only_the_browser_that_left_comes_back_and_in_time() {
     provider.says(|says| says.claims["exp"] = json!(NOW_S + TRIP_S));
     browser.cookie = trip;
     provider.says(|says| says.nonce.clear());
+
     let told = provider.begin(&mut browser, "/").await;
     come_back(&mut browser, told.text("state")).await.leads_to("/");
 }
@@ -184,6 +205,7 @@ async fn a_token_that_is_wrong_opens_nothing() {
     let provider = Provider::start().await;
     let world = provider.world(rules());
     world.with_address("zoe", ZOE, Role::Admin).await;
+
     for (what, claims) in [
         ("made for another trip", json!({ "nonce": "another" })),
         ("expired", json!({ "iat": NOW_S - 600, "exp": NOW_S - 61 })),
@@ -196,6 +218,7 @@ async fn a_token_that_is_wrong_opens_nothing() {
         assert_eq!(page.status, StatusCode::BAD_GATEWAY, "{what}: {}", page.text);
         page.refuses(StatusCode::BAD_GATEWAY, "answer was not accepted");
     }
+
     provider.claims("7", ZOE, json!({}));
     let forgeries: [fn(String) -> Option<String>; 4] = [
         |_| None,
@@ -207,6 +230,7 @@ async fn a_token_that_is_wrong_opens_nothing() {
             Some(format!("{signed}.{}", signature.chars().rev().collect::<String>()))
         },
     ];
+
     for forge in forgeries {
         provider.says(|says| says.forge = forge);
         provider
@@ -214,7 +238,9 @@ async fn a_token_that_is_wrong_opens_nothing() {
             .await
             .refuses(StatusCode::BAD_GATEWAY, "answer was not accepted");
     }
+
     assert_eq!(world.called("zoe").await.openid, "");
+
     // A clock that goes after by less than a minute is forgiven.
     provider.says(|says| says.forge = Some);
     provider.claims("7", ZOE, json!({ "exp": NOW_S - 59 }));
@@ -231,6 +257,7 @@ async fn keys_may_change() {
     provider.sign_in(&mut world.browser(), "/").await.leads_to("/");
     assert_eq!(provider.says(|says| says.discoveries), 1);
     provider.says(|says| says.key = new_key("second"));
+
     // The keys were read a moment ago: nobody makes us ask all the time.
     provider
         .sign_in(&mut world.browser(), "/")
@@ -239,6 +266,7 @@ async fn keys_may_change() {
     world.clock.set_s(NOW_S + 5);
     provider.sign_in(&mut world.browser(), "/").await.leads_to("/");
     assert_eq!(provider.says(|says| says.discoveries), 2);
+
     // Under the same name, another key proves nothing.
     provider.says(|says| says.key = new_key("second"));
     world.clock.set_s(NOW_S + 10);
@@ -254,6 +282,7 @@ async fn whom_nobody_admits_stays_outside_and_is_told_what_to_do() {
     let world = provider.world(rules());
     let zoe = world.with_address("zoe", ZOE, Role::Editor).await;
     world.with_address("max", "max@rain.example", Role::Admin).await;
+
     for (email, more, words, outcome) in [
         (ZOE, json!({ "email_verified": false }), "address verified", "email_unverified"),
         (ZOE, json!({ "email_verified": null }), "address verified", "email_unverified"),
@@ -263,12 +292,14 @@ async fn whom_nobody_admits_stays_outside_and_is_told_what_to_do() {
         provider.claims("7", email, more);
         provider.says(|says| says.user_info = json!({ "sub": "7" }));
         provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::FORBIDDEN, words);
+
         let entry = world.entries_of("session.begin").await.remove(0);
         assert_eq!(
             (&*entry.who, &*entry.object, &*entry.outcome),
             ("nobody", "somebody unknown", outcome)
         );
     }
+
     world.people.change_user(zoe.id, UserChange::Disabled(NOW_S)).await.unwrap();
     provider.claims("7", ZOE, json!({}));
     provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::FORBIDDEN, "is disabled");
@@ -276,25 +307,30 @@ async fn whom_nobody_admits_stays_outside_and_is_told_what_to_do() {
     provider.sign_in(&mut world.browser(), "/").await.leads_to("/");
     world.people.change_user(zoe.id, UserChange::Disabled(NOW_S)).await.unwrap();
     provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::FORBIDDEN, "is disabled");
+
     // A new invitation with the address binds the account to whoever has it now.
     let guest = Invitee { name: "zoe".to_owned(), email: ZOE.to_owned(), role: Role::Viewer };
     world.portal.accounts.invite(guest, "max").await.unwrap();
     provider.claims("8", ZOE, json!({}));
     provider.sign_in(&mut world.browser(), "/").await.leads_to("/");
+
     let zoe = world.called("zoe").await;
     assert_eq!(
         (zoe.openid, zoe.role, zoe.disabled_at),
         (format!("{} 8", provider.issuer), Role::Viewer, None)
     );
+
     // An invitation that has expired is none.
     let guest = Invitee {
         name: "eve".to_owned(),
         email: "eve@rain.example".to_owned(),
         role: Role::Viewer,
     };
+
     world.portal.accounts.invite(guest, "max").await.unwrap();
     world.clock.set_s(NOW_S + 86_400);
     provider.claims("9", "eve@rain.example", json!({ "exp": NOW_S + 86_500 }));
+
     provider
         .sign_in(&mut world.browser(), "/")
         .await
@@ -307,6 +343,7 @@ async fn what_the_token_lacks_the_page_of_claims_says() {
     let world = provider.world(rules());
     world.with_address("zoe", ZOE, Role::Admin).await;
     provider.claims("7", "", json!({ "email": null, "email_verified": true }));
+
     // The word that an address is verified goes for the address beside it alone.
     provider.says(|says| says.user_info = json!({ "sub": "7", "email": ZOE }));
     provider
@@ -330,10 +367,12 @@ async fn a_provider_that_is_away_hinders_nobody_else() {
     let down = Provider { issuer: "http://127.0.0.1:1".to_owned(), ..provider.clone() };
     let world = down.world(rules());
     world.with_address("zoe", ZOE, Role::Admin).await;
+
     let page = world.browser().get("/sign-in/openid").await;
     page.refuses(StatusCode::BAD_GATEWAY, "Whoever has a password here can sign in")
         .lacks("127.0.0.1");
     world.browser().sign_in("zoe", PASSWORD).await.leads_to("/");
+
     // One that is not who it should be is no provider.
     let other = Provider { issuer: format!("{}/other", provider.issuer), ..provider.clone() };
     other
@@ -342,6 +381,7 @@ async fn a_provider_that_is_away_hinders_nobody_else() {
         .get("/sign-in/openid")
         .await
         .refuses(StatusCode::BAD_GATEWAY, "Try again");
+
     // One that is away once it was known, and one that does not want us.
     let world = provider.world(rules());
     provider.says(|says| says.token_status = StatusCode::UNAUTHORIZED);
@@ -356,6 +396,7 @@ async fn the_provider_may_say_no() {
     let provider = Provider::start().await;
     let world = provider.world(rules());
     world.user("root", Role::Admin).await;
+
     for (error, status, words) in [
         ("access_denied", StatusCode::FORBIDDEN, "cancelled there"),
         ("server_error", StatusCode::BAD_GATEWAY, "log of raingauge"),
@@ -366,8 +407,10 @@ async fn the_provider_may_say_no() {
         let query =
             format!("error={error}&error_description=%3Cscript%3E&state={}", told.text("state"));
         let page = browser.get(&format!("{OPENID_BACK}?{query}")).await;
+
         page.refuses(status, words).lacks("<script>alert").lacks("%3Cscript");
     }
+
     let mut browser = world.browser();
     let told = provider.begin(&mut browser, "/").await;
     let page = browser.get(&format!("{OPENID_BACK}?state={}", told.text("state"))).await;
@@ -380,6 +423,7 @@ async fn nobody_is_led_elsewhere() {
     let world = provider.world(rules());
     let zoe = world.with_address("zoe", ZOE, Role::Admin).await;
     provider.claims("7", ZOE, json!({}));
+
     for foreign in
         ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)"]
     {
@@ -389,10 +433,12 @@ async fn nobody_is_led_elsewhere() {
         let mut signed_in = world.browser_of(&zoe).await;
         signed_in.get(&format!("/sign-in/openid?{query}")).await.leads_to("/");
     }
+
     // A cookie that was changed is another trip.
     let mut browser = world.browser();
     let told = provider.begin(&mut browser, "/x").await;
     browser.cookie = browser.cookie.map(|cookie| cookie.replace("%2Fx", "%2F%2Fevil.example"));
+
     come_back(&mut browser, told.text("state"))
         .await
         .refuses(StatusCode::BAD_REQUEST, "Begin again");

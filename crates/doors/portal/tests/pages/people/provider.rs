@@ -1,4 +1,5 @@
-//! An OpenID provider on a port of this process, which says whatever a test wants it to, the truth or not.
+//! An OpenID provider on a port of this process, which says whatever a test wants it to, the truth
+//! or not.
 
 use crate::browser::{Browser, HOST, options};
 use crate::world::{Page, World};
@@ -95,6 +96,7 @@ impl Provider {
             asked: Vec::new(),
             discoveries: 0,
         };
+
         let provider = Self { issuer, says: Arc::new(Mutex::new(says)) };
         let router = Router::new()
             .route("/.well-known/openid-configuration", get(configuration))
@@ -102,6 +104,7 @@ impl Provider {
             .route("/token", post(token))
             .route("/claims", get(user_info))
             .with_state(provider.clone());
+
         tokio::spawn(async move { axum::serve(listener, router).await });
         provider
     }
@@ -138,13 +141,15 @@ impl Provider {
             groups_claim: if rules.groups.is_empty() { String::new() } else { "groups".to_owned() },
             redirect_url,
         };
+
         World::with_openid(options, |clock: Arc<dyn Clock>| OpenId {
             provider: Arc::new(raingauge_openid::Provider::new(client, clock).unwrap()),
             rules,
         })
     }
 
-    /// Begins at the portal. Answers what the provider is told by the address, and keeps the nonce for the token.
+    /// Begins at the portal. Answers what the provider is told by the address, and keeps the nonce
+    /// for the token.
     pub async fn begin(&self, browser: &mut Browser<'_>, next: &str) -> Fields {
         let query =
             form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish();
@@ -195,6 +200,7 @@ async fn token(State(provider): State<Provider>, headers: HeaderMap, body: Strin
         .unwrap_or_default();
     provider.says(|says| {
         says.asked.push((Fields::parse(body.as_bytes()), by));
+
         if says.token_status != StatusCode::OK {
             return (says.token_status, JsonBody(json!({ "error": "invalid_client" }))).into_response();
         }
@@ -202,11 +208,13 @@ async fn token(State(provider): State<Provider>, headers: HeaderMap, body: Strin
         if claims.get("nonce").is_none() {
             claims["nonce"] = json!(says.nonce);
         }
+
         let claims: IdTokenClaims<Others, CoreGenderClaim> = serde_json::from_value(claims).unwrap();
         let signed = Token::new(claims, &says.key, CoreJwsSigningAlgorithm::EdDsa, None, None).unwrap();
         let signed = serde_json::to_value(signed).unwrap().as_str().unwrap().to_owned();
         let answer =
             json!({ "access_token": "an-access-token", "token_type": "Bearer", "id_token": (says.forge)(signed) });
+
         JsonBody(answer).into_response()
     })
 }

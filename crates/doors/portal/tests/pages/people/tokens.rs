@@ -15,11 +15,13 @@ async fn a_token_is_shown_once_and_revoked() {
         .is(StatusCode::OK)
         .shows("No token is in use")
         .shows("asks nobody for a token");
+
     let fields =
         [("name", "shop"), ("scope", "counts:read"), ("scope", "events:write"), ("expires", "30")];
     let page = admin.post("/tokens", &fields).await;
     let secret = page.is(StatusCode::OK).shows("is not shown again").found("rg_");
     assert_eq!(secret.len(), 67, "{secret}");
+
     let token = world.people.tokens().await.unwrap().remove(0);
     assert_eq!(token.hash, hash_of(&secret));
     assert_eq!(
@@ -49,6 +51,7 @@ async fn what_is_wrong_with_a_token_is_said_beside_the_field() {
     let world = World::closed();
     let mut admin = world.signed_in("root", Role::Admin).await;
     let long = "x".repeat(129);
+
     for (name, scope, expires, problem) in [
         ("", "admin", "", "Give a name"),
         (&*long, "admin", "", "Give a name"),
@@ -59,6 +62,7 @@ async fn what_is_wrong_with_a_token_is_said_beside_the_field() {
             admin.post("/tokens", &[("name", name), ("scope", scope), ("expires", expires)]).await;
         page.is(StatusCode::UNPROCESSABLE_ENTITY).shows(problem).lacks("rg_");
     }
+
     assert_eq!(world.people.tokens().await.unwrap(), []);
     admin
         .post("/tokens", &[("name", "ever"), ("scope", "admin"), ("expires", "")])

@@ -1,4 +1,5 @@
-//! Every route, asked by everybody: the table is the router's own, so that a new route is asked too.
+//! Every route, asked by everybody: the table is the router's own, so that a new route is asked
+//! too.
 
 use crate::browser::Browser;
 use crate::world::{Page, World};
@@ -33,9 +34,11 @@ async fn each_route_lets_in_whom_it_should() {
     let admin = world.user("root", Role::Admin).await;
     let roles = [("viewer", Role::Viewer), ("editor", Role::Editor)];
     let mut users = vec![(Role::Admin, admin)];
+
     for (name, role) in roles {
         users.push((role, world.user(name, role).await));
     }
+
     for route in &routes() {
         let page = ask(&mut world.browser(), route).await;
         match (route.needs, &route.method) {
@@ -47,6 +50,7 @@ async fn each_route_lets_in_whom_it_should() {
                 page.status
             ),
         }
+
         for (role, user) in &users {
             // A session of its own for each, since some routes end it.
             let page = ask(&mut world.only_browser_of(user).await, route).await;
@@ -66,8 +70,10 @@ async fn each_route_lets_in_whom_it_should() {
 #[tokio::test]
 async fn each_form_is_accepted_from_our_own_pages_alone() {
     let world = World::closed();
-    let (root, zoe) = (world.user("root", Role::Admin).await, world.user("zoe", Role::Admin).await);
+    let root = world.user("root", Role::Admin).await;
+    let zoe = world.user("zoe", Role::Admin).await;
     let of_zoe = world.browser_of(&zoe).await.csrf();
+
     for route in routes().iter().filter(|route| route.method == Method::POST) {
         let address = address_of(route);
         let mut browser = world.only_browser_of(&root).await;
@@ -86,11 +92,13 @@ async fn each_form_is_accepted_from_our_own_pages_alone() {
             (&[same, ("origin", "http://rain.test:8081")], own),
             (&[same, ("origin", "http://rain.test:8080.evil.example")], own),
         ];
+
         for (headers, body) in cases {
             let page = browser.send(Method::POST, &address, headers, body).await;
             assert_eq!(page.status, StatusCode::FORBIDDEN, "{route:?} {headers:?} {body}");
             page.shows("The form was not accepted");
         }
+
         // Nobody's form needs the browser's word.
         let mut nobody = world.browser();
         for headers in
@@ -125,9 +133,11 @@ async fn each_answer_protects_itself() {
                 let found = page.headers.get(name).and_then(|found| found.to_str().ok());
                 assert_eq!(found, Some(value), "{route:?}");
             }
+
             assert!(!page.headers.contains_key(header::SERVER), "{route:?}");
         }
     }
+
     for asset in raingauge_portal::ASSETS {
         let file = world.browser().get(asset.path).await;
         assert_eq!(

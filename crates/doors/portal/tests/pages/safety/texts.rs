@@ -45,10 +45,14 @@ async fn what_is_stored_is_shown_as_text() {
             openid: text(),
             at_s: 0,
         };
+
         people.add_user(new).await.unwrap();
         let hash = [number as u8; 32];
         let (created_at, expires_at) = (0, i64::MAX);
-        let (name, email, invited_by) = (text(), text(), text());
+        let name = text();
+        let email = text();
+
+        let invited_by = text();
         let invitation = Invitation {
             hash,
             name,
@@ -58,10 +62,15 @@ async fn what_is_stored_is_shown_as_text() {
             created_at,
             expires_at,
         };
+
         people.invite(invitation).await.unwrap();
-        let (name, created_by, scopes) =
-            (text(), text(), [raingauge_core::access::Scope::Admin].into_iter().collect());
-        let (expires_at, revoked_at, used_at) = (None, None, None);
+        let name = text();
+        let created_by = text();
+        let scopes = [raingauge_core::access::Scope::Admin].into_iter().collect();
+        let expires_at = None;
+
+        let revoked_at = None;
+        let used_at = None;
         let token = ApiToken {
             id: 0,
             hash,
@@ -73,21 +82,30 @@ async fn what_is_stored_is_shown_as_text() {
             revoked_at,
             used_at,
         };
+
         people.add_token(token).await.unwrap();
-        let (who, address, verb, object, details, outcome) =
-            (text(), text(), text(), text(), text(), text());
+        let who = text();
+        let address = text();
+        let verb = text();
+        let object = text();
+
+        let details = text();
+        let outcome = text();
         people
             .record(Entry { id: 0, at_s: 0, who, address, verb, object, details, outcome })
             .await
             .unwrap();
     }
+
     for user in people.users().await.unwrap() {
         let mut browser = world.browser_of(&user).await;
         look_at(&mut browser, &["/", "/account", "/people", "/tokens", "/audit"]).await;
     }
+
     // Whoever is refused is told whom to ask.
     let mut viewer = world.signed_in("viewer", Role::Viewer).await;
     harmless(&viewer.get("/people").await.is(StatusCode::FORBIDDEN).text);
+
     // The log is read by spreadsheets, too.
     let mut root = world.signed_in("root", Role::Admin).await;
     let csv = root.get("/audit.csv").await;
@@ -102,12 +120,14 @@ async fn what_is_sent_comes_back_as_text() {
         let page = root.post("/people/invite", &[("name", "max"), ("role", "viewer")]).await;
         page.found("http://rain.test:8080/welcome/").replace("http://rain.test:8080", "")
     };
+
     for evil in EVIL {
         let fields = [
             "name", "email", "role", "scope", "expires", "current", "password", "again", "next",
             "session",
         ]
         .map(|name| (name, if name == "again" { "" } else { evil }));
+
         for address in [
             "/people/invite",
             "/tokens",
@@ -120,10 +140,12 @@ async fn what_is_sent_comes_back_as_text() {
             assert!(page.status.is_client_error(), "{address}: {}", page.status);
             harmless(&page.text);
         }
+
         let mut nobody = world.browser();
         nobody.address.set_ip([198, 51, 100, evil.len() as u8].into());
         harmless(&nobody.post("/sign-in", &fields).await.is(StatusCode::UNPROCESSABLE_ENTITY).text);
         harmless(&nobody.post(&link, &fields).await.text);
+
         let query = |name: &str| {
             form_urlencoded::Serializer::new(String::new()).append_pair(name, evil).finish()
         };
@@ -134,12 +156,15 @@ async fn what_is_sent_comes_back_as_text() {
                 harmless(&page.text);
             }
         }
+
         harmless(&nobody.get(&format!("/sign-in?{}", query("next"))).await.text);
         let path = query("x").replace("x=", "");
+
         for place in ["welcome", "people", "tokens"] {
             harmless(&nobody.get(&format!("/{place}/{path}")).await.text);
         }
     }
+
     // Nobody came in, nothing was made, nothing is gone.
     assert_eq!(world.people.users().await.unwrap().len(), 1);
     assert_eq!(world.people.tokens().await.unwrap(), []);
@@ -149,12 +174,14 @@ async fn what_is_sent_comes_back_as_text() {
 async fn a_browser_may_call_itself_anything() {
     let world = World::closed();
     let link = world.portal.accounts.invite_first().await.unwrap().unwrap();
+
     for evil in EVIL {
         let mut browser = world.browser();
         let form = format!("name=zoe&password={p}&again={p}", p = "four+words+of+rain");
         let headers = [("sec-fetch-site", "same-origin"), ("user-agent", evil)];
         let address =
             if world.people.users().await.unwrap().is_empty() { link.as_str() } else { "/sign-in" };
+
         browser
             .send(axum::http::Method::POST, address, &headers, &form)
             .await

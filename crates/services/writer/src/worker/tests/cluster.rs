@@ -72,6 +72,7 @@ fn a_cluster_counts_what_a_naive_walk_counts_whatever_breaks() {
     };
     let next = AtomicU64::new(0);
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
+
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {

@@ -124,6 +124,7 @@ fn event(id: &str) -> Event<'_> {
 fn check_history(medium: Medium, ops: Vec<Op>) {
     let mut world = World::new(medium);
     world.set_counter(1, &counter(1, json!({})));
+
     let mut running = Some(Dummy::of(&world));
     let mut sent = BTreeSet::new();
     for op in ops {
@@ -157,6 +158,7 @@ fn check_history(medium: Medium, ops: Vec<Op>) {
             Op::Die => running = None,
             Op::Start => running = running.or_else(|| Some(Dummy::of(&world))),
         }
+
         let positions = world.medium.consumers().positions().expect("positions");
         assert!(world.log.start() <= positions[0].1, "the log is kept for a consumer that is dead");
     }
@@ -164,6 +166,7 @@ fn check_history(medium: Medium, ops: Vec<Op>) {
     world.drain();
     world.worker().commit().expect("committed");
     world.keep_up();
+
     let read = running.unwrap_or_else(|| Dummy::of(&world)).finish();
     assert!(read.keys().eq(&sent), "{read:?}");
     assert!(read.values().all(|times| *times == 1), "{read:?}");
@@ -202,6 +205,7 @@ async fn a_consumer_that_is_overtaken_finds_out() {
         consumer_lag_bytes_max: 1_000,
         ..LogOptions::default()
     };
+
     let time = Arc::clone(&clock) as Arc<dyn Clock>;
     let log = SegmentLog::open(&folder.path().join("log"), options, time).expect("a log");
     let log = Arc::new(log);
@@ -209,6 +213,7 @@ async fn a_consumer_that_is_overtaken_finds_out() {
     let store = Arc::new(store.expect("a store"));
     let registry = Arc::new(Registry::of(&*store, 0).expect("a registry"));
     let options = Options { consumers: Arc::clone(&registry), ..Options::default() };
+
     let time = Arc::clone(&clock) as Arc<dyn Clock>;
     let mut worker =
         Worker::open(Arc::clone(&log) as _, Arc::clone(&store) as _, Arc::default(), time, options)
@@ -221,14 +226,17 @@ async fn a_consumer_that_is_overtaken_finds_out() {
             log.append(batch(&[format!("hour-{hour}").as_str()])).await.expect("appended");
             while worker.apply_some().expect("applied") {}
         }
+
         worker.commit().expect("committed");
         worker.upkeep.trimmed = None;
         worker.keep_up().expect("kept up");
     };
+
     count(0..5).await;
     assert_eq!(log.start(), 0, "the log is kept for the consumer");
     assert!(second.read().expect("it is kept"));
     count(5..50).await;
+
     let start = log.start();
     assert!((6..48).contains(&start), "the log begins at {start}");
 
@@ -237,8 +245,10 @@ async fn a_consumer_that_is_overtaken_finds_out() {
         Err(Error::Overtaken(overtaken)) => assert_eq!(overtaken, lost),
         read => panic!("it is not told that it was overtaken: {read:?}"),
     }
+
     drop(second);
     lost.skip(&*store).expect("skipped");
+
     let mut second = Dummy::open(Arc::clone(&log) as _, Arc::clone(&store) as _, &registry);
     let expected = (start..50).map(|hour| (format!("hour-{hour}"), 1));
     assert_eq!(second.finish(), expected.collect());

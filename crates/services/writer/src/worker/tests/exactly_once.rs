@@ -49,6 +49,7 @@ fn op() -> impl Strategy<Value = Op> {
     let age_s = prop_oneof![6 => 0..2 * 3_600_i64, 3 => 0..3 * DAY_S, 1 => 0..40 * DAY_S, 2 => -ALLOWANCE_S..0_i64];
     let event = (0..300_u16, age_s.clone(), 0..KEYS, -3..9_i64, prop::bool::weighted(0.85));
     let bucket = (1..=COUNTERS, 0..KEYS, 0..3_usize, age_s, 1..500_i64);
+
     prop_oneof![
         8 => prop::collection::vec(event, 1..12).prop_map(Op::Append),
         3 => (1..=COUNTERS, 0..VARIANTS).prop_map(|(id, variant)| Op::Change(id, variant)),
@@ -177,7 +178,8 @@ impl History {
     /// before.
     fn apply(&mut self) -> bool {
         let applied = self.world.worker().apply_some().unwrap();
-        let (position, stamp_us) = (self.world.worker().position, self.world.worker().stamp_us);
+        let position = self.world.worker().position;
+        let stamp_us = self.world.worker().stamp_us;
         assert_eq!(
             *self.stamps.entry(position).or_insert(stamp_us),
             stamp_us,
@@ -201,6 +203,7 @@ impl History {
             kind: if *usual { "t" } else { "u" },
             data: json!({"k": format!("k{key}"), "v": value}).to_string(),
         };
+
         let happened: Vec<Happened> = events.iter().map(happened).collect();
         let ids: Vec<String> = happened.iter().map(|event| event.id.to_string()).collect();
         let events = happened.iter().zip(&ids).map(|(event, id)| Event {
@@ -208,6 +211,7 @@ impl History {
             ..Event::of_data(event.kind, event.time_s * 1_000, &event.data)
         });
         self.world.append(&events.collect::<Vec<Event<'_>>>());
+
         for event in happened {
             let is_known =
                 |entry: &Entry| matches!(entry, Entry::Event(known) if known.id == event.id);
@@ -225,12 +229,14 @@ impl History {
             let time = granularity.floor(now_s - age_s.max(&0));
             Bucket { key: format!("c{id}:k{key}"), granularity, time, count: *count }
         };
+
         let buckets: Vec<Bucket> = buckets.iter().map(bucket).collect();
         let request = key.map(|key| Request {
             id: key.to_string(),
             digest: String::new(),
             answer: Answer::default(),
         });
+
         self.world.set_buckets(buckets.clone(), request);
         let is_remembered =
             |key: u8| self.requests[usize::from(key)].is_some_and(|at_s| now_s - at_s <= DAY_S);
@@ -284,8 +290,10 @@ impl History {
         let now_s = self.world.clock.now_s();
         let view = self.world.published.view();
         for (index, rule) in view.ruleset.rules().iter().enumerate() {
-            let (horizons, timeline) = (view.horizons(index, now_s), &view.timelines[index]);
+            let horizons = view.horizons(index, now_s);
+            let timeline = &view.timelines[index];
             let mut stored = Cells::new();
+
             for key in ["c", "d"].iter().flat_map(|head| (0..KEYS).map(move |key| (head, key))) {
                 let key = format!("{}{}:k{}", key.0, rule.counter.id, key.1);
                 for granularity in Granularity::ALL {
@@ -300,6 +308,7 @@ impl History {
                     }
                 }
             }
+
             stored.retain(|_, count| *count != 0);
             let mut expected = self.model.cells(rule.counter.id);
             expected.retain(|(_, granularity, time_s), _| *time_s >= horizons.of(*granularity));

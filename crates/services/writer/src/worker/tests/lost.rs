@@ -42,6 +42,7 @@ fn counting_stands_still_before_what_is_lost_until_that_is_skipped() {
         world.worker().commit().unwrap();
         append(&world, 10..30);
         world.log.drop_before(21);
+
         let consumer = Name::counting();
         let lost = Overtaken { consumer, partition: 0, position: 11, start: 21 };
         for _ in 0..2 {
@@ -51,6 +52,7 @@ fn counting_stands_still_before_what_is_lost_until_that_is_skipped() {
             assert_eq!(found, lost);
             world.crash();
         }
+
         let said = Error::Lost(lost.clone()).to_string();
         assert!(
             said.contains("up to offset 11") && said.contains("skip-lost --partition 0"),
@@ -84,6 +86,7 @@ fn a_backfill_goes_on_where_the_log_begins_when_that_has_dropped_older_days_alon
     while world.worker().apply_some().unwrap() {}
     world.log.drop_before(11);
     world.drain();
+
     let backfill = world.worker().state.counters[&1].backfill.clone().unwrap();
     assert_eq!((backfill.status, backfill.counted), (BackfillStatus::Finished, 0));
     assert_eq!((count(&world), world.log.start()), (30, 11));
@@ -99,6 +102,7 @@ fn a_backfill_is_given_up_when_the_log_has_dropped_what_it_is_to_count() {
     while world.worker().apply_some().unwrap() {}
     world.log.drop_before(11);
     world.drain();
+
     let state = &world.worker().state;
     let backfill = state.counters[&1].backfill.as_ref().unwrap();
     assert_eq!(backfill.status, BackfillStatus::Cancelled);

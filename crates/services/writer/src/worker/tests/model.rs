@@ -53,11 +53,13 @@ impl Model {
                 {
                     continue;
                 }
+
                 if let Entry::Erase(of, key) = entry
                     && *of == id
                 {
                     part.retain(|(counted, ..), _| counted != key);
                 }
+
                 let Some(rule) = self.rule(id, offset, backfill) else {
                     continue;
                 };
@@ -78,8 +80,10 @@ impl Model {
                     _ => {}
                 }
             }
+
             cells.extend(part);
         }
+
         cells.retain(|_, count| *count != 0);
         cells
     }
@@ -93,6 +97,7 @@ impl Model {
             parts.retain(|(from_s, _)| *from_s < backfill.after_s);
             parts.push((backfill.after_s, Some(backfill)));
         }
+
         let ends: Vec<i64> =
             parts.iter().skip(1).map(|(from_s, _)| *from_s).chain([i64::MAX]).collect();
         parts

@@ -80,6 +80,7 @@ fn a_late_event_counts_where_its_bucket_is_kept_and_the_rest_is_in_the_metrics()
     metrics::with_local_recorder(&counters, || {
         let mut world = World::new(Medium::memory());
         world.set_counter(1, &counter(1, kept(1, 3, 10)));
+
         let ages = [("a", 0), ("b", 1), ("c", 2), ("d", 3), ("e", 4), ("f", 10), ("g", 11)];
         world.append(&ages.map(|(id, age)| event(id, START_S - age * DAY_S)));
         world.drain();
@@ -87,9 +88,11 @@ fn a_late_event_counts_where_its_bucket_is_kept_and_the_rest_is_in_the_metrics()
             days(&world, FIRST),
             [vec![-1, 0], vec![-3, -2, -1, 0], vec![-10, -4, -3, -2, -1, 0]]
         );
+
         let recent = world.published.activity().of(1).expect("the counter counted");
         assert_eq!((recent.counted.iter().sum::<u64>(), recent.late["quarter"]), (6, 5));
     });
+
     let late = counters.of("raingauge_late_refused_total");
     assert_eq!(
         late,
@@ -105,6 +108,7 @@ fn what_was_not_counted_is_booked_to_the_counter_that_did_not_count_it() {
         let picky = json!({"filter": {"operator": "eq", "lhs": "data.k", "rhs": "y"}});
         world.set_counter(1, &counter(2, picky));
         world.append(&[event("a", START_S)]);
+
         // Moves counter 2 to another place among the rules, within the same read.
         world.set_counter(1, &counter(1, json!({})));
         world.drain();
@@ -172,14 +176,17 @@ fn a_commit_in_the_middle_of_a_block_is_a_place_to_go_on_from() {
     let mut world = World::new(Medium::disk());
     world.set_counter(1, &counter(1, json!({})));
     world.drain();
+
     let begin = world.log.end();
     let events: Vec<Event<'_>> =
         data.iter().map(|data| Event::of_data("t", START_S * 1_000, data)).collect();
     let ids: Vec<String> = (0..events.len()).map(|id| id.to_string()).collect();
     let events: Vec<Event<'_>> =
         events.into_iter().zip(&ids).map(|(event, id)| Event { id: id.into(), ..event }).collect();
+
     world.append(&events);
     world.worker().apply_some().unwrap();
+
     let committed = world.worker().committed;
     assert!(
         begin < committed && committed < world.log.end(),
@@ -189,6 +196,7 @@ fn a_commit_in_the_middle_of_a_block_is_a_place_to_go_on_from() {
     world.crash();
     assert_eq!(world.worker().position, committed);
     world.drain();
+
     let slice = Slice { granularity: Granularity::Day, from_s: 0, to_s: START_S + DAY_S };
     for key in 0..data.len() {
         let cells = world.cells(FIRST, &format!("c1:{key}"), slice);
@@ -204,6 +212,7 @@ fn a_longer_retention_does_not_bring_back_what_has_expired() {
     world.drain();
     world.set_counter(2, &counter(1, kept(20, 20, 30)));
     world.drain();
+
     let now_s = START_S + 5 * DAY_S;
     let kept = |world: &World| world.published.view().horizons(0, now_s);
     assert_eq!(
@@ -212,6 +221,7 @@ fn a_longer_retention_does_not_bring_back_what_has_expired() {
     );
     world.control(&Control::backfill(1));
     world.drain();
+
     assert_eq!(
         kept(&world),
         of_json(&counter(1, self::kept(20, 20, 30))).retention_days.horizons(now_s)
@@ -236,6 +246,7 @@ fn a_longer_retention_reaches_what_is_stored() {
     world.worker().commit().unwrap();
     world.crash();
     world.keep_up();
+
     let horizons = of_json(&longer).retention_days.horizons(START_S);
     assert_eq!(store.prolonged(), [(FIRST, horizons)]);
     world.worker().commit().unwrap();
@@ -257,6 +268,7 @@ fn a_replaced_generation_is_kept_for_those_who_still_read_it_and_goes_then() {
         assert!(world.worker().state.retired.is_empty(), "what was replaced answers elsewhere");
         world.append(&[event("b", START_S - DAY_S)]);
         world.drain();
+
         let both = [[-1, 0], [-1, 0], [-1, 0]].map(Vec::from);
         assert_eq!((days(&world, FIRST), days(&world, SECOND)), (both.clone(), both.clone()));
         world.retire();
@@ -278,10 +290,12 @@ fn a_replaced_generation_is_kept_for_those_who_still_read_it_and_goes_then() {
 fn the_log_is_kept_for_a_backfill_as_the_last_checkpoint_knows_it() {
     let mut world = World::new(Medium::memory());
     world.set_counter(1, &counter(1, json!({})));
+
     for id in 0..100 {
         world.append(&[event(&id.to_string(), START_S)]);
         world.worker().apply_some().unwrap();
     }
+
     world.control(&Control::backfill(1));
     world.worker().apply_some().unwrap();
     world.worker().commit().unwrap();
@@ -293,6 +307,7 @@ fn the_log_is_kept_for_a_backfill_as_the_last_checkpoint_knows_it() {
     assert_eq!(world.log.start(), 0);
     world.crash();
     world.drain();
+
     let backfill = world.worker().state.counters[&1].backfill.clone().unwrap();
     assert_eq!((backfill.status, backfill.counted), (BackfillStatus::Finished, 100));
     world.worker().commit().unwrap();
@@ -307,16 +322,20 @@ fn the_log_is_kept_for_a_backfill_as_the_last_checkpoint_knows_it() {
 fn progress_is_stored_beside_the_state() {
     let mut world = World::new(Medium::memory());
     world.set_counter(1, &counter(1, json!({})));
+
     for id in 0..100 {
         world.append(&[event(&id.to_string(), START_S)]);
         world.worker().apply_some().unwrap();
     }
+
     world.control(&Control::backfill(1));
     world.worker().apply_some().unwrap();
     world.worker().commit().unwrap();
+
     let before = world.worker().store.checkpoint().unwrap();
     world.worker().backfill_some().unwrap();
     world.worker().commit().unwrap();
+
     let after = world.worker().store.checkpoint().unwrap();
     assert_eq!(after.state, before.state);
     assert!(after.progress.unwrap().rank > before.progress.unwrap().rank);
@@ -330,8 +349,9 @@ fn a_log_shorter_than_the_store_is_refused() {
     world.worker().commit().unwrap();
     let shorter = Arc::new(raingauge_memory::MemoryLog::default());
     let worker = world.worker();
-    let (store, published, clock) =
-        (Arc::clone(&worker.store), Arc::clone(&worker.published), worker.clock.clone());
+    let store = Arc::clone(&worker.store);
+    let published = Arc::clone(&worker.published);
+    let clock = worker.clock.clone();
     let refused = crate::worker::Worker::open(shorter, store, published, clock, Default::default());
     assert!(matches!(refused, Err(crate::worker::Error::LogTooShort { position: 1, end: 0 })));
 }

@@ -28,19 +28,23 @@ fn voids_are_passed_over_and_the_position_moves_beyond_them() {
     world.append_void();
     world.set_counter(1, &counter(1, json!({})));
     world.append_void();
+
     for id in ["a", "b", "c"] {
         append(&world, id);
         world.append_void();
     }
+
     world.drain();
     assert_eq!((count(&world, generation_of(1, 0)), world.worker().position), (3, 9));
     assert_eq!((world.published.applied(0), world.log.end()), (9, 9));
+
     let stamp_us = world.worker().stamp_us;
     for expected in [10, 11] {
         assert_eq!(world.append_void(), expected - 1);
         assert!(world.worker().apply_some().unwrap());
         assert_eq!((world.worker().position, world.published.applied(0)), (expected, expected));
     }
+
     assert_eq!(world.worker().stamp_us, stamp_us + 2, "a void takes a stamp like any other entry");
     assert_eq!(count(&world, generation_of(1, 0)), 3);
     world.worker().commit().unwrap();

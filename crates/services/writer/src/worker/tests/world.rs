@@ -97,7 +97,8 @@ impl DatedLog {
         if self.log.end() == base {
             return;
         }
-        let (mut inner, now_ms) = (self.inner.lock(), self.clock.now_ms());
+        let mut inner = self.inner.lock();
+        let now_ms = self.clock.now_ms();
         let newest_ms = inner.appended_ms.values().next_back();
         if base.is_multiple_of(4) || base <= inner.read_to || newest_ms != Some(&now_ms) {
             inner.appended_ms.insert(base, now_ms);
@@ -139,11 +140,13 @@ impl EventLog for DatedLog {
         if from < inner.start {
             return Err(Error::Trimmed { asked: from, start: inner.start });
         }
+
         if from >= self.log.end() {
             return Ok(Vec::new());
         }
         let base = inner.appended_ms.range(..=from).next_back().map_or(0, |(base, _)| *base);
         let mut blocks = Vec::<Block>::new();
+
         for block in self.log.read(base, usize::MAX)? {
             match (inner.appended_ms.get(&block.base), blocks.last_mut()) {
                 (None, Some(last)) => {
@@ -158,6 +161,7 @@ impl EventLog for DatedLog {
                 }
             }
         }
+
         let is_rotten = |block: &Block| {
             inner.rotten.is_some_and(|offset| (block.base..block.end()).contains(&offset))
         };
@@ -165,6 +169,7 @@ impl EventLog for DatedLog {
             return Err(Error::Corrupt("a block has a wrong checksum".to_owned()));
         }
         inner.read_to = blocks.last().map_or(0, Block::end).max(inner.read_to);
+
         Ok(blocks.into_iter().map(|block| with_voids(block, &inner.voids)).collect())
     }
 
@@ -209,7 +214,8 @@ impl LogTimes for DatedLog {
 
 /// The block, with voids at these offsets.
 fn with_voids(block: Block, voids: &BTreeSet<Offset>) -> Block {
-    let (mut rest, mut bytes) = (&block.bytes[..], Vec::new());
+    let mut rest = &block.bytes[..];
+    let mut bytes = Vec::new();
     for offset in block.base..block.end() {
         let before = rest;
         record::split_entry(&mut rest).expect("as many entries as the block says");
@@ -247,6 +253,7 @@ impl Medium {
                     block_cache_bytes: 1 << 20,
                     ..TileOptions::default()
                 };
+
                 let opened = Arc::new(TileStore::open(folder.path(), &options).expect("a store"));
                 *store = Some(Arc::clone(&opened));
                 opened
@@ -388,8 +395,8 @@ impl World {
     pub fn remove(&mut self) {
         for _ in 0..2 {
             self.worker().commit().expect("committed");
-            let (removals, store) =
-                (Arc::clone(&self.worker().removals), Arc::clone(&self.worker().store));
+            let removals = Arc::clone(&self.worker().removals);
+            let store = Arc::clone(&self.worker().store);
             while removals.step(&*store).expect("removed") {}
         }
     }
@@ -420,6 +427,7 @@ fn open(
     let published = Arc::<Published>::default();
     let store = medium.writer();
     let registry = Registry::of(&*medium.consumers(), 0).expect("a registry");
+
     // Few bytes at once, so that crashes and backfills fall between blocks.
     let options = Options {
         read_bytes: 200,
@@ -427,9 +435,12 @@ fn open(
         consumers: Arc::new(registry),
         ..Options::default()
     };
-    let (log, clock) = (Arc::clone(log) as Arc<dyn EventLog>, Arc::clone(clock) as Arc<dyn Clock>);
+
+    let log = Arc::clone(log) as Arc<dyn EventLog>;
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
     let worker =
         Worker::open(log, store, Arc::clone(&published), clock, options).expect("a worker");
+
     (published, worker)
 }
 

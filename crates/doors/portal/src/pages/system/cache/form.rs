@@ -1,4 +1,5 @@
-//! A policy as a form: a strategy for all counters, steps that except some of them, and instances that do otherwise.
+//! A policy as a form: a strategy for all counters, steps that except some of them, and instances
+//! that do otherwise.
 
 use super::{hidden, problem, reason_of, select};
 use crate::fields::Fields;
@@ -29,7 +30,8 @@ pub struct Form {
     pub problems: Vec<(&'static str, String)>,
 }
 
-/// One row: which counters, on which instance, by which strategy. Without arithmetic it is for all counters.
+/// One row: which counters, on which instance, by which strategy. Without arithmetic it is for all
+/// counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     pub instance: String,
@@ -40,7 +42,8 @@ pub struct Row {
 
 impl Row {
     fn of(instance: &str, step: &Step) -> Self {
-        let (modulo, below) = (step.modulo.to_string(), step.below.to_string());
+        let modulo = step.modulo.to_string();
+        let below = step.below.to_string();
         Self {
             instance: instance.to_owned(),
             modulo,
@@ -63,6 +66,7 @@ impl Form {
             let strategy = choice.strategy.name().to_owned();
             canaries.push(Row { instance: instance.clone(), strategy, ..Row::default() });
         }
+
         Self {
             strategy: choice.strategy.name().to_owned(),
             steps: choice.rollout.iter().map(|step| Row::of("", step)).collect(),
@@ -88,8 +92,10 @@ impl Form {
                 below: at(&belows, place),
                 strategy: at(&strategies, place),
             };
+
             (0..strategies.len()).map(row).filter(|row| !row.is_blank()).collect::<Vec<Row>>()
         };
+
         let mut problems = Vec::new();
         let reason = reason_of(fields.text("reason")).unwrap_or_else(|problem| {
             problems.push(("reason", problem));
@@ -116,6 +122,7 @@ impl Form {
         policy.choice.rollout =
             self.steps.iter().filter_map(|row| step_of(row, "steps", &mut problems)).collect();
         policy.overrides = self.overrides(&mut problems);
+
         if problems.is_empty()
             && let Err(found) = Policy::from_json(&json!(policy))
         {
@@ -128,6 +135,7 @@ impl Form {
                 }),
             );
         }
+
         self.problems.extend(problems);
         let is_wrong = self.problems.iter().any(|(field, _)| *field != "reason");
         if is_wrong { Err(()) } else { Ok(policy) }
@@ -152,17 +160,20 @@ impl Form {
                         format!("{} has two rows for all counters: clear one.", row.instance),
                     ));
                 }
+
                 overrides.entry(row.instance.clone()).or_default().strategy = strategy;
             } else if let Some(step) = step_of(row, "canaries", problems) {
                 overrides.entry(row.instance.clone()).or_default().rollout.push(step);
             }
         }
+
         for instance in overrides.keys().filter(|instance| !based.contains(*instance)) {
             let problem = format!(
                 "Say what {instance} does with all other counters: a row without arithmetic."
             );
             problems.push(("canaries", problem));
         }
+
         overrides
     }
 
@@ -235,6 +246,7 @@ fn step_of(
         ));
         return None;
     }
+
     match strategy_of(&row.strategy) {
         Ok(strategy) => Some(Step { strategy, modulo, below }),
         Err(problem) => {
@@ -300,6 +312,7 @@ mod tests {
         let versioned =
             VersionedPolicy { policy: policy.clone(), version: 3, ..VersionedPolicy::default() };
         let mut form = Form::of(&versioned);
+
         assert_eq!(form.policy(), Ok(policy));
         assert!(form.problems.is_empty());
     }
@@ -325,24 +338,29 @@ mod tests {
             let _ = form.policy();
             form.problems.into_iter().map(|(field, _)| field).collect::<Vec<_>>()
         };
+
         assert_eq!(fields("strategy=fast&reason=x"), ["strategy"]);
         assert_eq!(fields("strategy=live&reason="), ["reason"]);
+
         let step = |modulo: &str, below: &str| {
             fields(&format!(
                 "strategy=live&reason=x&step-modulo={modulo}&step-below={below}&step-strategy=none"
             ))
         };
+
         for (modulo, below) in
             [("0", "0"), ("5", "6"), ("-1", "1"), ("5", ""), ("99999999999", "1")]
         {
             assert_eq!(step(modulo, below), ["steps"], "{modulo} {below}");
         }
+
         let canary = |rows: &str| fields(&format!("strategy=live&reason=x{rows}"));
         let row = |instance: &str, modulo: &str, below: &str| {
             format!(
                 "&canary-instance={instance}&canary-modulo={modulo}&canary-below={below}&canary-strategy=live"
             )
         };
+
         assert_eq!(canary(&row("", "5", "1")), ["canaries"]);
         assert_eq!(canary(&row("a", "5", "1")), ["canaries"]);
         assert_eq!(canary(&(row("a", "", "") + &row("a", "", ""))), ["canaries"]);

@@ -43,12 +43,15 @@ fn difference(counters: &[u32], asked: &Asked, before: &Choice, after: &Choice) 
             side.counters += 1;
             side.asked += often;
         }
+
         difference.asked += often;
+
         if strategies[0] != strategies[1] {
             difference.changed.push(*id);
             difference.asked_changed += often;
         }
     }
+
     difference
 }
 
@@ -91,6 +94,7 @@ pub fn section(
     let ids: Vec<u32> = answering.iter().map(|found| found.counter.id).collect();
     let asked = asked_of(&overview.seen);
     let whole = difference(&ids, &asked, &current.choice, &planned.choice);
+
     html! {
         section.card #preview aria-labelledby="preview-title" aria-live="polite" {
             h2 #preview-title { "What changes" }
@@ -116,6 +120,7 @@ fn summary(whole: &Difference, counters: usize, is_same: bool) -> String {
     if is_same {
         return "This is the policy that holds.".to_owned();
     }
+
     if whole.changed.is_empty() {
         return "No counter that answers today is treated otherwise.".to_owned();
     }
@@ -187,6 +192,7 @@ mod tests {
                 rollout: vec![Step { strategy: Strategy::Live, modulo: 2, below: 1 }],
             },
         );
+
         let asked = Asked::from([(2, 30), (3, 70)]);
         let found = difference(&[1, 2, 3, 4], &asked, &before, &after);
         assert_eq!(
@@ -194,6 +200,7 @@ mod tests {
             (&[2, 4][..], 30, 100)
         );
         assert_eq!(found.sides["live"], [Side::default(), Side { counters: 2, asked: 30 }]);
+
         assert_eq!(
             summary(&found, 4, false),
             "2 of 4 counters are treated otherwise, 30 % of the counts that are asked for."

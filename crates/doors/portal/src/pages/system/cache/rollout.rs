@@ -46,11 +46,13 @@ pub async fn begin(
             Err(error) => return Err(error.into()),
         }
     }
+
     let current = portal.counters.cache_policy().await?;
     let policy = super::Form::of(&current);
     let planned: Option<&Planned> = None;
     let page =
         whole(&portal, &person, &Fields::default(), &current, (&policy, planned), &form).await;
+
     Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
 }
 
@@ -102,6 +104,7 @@ pub async fn report(
             (shown::facts(&run, &zone))
         }
     };
+
     Ok(layout::page(Some(&person), layout::Place::System, &title, &body))
 }
 
@@ -117,6 +120,7 @@ pub async fn report_json(
     if let (Some(report), Json::Object(rollout)) = (report.as_object_mut(), json!(rollout)) {
         report.extend(rollout);
     }
+
     let name = format!("attachment; filename=\"rollout-{id}.json\"");
     let about = [
         (header::CONTENT_TYPE, "application/json".to_owned()),
@@ -166,7 +170,8 @@ pub fn running_of(runs: &[Run]) -> Option<&Run> {
     runs.first().filter(|run| run.ended_at.is_none())
 }
 
-/// The rollout that runs, or the way to one; and those that have ended. While one runs, all that it changes renews itself.
+/// The rollout that runs, or the way to one; and those that have ended. While one runs, all that it
+/// changes renews itself.
 pub fn section(
     portal: &Portal,
     person: &Principal,
@@ -178,6 +183,7 @@ pub fn section(
     let again =
         format!("/system/cache?zone={}", words::step_of_address(words::zone(&overview.zone)));
     let live = running.map(|_| again.as_str());
+
     html! {
         div #rollout.stack hx-get=[live] hx-trigger=[live.map(|_| "every 5s")] hx-select="#rollout" hx-select-oob=[live.map(|_| "#note,#by-hand,#effect,#history")] hx-target="#rollout" hx-swap="outerHTML" data-live[live.is_some()] {
             @if let Some(run) = running {

@@ -74,6 +74,7 @@ impl Deduped {
         let begin = first.map_or(from, |message| message.offset);
         let window = Window::new(WINDOW_MS, usize::MAX);
         let mut recorder = Recorder::new(window, 0, begin * STRIDE, records);
+
         loop {
             if let Some(number) = recorder.look_for(from * STRIDE).filter(|_| !self.forgets) {
                 let found = self
@@ -85,6 +86,7 @@ impl Deduped {
                     continue;
                 }
             }
+
             let Some(next) =
                 before.iter().find(|message| message.offset * STRIDE >= recorder.next())
             else {
@@ -92,6 +94,7 @@ impl Deduped {
             };
             next.see(&mut recorder);
         }
+
         Ok(Cursor { next: from, recorder })
     }
 
@@ -111,9 +114,11 @@ impl Deduped {
             .iter()
             .map(|block| judge(recorder, block, from))
             .collect::<Result<Vec<_>, _>>()?;
+
         cursor.next = judged.last().map_or(from, Block::end);
         self.unstored.lock().append(&mut cursor.recorder.take_full());
         *kept = Some(cursor);
+
         Ok(judged)
     }
 }
@@ -148,9 +153,11 @@ fn each_message(block: &Block, mut show: impl FnMut(Message, &[u8])) -> Result<(
         };
         let bytes = rest;
         record::split_entry(&mut rest);
+
         let message = Message { offset, appended_ms: block.appended_ms, identity };
         show(message, &bytes[..bytes.len() - rest.len()]);
     }
+
     Ok(())
 }
 
@@ -158,9 +165,10 @@ fn each_message(block: &Block, mut show: impl FnMut(Message, &[u8])) -> Result<(
 fn judge(recorder: &mut Recorder, block: &Block, from: Offset) -> Result<Block, Error> {
     let mut read = Vec::new();
     each_message(block, |message, bytes| {
-        match message.offset >= from && message.see(recorder) == Verdict::Repetition {
-            true => record::push_void(&mut read),
-            false => read.extend_from_slice(bytes),
+        if message.offset >= from && message.see(recorder) == Verdict::Repetition {
+            record::push_void(&mut read)
+        } else {
+            read.extend_from_slice(bytes)
         }
     })?;
     Ok(Block { bytes: read, ..block.clone() })

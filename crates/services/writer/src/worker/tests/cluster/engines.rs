@@ -236,8 +236,10 @@ impl SimStore {
             let cell = stored.filter(|cell| cell.count.is_some()).unwrap_or(empty);
             Held { cell, read: cell.included, is_changed: false }
         };
+
         let Held { cell, read, is_changed } =
             inner.cells.entry(at.clone()).or_insert_with(read_back);
+
         // An entry may change a cell more than once.
         if offset >= *read {
             *cell = Stored { stamp_us, included: offset + 1, count: cell.count.map(change) };
@@ -293,6 +295,7 @@ impl BucketWriter for SimStore {
             );
             self.change(at, offset, |count| count + value);
         }
+
         Ok(())
     }
 
@@ -326,19 +329,23 @@ impl BucketWriter for SimStore {
                 self.servers.lock().put(at, *cell);
             }
         }
+
         inner.write()?;
         inner.stamp_us = checkpoint.stamp_us;
+
         let is_restated = inner.state.as_ref() != Some(&checkpoint.state);
         let mut servers = self.servers.lock();
         let row = servers.rows.entry(self.partition).or_default();
         if checkpoint.stamp_us >= row.position.0 {
             row.position = (checkpoint.stamp_us, checkpoint.position);
         }
+
         if is_restated && checkpoint.stamp_us >= row.state.0 {
             row.state = (checkpoint.stamp_us, checkpoint.state.clone());
         }
         inner.state = Some(checkpoint.state.clone());
         inner.write()?;
+
         let is_higher = |progress: &&Progress| {
             row.progress.as_ref().is_none_or(|stored| stored.rank <= progress.rank)
         };
@@ -373,18 +380,22 @@ impl BucketRetention for SimStore {
     ) -> Result<u64, Error> {
         let mut inner = self.inner.lock();
         inner.cells.retain(|(of, ..), _| *of != generation);
-        let (stamp_us, partition) = (inner.stamp_us, self.partition);
+
+        let stamp_us = inner.stamp_us;
+        let partition = self.partition;
         let mut servers = self.servers.lock();
         let is_left = |(of, by, ..): &At, cell: &Stored| {
             (*of, *by) == (generation, partition)
                 && cell.stamp_us <= stamp_us
                 && cell.count.is_some()
         };
+
         let mut own = servers.cells.iter_mut().filter(|(at, cell)| is_left(at, cell));
         for (_, cell) in own.by_ref().take(REMOVED_TOGETHER) {
             inner.write()?;
             *cell = Stored { stamp_us, included: 0, count: None };
         }
+
         *cursor = own.next().map(|_| Vec::new());
         Ok(0)
     }

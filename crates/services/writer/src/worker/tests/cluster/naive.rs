@@ -126,14 +126,17 @@ impl Naive {
     }
 
     pub fn push(&mut self, place: usize, entry: Entry) {
-        let (log, events) = (&mut self.logs[place], &mut self.events[place]);
+        let log = &mut self.logs[place];
+        let events = &mut self.events[place];
         let (all, counted) = events.last().copied().unwrap_or_default();
         let is_event = i64::from(matches!(entry, Entry::Event(_)));
+
         // Whether an erasure takes effect is told by more than the log: nothing before one has to
         // be counted.
         let counted =
             if matches!(entry, Entry::EraseAll(id) if id == COUNTERS[0]) { 0 } else { counted };
         log.push(entry);
+
         let is_first =
             |entry: &Entry| matches!(entry, Entry::Rule(_, rule) if rule.counter.id == COUNTERS[0]);
         let is_counted = counted > 0 || (is_event > 0 && log.iter().any(is_first));
@@ -162,11 +165,13 @@ impl Naive {
                 let mut part = Cells::new();
                 let backfill = backfill.map(|of| (of, of.begun[&partition]));
                 self.walk(log, counter, (from_s, to_s), backfill, erased_before, &mut part);
+
                 for (at, count) in part {
                     *cells.entry(at).or_default() += count;
                 }
             }
         }
+
         cells.retain(|_, count| *count != 0);
         cells
     }
@@ -187,6 +192,7 @@ impl Naive {
                 .filter(|(_, begun)| offset < *begun)
                 .map(|(backfill, _)| &backfill.counts_before);
             let rule = before.or(in_force.map(|(_, rule)| rule));
+
             match entry {
                 Entry::Event(_) | Entry::Buckets(_) if offset < erased_before => {}
                 Entry::Event(event) if (from_s..to_s).contains(&event.time_s) => {
@@ -221,11 +227,13 @@ impl Naive {
             .get(&counter)
             .and_then(|erased| erased.get(&DECIDER))
             .map_or(0, |erased| erased.number);
+
         let switched = self.switched.get(&counter).into_iter().flatten();
         for backfill in switched.filter(|backfill| backfill.number > erased) {
             parts.retain(|(from_s, _)| *from_s < backfill.after_s);
             parts.push((backfill.after_s, Some(backfill)));
         }
+
         let ends: Vec<i64> =
             parts.iter().skip(1).map(|(from_s, _)| *from_s).chain([i64::MAX]).collect();
         parts

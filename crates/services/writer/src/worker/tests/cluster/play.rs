@@ -111,17 +111,20 @@ impl Play {
         let mut random = Random(seed);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let clock = Arc::new(ManualClock::at_s(START_S));
-        let (catalog, servers) =
-            (Arc::<MemoryCatalog>::default(), Arc::<Mutex<Servers>>::default());
+        let catalog = Arc::<MemoryCatalog>::default();
+        let servers = Arc::<Mutex<Servers>>::default();
+
         let partitions = 1 + random.below(PARTITIONS_MAX) as Partition;
         let logs: Vec<_> =
             (0..partitions).map(|of| Arc::new(SimLog::new(of, Arc::clone(&clock)))).collect();
         let change = || Change { by: String::new(), reason: String::new(), at_s: START_S };
+
         for id in COUNTERS {
             runtime
                 .block_on(catalog.create(of_json(&counter(id, json!({}))), change()))
                 .expect("created");
         }
+
         let reader = |_| {
             let published = Arc::<Published>::default();
             let checkpoints = Arc::new(SimCheckpoints { servers: Arc::clone(&servers) });
@@ -131,8 +134,10 @@ impl Play {
                 Arc::clone(&published),
                 partitions,
             );
+
             Reader { follower: runtime.block_on(follower).expect("a follower"), published }
         };
+
         let readers = (0..READERS).map(reader).collect();
         let naive = Naive::new(logs.len());
         Self {
@@ -160,6 +165,7 @@ impl Play {
     pub fn step(&mut self) {
         let place = self.random.below(self.logs.len() as u64) as usize;
         let reader = self.random.below(READERS as u64) as usize;
+
         match self.random.below(100) {
             0..12 => self.append(place),
             12..16 => self.edit(),
@@ -209,10 +215,12 @@ impl Play {
     /// anything.
     fn check_bounds(&self, reader: usize) {
         let Reader { published, .. } = &self.readers[reader];
-        let (view, servers) = (Arc::clone(&published.view()), self.servers.lock());
+        let view = Arc::clone(&published.view());
+        let servers = self.servers.lock();
         let Some(index) = view.ruleset.index_of(COUNTERS[0]) else {
             return;
         };
+
         for place in 0..self.logs.len() {
             let partition = place as Partition;
             let mut counted = 0;
@@ -225,6 +233,7 @@ impl Play {
                         .sum::<i64>();
                 }
             }
+
             let (least, most) = self.naive.bounds(place, published.applied(partition));
             assert!(
                 (least..=most).contains(&counted),
@@ -242,12 +251,14 @@ impl Play {
         let rereads = Duration::from_secs([0, 15, 100_000][self.random.below(3) as usize]);
         let options =
             Options { read_bytes: 300, future_allowance_s: 0, rereads, ..Options::default() };
+
         let forgets = self.defect == Some(Defect::ForgetsWindows);
         let log = Arc::new(Deduped::new(
             Arc::clone(&self.logs[place]),
             Arc::clone(&self.chunks),
             forgets,
         ));
+
         let cells = Arc::clone(&store) as Arc<dyn BucketWriter>;
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let worker = Worker::open(
@@ -258,6 +269,7 @@ impl Play {
             options,
         )
         .ok()?;
+
         Some(Node { worker, log, store, published, noted: None })
     }
 
@@ -283,7 +295,8 @@ impl Play {
     /// not old enough to forget anything. Nobody sleeps, or is behind, for as long as entries are
     /// kept.
     fn trim(&mut self, place: usize) {
-        let (partition, servers) = (place as Partition, self.servers.lock());
+        let partition = place as Partition;
+        let servers = self.servers.lock();
         let fill =
             servers.progress(partition).and_then(|stored| Progress::from_json(&stored.bytes));
         let filled_to = fill.filter(|fill| fill.phase == Phase::Filled).map(|fill| fill.position);
@@ -323,6 +336,7 @@ impl Play {
             7 => worker.removals.step(&*worker.store).map_err(Into::into),
             _ => worker.commit().map(|()| false),
         };
+
         match worked {
             Ok(worked) => {
                 // Chunks of the window are stored in the background, in any order, or lost with the
@@ -339,7 +353,9 @@ impl Play {
 
     /// States are a function of the log; what has been switched is noted for the model.
     fn note(&mut self, place: usize, node: &mut Node) {
-        let (position, partition) = (node.worker.position, place as Partition);
+        let position = node.worker.position;
+        let partition = place as Partition;
+
         if node.noted.replace(position) == Some(position) {
             return;
         }
@@ -350,15 +366,18 @@ impl Play {
                     self.naive.erased.entry(*id).or_default().entry(partition).or_insert(erased);
                 *newest = if newest.number < erased.number { erased } else { *newest };
             }
+
             let Some(backfill) = &known.backfill else {
                 continue;
             };
             let backfill_of = (*id, backfill.number);
             self.begun.entry(backfill_of).or_default().insert(partition, backfill.begun);
+
             if let Some(before) = backfill.rules.first().filter(|_| partition == DECIDER) {
                 self.counts_before.entry(backfill_of).or_insert_with(|| before.counter.clone());
             }
         }
+
         if partition == DECIDER {
             self.note_switched(state);
         }
@@ -382,6 +401,7 @@ impl Play {
                     });
                 }
             }
+
             switched.sort_by_key(|known| known.number);
         }
     }

@@ -43,7 +43,8 @@ impl Cluster {
     fn append(&mut self, events: u32) {
         for _ in 0..events {
             self.events += 1;
-            let (id, data) = (self.events.to_string(), json!({"k": "k0"}).to_string());
+            let id = self.events.to_string();
+            let data = json!({"k": "k0"}).to_string();
             let event =
                 Event { id: id.as_str().into(), ..Event::of_data("t", START_S * 1_000, &data) };
             let mut bytes = Vec::new();
@@ -59,6 +60,7 @@ impl Cluster {
             future_allowance_s: 0,
             ..Options::default()
         };
+
         let log = Arc::clone(&self.log) as Arc<dyn EventLog>;
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         Worker::open(
@@ -93,6 +95,7 @@ fn what_servers_lost_is_counted_by_who_takes_over() {
     cluster.pass(60);
     cluster.append(5);
     cluster.count(15);
+
     let synced = cluster.servers.lock().cells.clone();
     cluster.pass(20);
     cluster.append(7);
@@ -126,8 +129,10 @@ fn a_worker_that_dies_while_it_reads_again_changes_nothing() {
     cluster.version(1, 1);
     cluster.append(9);
     cluster.count(15);
+
     let position = cluster.servers.lock().position(0);
     let synced = cluster.servers.lock().cells.clone();
+
     for _ in 0..3 {
         let mut worker = cluster.open(15);
         worker.options.read_bytes = 1;
@@ -135,6 +140,7 @@ fn a_worker_that_dies_while_it_reads_again_changes_nothing() {
         worker.commit().expect("committed");
         assert_eq!(cluster.servers.lock().position(0), position, "the checkpoint never goes back");
     }
+
     assert_eq!(cluster.servers.lock().cells, synced);
     cluster.append(2);
     cluster.count(15);

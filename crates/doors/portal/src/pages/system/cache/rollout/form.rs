@@ -111,6 +111,7 @@ impl Default for Form {
             ("breakers", limits.breakers),
             ("batches", limits.batches_min),
         ];
+
         let numbers = numbers.map(|(name, number)| (name, number.to_string()));
         Self {
             to: Strategy::Live.name().to_owned(),
@@ -128,7 +129,8 @@ impl Form {
             .iter()
             .chain(&LIMITS)
             .map(|about| (about.name, fields.text(about.name).to_owned()));
-        let (to, reason) = (fields.text("to").to_owned(), fields.text("why").to_owned());
+        let to = fields.text("to").to_owned();
+        let reason = fields.text("why").to_owned();
         Self { to, texts: texts.collect(), reason, problems: Vec::new(), is_sent: true }
     }
 
@@ -143,6 +145,7 @@ impl Form {
         if to.is_none() {
             problems.push(("to", "Choose a strategy.".to_owned()));
         }
+
         let shares = self.text("shares").split([',', ' ']).filter(|share| !share.is_empty());
         let shares = shares
             .take(ROLLOUT_SHARES_MAX + 1)
@@ -151,12 +154,14 @@ impl Form {
         if shares.is_err() {
             problems.push(("shares", "Whole numbers with commas, such as 5, 25, 100.".to_owned()));
         }
+
         let mut number = |name: &'static str| {
             self.text(name).parse::<f64>().unwrap_or_else(|_| {
                 problems.push((name, "A number, such as 2 or 0.5.".to_owned()));
                 0.0
             })
         };
+
         let (hold_s, canary_s) = (number("hold") * 60.0, number("canary") * 60.0);
         let limits = Limits {
             p99_times: number("p99-times"),
@@ -166,6 +171,7 @@ impl Form {
             breakers: number("breakers"),
             batches_min: number("batches"),
         };
+
         let plan = Plan {
             to: to.unwrap_or_default(),
             shares: shares.unwrap_or_default(),
@@ -173,6 +179,7 @@ impl Form {
             hold_s,
             limits,
         };
+
         for problem in plan.problems() {
             let about = STEPS.iter().chain(&LIMITS).find(|about| about.member == problem.field);
             let name = about.map_or("to", |about| about.name);
@@ -180,10 +187,12 @@ impl Form {
                 problems.push((name, format!("This {}.", problem.detail)));
             }
         }
+
         match reason_of(&self.reason) {
             Ok(reason) => self.reason = reason,
             Err(problem) => problems.push(("why", problem)),
         }
+
         self.problems = problems;
         if self.problems.is_empty() { Ok(plan) } else { Err(()) }
     }
@@ -251,13 +260,15 @@ mod tests {
                     .for_each(|kept| kept.1 = (*text).to_owned()),
             }
         }
+
         form
     }
 
     #[test]
     fn the_defaults_are_a_plan() {
         let plan = form(&[]).plan().expect("a plan");
-        let (shares, limits) = (Plan::SHARES.to_vec(), Limits::DEFAULT);
+        let shares = Plan::SHARES.to_vec();
+        let limits = Limits::DEFAULT;
         let expected = Plan {
             to: Strategy::Live,
             shares,

@@ -82,6 +82,7 @@ fn lost(portal: &Portal, overview: &Overview, run: &Run) -> Markup {
             }
         };
     }
+
     let seconds = raingauge_operations::rollouts::STILL_MAX.as_secs();
     parts::notice(
         Mood::Wait,
@@ -99,8 +100,10 @@ fn times(number: u32) -> String {
 /// What is done at this moment, and how long it still takes.
 fn present(rollout: &Rollout) -> Markup {
     let stage = rollout.stage().unwrap_or(Stage { kind: Kind::Before, share: 0, seconds: 0.0 });
-    let (what, number, all) =
-        (doing(&stage), rollout.watched.len() + 1, rollout.plan.stages().len());
+    let what = doing(&stage);
+    let number = rollout.watched.len() + 1;
+    let all = rollout.plan.stages().len();
+
     html! {
         h3 { "Stage " (number) " of " (all) ": " (what) }
         @match &rollout.phase {
@@ -139,6 +142,7 @@ fn time(rollout: &Rollout, stage: &Stage) -> Markup {
     let window = rollout.window().unwrap_or_default();
     let left = stage.seconds - window.seconds;
     let limits = &rollout.plan.limits;
+
     html! {
         label.field {
             span.quiet {
@@ -161,6 +165,7 @@ fn limits(rollout: &Rollout) -> Markup {
     let window = rollout.window();
     let verdicts = window.as_ref().map_or_else(Vec::new, |window| rollout.verdicts(window));
     let is_settled = window.as_ref().is_some_and(|window| rollout.is_settled(window));
+
     html! {
         div {
             h3 #rollout-limits { "Limits" }
@@ -276,6 +281,7 @@ fn numbers(window: &Window, verdicts: &[Verdict]) -> Markup {
         (Limit::Store, window.store_per_count()),
         (Limit::Breakers, window.breakers_opened),
     ];
+
     html! {
         td.number { (words::number(window.counts_per_s.round() as i128)) }
         @for (limit, value) in seen {
@@ -292,6 +298,7 @@ pub fn ending(run: &Run, has_link: bool) -> Markup {
             &html! { "This rollout is under way. " a href="/system/cache" { "Watch it" } },
         );
     };
+
     let (mood, sentence) = sentence(&run.rollout, end);
     parts::notice(
         mood,
@@ -303,11 +310,14 @@ pub fn ending(run: &Run, has_link: bool) -> Markup {
 }
 
 fn sentence(rollout: &Rollout, end: End) -> (Mood, String) {
-    let (to, why) = (rollout.plan.to.name(), why(rollout));
+    let to = rollout.plan.to.name();
+    let why = why(rollout);
     let answered = share(rollout.plan.shares.last().copied().unwrap_or_default());
+
     // Principal goes on before the time may pass over a limit that is broken so far.
     let held = rollout.watched.iter().flat_map(|watched| &watched.verdicts).all(Verdict::holds);
     let back = "The policy of before is in force again.";
+
     match end {
         End::Finished if held => {
             (Mood::Good, format!("has finished: {to} answers {answered}, and every limit held."))
@@ -327,6 +337,7 @@ pub fn facts(run: &Run, zone: &TimeZone) -> Markup {
     let plan = &run.rollout.plan;
     let shares: Vec<String> = plan.shares.iter().map(ToString::to_string).collect();
     let limits = &plan.limits;
+
     html! {
         dl.facts {
             dt { "Begun" } dd { (parts::zoned(run.started_at, zone)) " by " (run.started_by) }

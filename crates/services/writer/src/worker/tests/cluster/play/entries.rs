@@ -33,7 +33,8 @@ impl Play {
     }
 
     pub(super) fn write(&mut self, partition: Partition, control: Control) {
-        let (place, mut bytes) = (usize::from(partition), Vec::new());
+        let place = usize::from(partition);
+        let mut bytes = Vec::new();
         record::push_control(&control.to_json(), &mut bytes);
         self.logs[place].push(bytes, 1);
         self.naive.push_control(place, &control, self.clock.now_s());
@@ -48,7 +49,10 @@ impl Play {
 
     /// Some events, as one block or several.
     pub(super) fn append(&mut self, place: usize) {
-        let (is_one_block, mut bytes, mut len) = (self.random.below(2) == 0, Vec::new(), 0);
+        let is_one_block = self.random.below(2) == 0;
+        let mut bytes = Vec::new();
+        let mut len = 0;
+
         for _ in 0..=self.random.below(6) {
             let days = if self.random.below(8) == 0 { 30 } else { 2 };
             let time_s = self.clock.now_s() - self.random.below(days * DAY_S as u64) as i64;
@@ -56,13 +60,17 @@ impl Play {
                 format!(r#"{{"k":"k{}","v":{}}}"#, self.random.below(KEYS), self.random.below(9));
             let offset = self.naive.len(place) as Offset;
             let repeated = (self.random.below(5) == 0).then(|| self.random.next());
-            let (start, now_ms) = (self.logs[place].start(), self.clock.now_ms());
+
+            let start = self.logs[place].start();
+            let now_ms = self.clock.now_ms();
             let (id, is_new) = self.repetitions[place].next(offset, start, now_ms, repeated);
             let id = format!("{place}-{id}");
             let event =
                 Event { id: id.as_str().into(), ..Event::of_data("t", time_s * 1_000, &data) };
+
             record::push_event(&event, &mut bytes);
             len += 1;
+
             if !is_one_block {
                 self.logs[place].push(std::mem::take(&mut bytes), std::mem::take(&mut len));
             }
@@ -71,6 +79,7 @@ impl Play {
                 if is_new { Entry::Event(Happened { time_s, data }) } else { Entry::Other },
             );
         }
+
         if len > 0 {
             self.logs[place].push(bytes, len);
         }
@@ -111,14 +120,17 @@ impl Play {
             let time =
                 granularity.floor(play.clock.now_s() - play.random.below(3 * DAY_S as u64) as i64);
             let (_, key) = play.some_key();
+
             Bucket { key, granularity, time, count: play.random.below(100) as i64 }
         };
+
         let buckets = (0..2).map(|_| bucket(self)).collect();
         let keyed = self.random.below(2) == 0;
         let id = self.random.below(3).to_string();
         let request = keyed
             .then(|| Request { id, digest: String::new(), answer: Answer::default() })
             .map(Box::new);
+
         self.write(place as Partition, Control::Buckets { buckets, request });
     }
 
@@ -152,6 +164,7 @@ impl Play {
         };
         let covered = |log: &Arc<SimLog>| crate::history::covered_from_s(&**log, 0);
         let after_s = self.logs.iter().map(covered).max();
+
         if self.defect == Some(Defect::CountsGenerationsAlone) {
             for partition in 0..=self.random.below(self.logs.len() as u64) as Partition {
                 let begun =
@@ -160,6 +173,7 @@ impl Play {
             }
             return;
         }
+
         self.write(
             DECIDER,
             Control::Backfill { counter, after_s, number: Some(number), configuration: None },
@@ -174,6 +188,7 @@ impl Play {
         }
         let due = due(&self.readers[reader].follower.shown(), self.logs.len() as Partition);
         let mut entries = due.now;
+
         for ((counter, number), partitions) in due.retire {
             let has_switched = |reader: &Reader| {
                 let shown = reader.follower.shown();
@@ -189,6 +204,7 @@ impl Play {
                 );
             }
         }
+
         if self.random.below(8) == 0 {
             self.stale.extend(entries.iter().cloned());
         }

@@ -15,6 +15,7 @@ impl Play {
     /// Everybody does what is due until nothing is, and then every count is compared.
     pub fn settle(&mut self) {
         self.zombies.clear();
+
         for _ in 0..200 {
             let mut busy = 0;
             for place in 0..self.logs.len() {
@@ -22,9 +23,11 @@ impl Play {
                 let unknown = self.unknown_to(place);
                 busy += self.write_all(unknown);
             }
+
             self.refresh(0);
             let due = self.due(0);
             busy += self.write_all(due);
+
             if busy == 0 {
                 (0..READERS).for_each(|reader| self.refresh(reader));
                 let due = self.due(0);
@@ -33,6 +36,7 @@ impl Play {
                 }
             }
         }
+
         panic!("the cluster does not come to rest");
     }
 
@@ -49,14 +53,17 @@ impl Play {
                 1 + drain(&mut node.worker).expect("a worker that begins where the store is")
             }
         };
+
         let worker = &mut node.worker;
         worker.commit().expect("committed");
         while worker.removals.step(&*worker.store).expect("removed") {}
         worker.commit().expect("committed");
+
         let removed = std::mem::take(&mut worker.shown.lock().removed);
         self.note(place, &mut node);
         self.owners[place] = Some(node);
         worked += removed.len();
+
         for generation in removed {
             self.write(place as Partition, Control::Removed { generation });
         }
@@ -69,7 +76,10 @@ impl Play {
                 backfill.begun = self.begun[&(*id, backfill.number)].clone();
             }
         }
-        let (now_s, servers) = (self.clock.now_s(), self.servers.lock());
+
+        let now_s = self.clock.now_s();
+        let servers = self.servers.lock();
+
         for counter in COUNTERS {
             let expected = self.naive.cells(counter);
             for reader in &self.readers {
@@ -77,7 +87,8 @@ impl Play {
                 let Some(index) = view.ruleset.index_of(counter) else {
                     continue;
                 };
-                let (horizons, timeline) = (view.horizons(index, now_s), &view.timelines[index]);
+                let horizons = view.horizons(index, now_s);
+                let timeline = &view.timelines[index];
                 let answers = |granularity: Granularity, time_s| time_s >= horizons.of(granularity);
 
                 let mut stored = BTreeMap::<(&str, Granularity, i64), i64>::new();
@@ -89,6 +100,7 @@ impl Play {
                             cell.value();
                     }
                 }
+
                 stored.retain(|_, count| *count != 0);
                 let expected = expected.iter().map(|((key, granularity, time_s), count)| {
                     ((key.as_str(), *granularity, *time_s), *count)
@@ -100,6 +112,7 @@ impl Play {
                     stored.iter().filter(|(at, count)| expected.get(*at) != Some(*count)).collect();
                 let right: Vec<_> =
                     expected.iter().filter(|(at, count)| stored.get(*at) != Some(*count)).collect();
+
                 assert_eq!(wrong, right, "counter {counter} of {timeline:?}");
             }
         }
@@ -108,10 +121,13 @@ impl Play {
     /// A quiet moment once more, after everybody has begun anew from what is stored.
     pub fn step_all_away(&mut self) {
         self.owners.iter_mut().for_each(|owner| *owner = None);
+
         if self.random.below(4) == 0 {
             // By what everybody knows, so that it takes effect.
-            let (counter, number) = (COUNTERS[0], self.erase_all(0, COUNTERS[0]));
+            let counter = COUNTERS[0];
+            let number = self.erase_all(0, COUNTERS[0]);
             self.settle();
+
             let erased = |node: &Node| {
                 node.worker.state.counters[&counter].erased.map(|erased| erased.number)
             };
@@ -120,6 +136,7 @@ impl Play {
                 "every partition has erased"
             );
         }
+
         self.settle();
         let states = self.owners.iter().flatten().map(|node| &node.worker.state);
         let answering = |state: &State| {
@@ -133,6 +150,7 @@ impl Play {
             );
             answering(state)
         });
+
         let first = answering.next();
         assert!(answering.all(|other| Some(other) == first), "all partitions answer alike");
     }
