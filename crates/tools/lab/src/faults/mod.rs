@@ -1,5 +1,5 @@
-//! Faults with an equality oracle: a cluster is broken under load, again and again, and every count
-//! is compared.
+//! Fault injection with an equality oracle: a cluster under load is broken repeatedly, and every
+//! count is compared with a model.
 //!
 //! ```text
 //!   producers ── events, late ones and repetitions ──▶ two writers ─┐         model: each event once
@@ -8,8 +8,8 @@
 //!   director ─── kills, pauses, rebalances, restarts all of them            compared at the end: 0 different
 //! ```
 //!
-//! An event that is not acknowledged is sent again, with its identity, until it is. So the model
-//! knows what every count has to be, although answers get lost.
+//! An event that is not acknowledged is sent again, with the same identity, until it is. The model
+//! therefore knows the correct value of every count, even though answers get lost.
 
 mod compare;
 mod deck;
@@ -42,60 +42,60 @@ use traffic::Traffic;
 
 const PRODUCERS: usize = 3;
 const ASKERS: usize = 3;
-/// How long every process may take to answer again after a fault.
+/// Longest time until every process answers again after a fault.
 const BACK_MAX: Duration = Duration::from_secs(180);
-/// How long it may take until all that was sent is acknowledged, when nothing is broken any more.
+/// Longest time until everything that was sent is acknowledged once nothing is broken.
 const ACKNOWLEDGED_MAX: Duration = Duration::from_secs(180);
 
 #[derive(Debug, Clone, Args)]
 pub struct Options {
     #[command(flatten)]
     pub given: Given,
-    /// How many faults
+    /// Number of faults
     #[arg(long, default_value_t = 100)]
     pub faults: usize,
-    /// Only faults of this name, such as "Kafka paused"; may be given again
+    /// Only faults of this name, such as "Kafka paused"; may be repeated
     #[arg(long, value_name = "FAULT", value_parser = Kind::from_name)]
     pub only: Vec<Kind>,
-    /// Chooses faults, targets, durations and events; default: a random one, which is printed
+    /// Seed for faults, targets, durations and events; default: a random one, which is printed
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Rest after each fault, in seconds: half to one and a half times this
+    /// Pause after each fault, in seconds: 0.5 to 1.5 times this value
     #[arg(long, default_value_t = 2.0)]
     pub seconds_between: f64,
-    /// Load on a whole cluster before the first fault, in seconds
+    /// Time under load before the first fault, in seconds
     #[arg(long, default_value_t = 10.0)]
     pub seconds_quiet: f64,
     /// Partitions of the log
     #[arg(long, default_value_t = 4)]
     pub partitions: u16,
-    /// New events per second; late ones and repetitions are among them
+    /// New events per second, including late ones and repetitions
     #[arg(long, default_value_t = 200.0)]
     pub events_per_s: f64,
-    /// Batches of counts asked per second
+    /// Batches of counts per second
     #[arg(long, default_value_t = 20.0)]
     pub counts_per_s: f64,
-    /// Faults after which all counts are compared, besides the end
+    /// Number of faults between comparisons of all counts; the last comparison is at the end
     #[arg(long, default_value_t = 25)]
     pub compare_every: usize,
     /// Folder for the logs of the roles; default: one below the servers' folder
     #[arg(long)]
     pub logs: Option<PathBuf>,
-    /// File for all results as JSON; written after each comparison, and whatever the run ends with
+    /// File for all results as JSON; written after each comparison, and at the end even if the run
+    /// fails
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// A setting of raingauge that differs from those of this instrument, for example
+    /// A raingauge setting that overrides this tool's value, for example
     /// cql.request_timeout_ms=5000
     #[arg(long = "set", value_name = "SETTING=VALUE", value_parser = setting)]
     pub settings: Vec<(String, String)>,
-    /// Exactly these faults, alone or in pairs, instead of random ones: for who calls this from a
-    /// program.
+    /// Exactly these faults, alone or in pairs, instead of random ones; for calls from code.
     #[arg(skip)]
     pub exactly: Vec<Vec<Fault>>,
 }
 
 impl Options {
-    /// What the command line does when it is told this and nothing else.
+    /// The defaults of the command line.
     pub fn new(given: Given) -> Self {
         let arguments = Self::augment_args(clap::Command::new("faults"));
         let matches = arguments.get_matches_from(["faults", "--services", "."]);
@@ -109,8 +109,8 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Runs the faults and compares. An error says that the run could not begin. Whatever ends it
-/// later, a deviation or something that is waited for in vain, is in the report.
+/// Injects the faults and compares the counts. An error means that the run could not start.
+/// Whatever ends it later, such as a difference or a timeout, is in the report.
 pub fn run(options: &Options) -> Result<Report> {
     let seed = options.seed.unwrap_or_else(rand::random);
     let machine = Machine::here();
@@ -138,7 +138,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let mut director = Director::new(options, seed, names, &cluster, machine, started);
     let ran = director.run(&mut cluster, &traffic);
     if ran.is_err() {
-        // Whoever uses the servers next finds them whole.
+        // Leaves the servers intact for the next user.
         if let Err(error) = cluster.servers.mend() {
             eprintln!("faults: the servers could not all be brought back: {error:#}");
         }
@@ -152,13 +152,13 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(director.report)
 }
 
-/// Deals the faults out and keeps the record.
+/// Injects the faults and keeps the report.
 struct Director<'a> {
     options: &'a Options,
     names: Names,
-    /// The order of the faults. Whatever else is random has generators of its own.
+    /// Determines the order of the faults. Everything else that is random has its own generators.
     random: StdRng,
-    /// What is known so far.
+    /// The results so far.
     report: Report,
 }
 
@@ -215,20 +215,21 @@ impl<'a> Director<'a> {
 
             let broken = self.break_all(cluster, traffic);
 
-            // Whatever happened, the clients end, or the scope would not.
+            // The clients must stop in any case: the scope waits for them.
             traffic.ending.store(true, Ordering::Release);
             broken
         })
     }
 
-    /// The portal makes them. The partitions learn of them in the order of their ids.
+    /// Creates the counters through the portal. The partitions receive them in the order of their
+    /// ids.
     fn create_counters(&self, cluster: &Cluster) -> Result<Vec<Value>> {
         let mut client = crate::http::client::Client::connect(&cluster.roles[PORTAL].target())?;
         let create = |counter: &Value| {
             let mut created =
                 client.json("POST", "/v1/counters", counter.to_string().as_bytes())?;
 
-            // What a change may not hold is what only the catalog knows.
+            // Removes the members that only the catalog sets and that an update must not contain.
             if let Some(members) = created.as_object_mut() {
                 ["version", "changedBy", "changedByKind", "reason", "changedAt"]
                     .iter()
@@ -273,7 +274,8 @@ impl<'a> Director<'a> {
         deck::deal(self.options.faults, exists, &mut self.random)
     }
 
-    /// One fault, or two at once, and what clients saw of it, also when it is not recovered from.
+    /// Injects one fault, or two at once, and records its effect on the clients even if recovery
+    /// fails.
     fn break_once(
         &mut self,
         cluster: &mut Cluster,
@@ -287,8 +289,8 @@ impl<'a> Director<'a> {
         back_ms.map(drop)
     }
 
-    /// Begun, left for a while, undone, and recovered from. Answers how long the last took, in
-    /// milliseconds.
+    /// Begins the fault, lets it last, undoes it and waits for recovery. Returns the duration of
+    /// the recovery in milliseconds.
     fn break_and_mend(
         &mut self,
         cluster: &mut Cluster,
@@ -314,7 +316,7 @@ impl<'a> Director<'a> {
             done.push(Done { kind, target, at_ms, lasted_ms });
             cluster.begin(fault)?;
 
-            // The second of two comes while the first lasts.
+            // The second of two begins while the first lasts.
             std::thread::sleep(fault.lasts / round.len() as u32);
         }
 
@@ -329,7 +331,7 @@ impl<'a> Director<'a> {
         let mended_ms = traffic.samples.now_ms();
         cluster.wait_ready()?;
 
-        // Whoever starts a node waits for this already.
+        // A restart of a node already waits for this.
         if round.iter().any(|fault| matches!(fault.kind, Kind::NodePaused | Kind::WritesTimeOut)) {
             cluster.servers.wait_for_nodes()?;
         }
@@ -344,7 +346,7 @@ impl<'a> Director<'a> {
         Ok(back_ms)
     }
 
-    /// Waits until every process has answered something that was asked after this moment.
+    /// Waits until every process has answered a request that began after this moment.
     fn wait_until_all_answer(
         &self,
         cluster: &mut Cluster,
@@ -368,7 +370,7 @@ impl<'a> Director<'a> {
         Ok(())
     }
 
-    /// What clients saw from then until now.
+    /// Records what the clients observed from `from_ms` until now.
     fn record(&mut self, traffic: &Traffic, faults: Vec<Done>, from_ms: u64, back_ms: u64) {
         let to_ms = traffic.samples.now_ms();
         let seen = |door| traffic.samples.seen(door, from_ms, to_ms);
@@ -387,7 +389,7 @@ impl<'a> Director<'a> {
         });
     }
 
-    /// A reader that takes the counts from the three plain tables.
+    /// Starts a reader that reads counts from the three plain tables.
     fn start_tables_reader(&self, cluster: &Cluster) -> Result<Role> {
         let mut reader = Role::new("reader-tables", "reader", &[("CQL__READ_PLAN", "tables")])?;
         reader.start(&cluster.setup)?;
@@ -395,8 +397,8 @@ impl<'a> Director<'a> {
         Ok(reader)
     }
 
-    /// No new events; all that were sent are acknowledged and counted; then every count is
-    /// compared.
+    /// Stops new events, waits until all events are acknowledged and counted, and compares every
+    /// count.
     fn compare(&mut self, cluster: &mut Cluster, traffic: &Traffic, more: &[&Role]) -> Result<()> {
         traffic.producing.store(false, Ordering::SeqCst);
         let deadline = Instant::now() + ACKNOWLEDGED_MAX;
@@ -434,7 +436,7 @@ impl<'a> Director<'a> {
         Ok(())
     }
 
-    /// Brings the report up to the present, and writes it where it is wanted.
+    /// Updates the report, and writes it to its file if one is given.
     fn tell(&mut self, traffic: &Traffic) -> Result<()> {
         self.report.seconds = traffic.samples.now_ms() / 1_000;
         self.report.sent = traffic.sent.totals();

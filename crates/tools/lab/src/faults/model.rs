@@ -1,4 +1,4 @@
-//! The events of a run, and what every count should be: a sum for each key and quarter hour,
+//! The events of a run, and the expected value of every count: a sum per key and quarter hour,
 //! computed naively.
 
 use crate::plan::{self, DAY_S, QUARTER_S};
@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, HashMap};
 
 const CITIES: u32 = 40;
 const VEHICLES: u32 = 12;
-/// Events are late, by up to so many days, with this probability.
+/// Probability that an event is late, by up to `LATE_MAX_S`.
 const LATE_PROBABILITY: f64 = 0.1;
 const LATE_MAX_S: i64 = 5 * DAY_S;
-/// All others lie so little behind the clock.
+/// Maximum lag of all other events behind the clock.
 const SPREAD_S: i64 = 3 * plan::HOUR_S;
-/// From this amount on an event is one of those that the filter lets through.
+/// The filter passes events with at least this amount.
 const BIG_CENTS: i64 = 5_000;
 
-/// The names under which a run counts, so that several runs may share their servers.
+/// The names of a run's counters and events; they let several runs share their servers.
 #[derive(Debug, Clone)]
 pub struct Names {
     pub run: String,
@@ -28,12 +28,12 @@ impl Names {
         format!("{}.ride", self.run)
     }
 
-    /// Events of this type are counted by nobody. They show how far the log is counted.
+    /// Events of this type are not counted. They show how far the log has been processed.
     pub fn marker_type(&self) -> String {
         format!("{}.marker", self.run)
     }
 
-    /// Events of this type show that the counters are known to every partition.
+    /// Events of this type show that every partition has the counters.
     pub fn probe_type(&self) -> String {
         format!("{}.probe", self.run)
     }
@@ -51,7 +51,7 @@ impl Names {
     }
 
     /// A counter of events, one of amounts, which may be negative, one with a filter, and one with
-    /// a single key. The last one counts probes: who knows it knows those before it.
+    /// a single key. The last one counts probes: a partition that has it has the previous ones too.
     pub fn counters(&self) -> Vec<Value> {
         let counter = |name: &str, template: String, value: Value, filter: Value| {
             let event_type = if name == "probes" { self.probe_type() } else { self.event_type() };
@@ -84,7 +84,7 @@ impl Names {
     }
 }
 
-/// One event. Its identity is in `id`; sent again, it is the same line.
+/// One event, identified by `id`; a repetition is the same line.
 #[derive(Debug, Clone)]
 pub struct Ride {
     pub id: String,
@@ -100,7 +100,7 @@ impl Ride {
         let is_late = random.random_bool(LATE_PROBABILITY);
         let behind_s = random.random_range(0..if is_late { LATE_MAX_S } else { SPREAD_S });
 
-        // Small numbers are the more popular ones.
+        // Skewed towards small numbers.
         let mut skewed =
             |count: u32| random.random_range(0..count).min(random.random_range(0..count));
         let city = skewed(CITIES);
@@ -136,7 +136,7 @@ impl Ride {
     }
 }
 
-/// Sums by key and quarter hour, of every event once.
+/// Sums per key and quarter hour, with every event counted once.
 #[derive(Debug, Default)]
 pub struct Model {
     sums: HashMap<String, BTreeMap<i64, i64>>,
@@ -172,12 +172,12 @@ impl Model {
     }
 }
 
-/// Whether a key's counts can only grow.
+/// Whether the counts of a key never decrease.
 pub fn only_grows(names: &Names, key: &str) -> bool {
     !key.starts_with(&names.key("amount", ""))
 }
 
-/// A key that events are likely to have.
+/// A key that is likely to have events.
 pub fn random_key(names: &Names, random: &mut StdRng) -> String {
     match random.random_range(0..4) {
         0 => names.key("ride", format_args!("c{}", random.random_range(0..CITIES))),
@@ -187,7 +187,7 @@ pub fn random_key(names: &Names, random: &mut StdRng) -> String {
     }
 }
 
-/// The time that events of a run can have, in whole days with one to spare on both sides.
+/// The possible event times of a run, in whole days plus one on either side.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
     pub from_s: i64,

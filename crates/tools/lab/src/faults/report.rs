@@ -1,4 +1,4 @@
-//! What a run of faults found, as JSON and as tables.
+//! The results of a fault run, as JSON and as tables.
 
 use super::compare::Compared;
 use super::deck::Kind;
@@ -8,31 +8,31 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// One fault that was.
+/// One injected fault.
 #[derive(Debug, Clone, Serialize)]
 pub struct Done {
     pub kind: &'static str,
     pub target: String,
     /// Since the start of the run.
     pub at_ms: u64,
-    /// How long it lasted by the deck.
+    /// Planned duration of the fault.
     pub lasted_ms: u64,
 }
 
-/// What clients saw from one fault, or two at once, to the next.
+/// What clients observed from one fault, or two at once, to the next.
 #[derive(Debug, Clone, Serialize)]
 pub struct Episode {
     pub faults: Vec<Done>,
     pub from_ms: u64,
     pub to_ms: u64,
-    /// How long it took from the end of the fault until every process answered.
+    /// Time from the end of the fault until every process answered.
     pub back_ms: u64,
     pub counts: Seen,
     pub events: Seen,
     pub changes: Seen,
 }
 
-/// What clients saw while something was broken, over all times that it was.
+/// What clients observed during faults, summed over all episodes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Availability {
     pub fault: String,
@@ -40,7 +40,7 @@ pub struct Availability {
     pub counts: Seen,
     pub events: Seen,
     pub changes: Seen,
-    /// The longest time from the end of the fault until every process answered.
+    /// Longest time from the end of the fault until every process answered.
     pub back_ms: u64,
 }
 
@@ -58,8 +58,8 @@ impl Availability {
     }
 }
 
-/// For the time before the first fault, the loss of one Cassandra node, each kind of fault alone,
-/// and each kind beside another one.
+/// Rows for the time before the first fault, the loss of one Cassandra node, each kind of fault
+/// alone, and each kind combined with another.
 pub fn availability(episodes: &[Episode]) -> Vec<Availability> {
     let alone = |kinds: Vec<&'static str>| {
         episodes.iter().filter(
@@ -85,16 +85,15 @@ pub fn availability(episodes: &[Episode]) -> Vec<Availability> {
     rows
 }
 
-/// What all clients sent.
+/// Everything that the clients sent.
 #[derive(Debug, Default, Serialize)]
 pub struct Totals {
     pub events: u64,
     pub events_late: u64,
-    /// Events that were sent again on purpose. What was sent again for want of an acknowledgement
-    /// comes on top.
+    /// Events that were repeated on purpose. Repetitions of unacknowledged events are not included.
     pub events_repeated: u64,
     pub changes: u64,
-    /// Backfills that were begun, or joined.
+    /// Backfills that were started or joined.
     pub backfills: u64,
 }
 
@@ -103,11 +102,11 @@ pub struct Report {
     pub started: String,
     pub machine: Machine,
     pub seed: u64,
-    /// Faults that were dealt.
+    /// Number of injected faults.
     pub faults: usize,
-    /// Faults that were to be dealt.
+    /// Number of planned faults.
     pub faults_planned: usize,
-    /// Why the run ended before its end. Everything else is what was known until then.
+    /// Why the run ended early. All other fields hold the results until then.
     pub error: Option<String>,
     pub seconds: u64,
     pub nodes: usize,
@@ -115,14 +114,14 @@ pub struct Report {
     pub sent: Totals,
     pub kinds: BTreeMap<&'static str, usize>,
     pub compared: Vec<Compared>,
-    /// Counts, seen under way, that no order of events explains.
+    /// Counts observed during the run that no order of events explains.
     pub impossible: Vec<String>,
     pub availability: Vec<Availability>,
     pub episodes: Vec<Episode>,
 }
 
 impl Report {
-    /// The run came to its end, and nothing that was compared differs.
+    /// Whether the run finished without a difference.
     pub fn is_exact(&self) -> bool {
         self.error.is_none()
             && self.impossible.is_empty()
@@ -130,7 +129,7 @@ impl Report {
             && self.compared.iter().all(|compared| compared.different == 0)
     }
 
-    /// Why the run is no success.
+    /// Why the run failed.
     pub fn fault(&self) -> Option<String> {
         match &self.error {
             Some(error) => Some(format!("the run ended after {} faults: {error}", self.faults)),

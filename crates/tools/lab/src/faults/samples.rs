@@ -1,22 +1,22 @@
-//! What was asked of the cluster while it was broken, and what came of it.
+//! The requests sent to the cluster while it was broken, and their results.
 
 use serde::Serialize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a client wants.
+/// The API that a client uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
-    /// A batch of counts, of a reader.
+    /// A batch of counts, sent to a reader.
     Counts,
-    /// A batch of events, of a writer.
+    /// A batch of events, sent to a writer.
     Events,
-    /// A change of a counter, of the portal.
+    /// A change of a counter, sent to the portal.
     Changes,
 }
 
-/// One request: asked of one process and, when that failed, of the other one of its role.
+/// One request: sent to one process and, if that failed, to the other one of its role.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     door: Door,
@@ -26,11 +26,12 @@ struct Sample {
     is_done: bool,
 }
 
-/// Everything that was asked, by all clients.
+/// All requests of all clients.
 pub struct Samples {
     start: Instant,
     samples: Mutex<Vec<Sample>>,
-    /// When each process answered last, in milliseconds since the start.
+    /// Start of the latest request that each process answered, in milliseconds since the start of
+    /// the run.
     answered_ms: Vec<AtomicU64>,
 }
 
@@ -52,7 +53,7 @@ impl Samples {
         self.samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(sample);
     }
 
-    /// A process answered a request that began then.
+    /// Notes that a process has answered a request that began at `began_ms`.
     pub fn note_answer(&self, process: usize, began_ms: u64) {
         self.answered_ms[process].fetch_max(began_ms, Ordering::Relaxed);
     }
@@ -62,7 +63,7 @@ impl Samples {
         self.answered_ms[process].load(Ordering::Relaxed) > since_ms
     }
 
-    /// What clients of a door saw in `[from, to)`.
+    /// Summarizes what clients of a door observed in `[from, to)`.
     pub fn seen(&self, door: Door, from_ms: u64, to_ms: u64) -> Seen {
         let samples = self.samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut seen = Seen::default();
@@ -96,7 +97,7 @@ pub struct Seen {
     pub attempts_failed: u64,
     /// Requests that failed at every process of the role.
     pub requests_failed: u64,
-    /// The longest time without any success.
+    /// Longest time without a success.
     pub gap_ms: u64,
     pub slowest_ms: u64,
 }
@@ -111,7 +112,7 @@ impl Seen {
     }
 }
 
-/// A pause between looks at a condition.
+/// Interval between checks of a condition.
 pub const POLL: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The clients: producers of events, askers for counts, and somebody who edits counters.
+//! The clients: producers of events, clients that query counts, and an editor of counters.
 
 use super::model::{Model, Names, Ride, Span, only_grows, random_key};
 use super::report::Totals;
@@ -16,27 +16,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const BATCH_EVENTS: usize = 20;
-/// Events are sent twice on purpose with this probability, besides whole batches.
+/// Probability that an event is sent twice on purpose, in addition to repeated batches.
 const DUPLICATE_PROBABILITY: f64 = 0.05;
 const BATCH_AGAIN_PROBABILITY: f64 = 0.02;
-/// Batches that are acknowledged when they are counted: from then on, every reader has to answer
-/// them.
+/// Probability that a batch is acknowledged only once it is counted: from then on, every reader
+/// must include it.
 const WAITED_FOR_PROBABILITY: f64 = 0.1;
-/// Of the lines sent lately, from which those that are sent again are chosen.
+/// Number of recent lines from which repetitions are chosen.
 const RECENT_LINES: usize = 4_000;
-/// Batches without an acknowledgement, above which a producer makes no new events.
+/// Maximum number of unacknowledged batches; above it a producer creates no new events.
 const BACKLOG_MAX: usize = 200;
 const EVENTS_TIMEOUT: Duration = Duration::from_secs(6);
 const COUNTS_TIMEOUT: Duration = Duration::from_secs(4);
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(12);
 const CHANGE_INTERVAL: Duration = Duration::from_secs(3);
-/// Changes that are a backfill, and changes of the retention among the others.
+/// Probability that a change is a backfill, and that another change alters the retention.
 const BACKFILL_PROBABILITY: f64 = 0.3;
 const RETENTION_PROBABILITY: f64 = 0.3;
 const REST: Duration = Duration::from_millis(100);
 const RANGES: usize = 4;
 
-/// The processes that clients know, by their index in the samples.
+/// The processes that clients use, by their index in the samples.
 pub struct Places {
     pub writers: Vec<(usize, Target)>,
     pub readers: Vec<(usize, Target)>,
@@ -49,19 +49,20 @@ pub struct Traffic {
     pub samples: Samples,
     pub model: Mutex<Model>,
     pub span: Span,
-    /// Whether new events are made.
+    /// Whether new events are produced.
     pub producing: AtomicBool,
     pub ending: AtomicBool,
-    /// Batches that wait to be acknowledged.
+    /// Batches that are not acknowledged yet.
     pub backlog: AtomicUsize,
     pub sent: Sent,
-    /// The largest count that each reader answered of keys that only grow, over the whole span.
+    /// The largest count that each reader returned for keys that never decrease, over the whole
+    /// span.
     grown: Mutex<HashMap<(usize, String), i64>>,
-    /// What was acknowledged as counted: every reader has to answer it.
+    /// Events acknowledged as counted: every reader must include them.
     counted: Mutex<Model>,
     /// Counts that no order of events explains.
     pub impossible: Mutex<Vec<String>>,
-    /// The last failure at each process, in words, for whoever waits in vain.
+    /// The last failure of each process, for the error of a timed-out wait.
     failures: Mutex<BTreeMap<usize, String>>,
     events_per_s: f64,
     counts_per_s: f64,
@@ -93,20 +94,19 @@ impl Sent {
 struct Batch {
     body: Vec<u8>,
     events: u64,
-    /// The new ones among them, and whether it is waited until they are counted.
+    /// The new events of the batch, and whether it waits until they are counted.
     rides: Vec<Ride>,
     is_waited_for: bool,
 }
 
-/// Kept connections, one to each process.
+/// Persistent connections, one per process.
 #[derive(Default)]
 struct Connections {
     open: HashMap<usize, Client>,
 }
 
 impl Connections {
-    /// The answer's body, when it is one. A connection on which anything went wrong is not used
-    /// again.
+    /// Returns the body of a successful answer. A connection that failed is not reused.
     fn call(
         &mut self,
         process: usize,
@@ -189,7 +189,7 @@ impl Traffic {
         self.counted.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Makes events and sends each batch until it is acknowledged, by whichever writer takes it.
+    /// Produces events and sends each batch until one of the writers acknowledges it.
     pub fn produce(&self, number: u64, producers: usize, seed: u64) {
         let mut random =
             StdRng::seed_from_u64(seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -207,8 +207,8 @@ impl Traffic {
 
         while !self.is_ending() {
             if Instant::now() >= next && backlog.len() < BACKLOG_MAX {
-                // Announced before it is decided, so that who ends production and waits for the
-                // backlog misses none.
+                // Increased before the check, so that a wait for the backlog after the end of
+                // production misses no batch.
                 self.backlog.fetch_add(1, Ordering::SeqCst);
 
                 if self.producing.load(Ordering::SeqCst) {
@@ -217,7 +217,7 @@ impl Traffic {
                     self.backlog.fetch_sub(1, Ordering::SeqCst);
                 }
 
-                // A producer that was held up does not make up for lost time all at once.
+                // A delayed producer does not make up for all the lost time at once.
                 next = (next + interval).max(Instant::now() - interval * 4);
             }
 
@@ -243,7 +243,7 @@ impl Traffic {
         }
     }
 
-    /// Asks for counts, first of one reader, then of the other.
+    /// Queries counts, first at one reader, then at the other.
     pub fn ask(&self, number: u64, askers: usize, seed: u64) {
         let mut random =
             StdRng::seed_from_u64(seed ^ (number + 101).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -307,8 +307,8 @@ impl Traffic {
         std::thread::sleep(REST);
     }
 
-    /// Under way already, a count is at most what was sent, and not less than the same reader
-    /// answered, or a writer acknowledged as counted, before it was asked.
+    /// During the run, a count is at most the sum of the events sent, and at least what the same
+    /// reader returned, or a writer acknowledged as counted, before the query.
     fn check_bounds(&self, (reader, key): (usize, String), count: i64, least: i64) {
         if !only_grows(&self.names, &key) {
             return;
@@ -328,9 +328,9 @@ impl Traffic {
         }
     }
 
-    /// Edits one counter after another: new versions, told to every partition, that count the same.
-    /// A description is changed, or how long buckets are kept, always longer than a run; or the
-    /// counts are made again from the log.
+    /// Edits one counter after another: new versions, sent to every partition, that count the same.
+    /// It changes the description, or the retention (always longer than a run), or backfills the
+    /// counter from the log.
     pub fn edit(&self, counters: &[Value], seed: u64) {
         let mut random = StdRng::seed_from_u64(seed ^ 0x0ed1);
         let mut connections = Connections::default();
@@ -388,7 +388,7 @@ struct Producer {
 }
 
 impl Producer {
-    /// New events, which the model knows from here on, and some that were sent before.
+    /// Makes a batch of new events, which are added to the model, and repeated ones.
     fn make(&mut self, traffic: &Traffic, random: &mut StdRng) -> Batch {
         let now_s = crate::now_s();
         let is_waited_for = random.random_bool(WAITED_FOR_PROBABILITY);
@@ -420,7 +420,7 @@ impl Producer {
         batch
     }
 
-    /// Whether a writer acknowledged every event of the batch.
+    /// Returns whether a writer acknowledged every event of the batch.
     fn send(&mut self, traffic: &Traffic, batch: &mut Batch, random: &mut StdRng) -> bool {
         let began_ms = traffic.samples.now_ms();
         let mut failed = 0;
@@ -435,7 +435,7 @@ impl Producer {
                     traffic.sent.acknowledged_batches.fetch_add(1, Ordering::Relaxed);
 
                     if batch.is_waited_for {
-                        // Sent again, it counts nothing more.
+                        // Repetitions are not counted again.
                         let mut counted = traffic.counted();
                         std::mem::take(&mut batch.rides)
                             .iter()
@@ -457,8 +457,8 @@ impl Producer {
 }
 
 impl Batch {
-    /// How it went at the door. To wait for the counting is asked of other processes too, and is no
-    /// sample of it.
+    /// Records the outcome at the door. A wait for the counting also involves other processes, so
+    /// it is not recorded as a sample.
     fn note(&self, traffic: &Traffic, began_ms: u64, failed: u32, is_done: bool) {
         if !self.is_waited_for {
             traffic.samples.add(Door::Events, began_ms, failed, is_done);
@@ -474,8 +474,7 @@ fn shuffled<'a>(
     places.iter().cycle().skip(first).take(places.len())
 }
 
-/// Every event has to be taken or known already; one that is refused was not what this program
-/// meant to send.
+/// Every event must be accepted or a duplicate; a rejected event is an error of this program.
 fn check_receipt(body: &[u8], events: u64) -> Result<()> {
     let receipt: Value = serde_json::from_slice(body).context("the receipt is no JSON")?;
     if receipt["code"] == "not_applied_yet" {

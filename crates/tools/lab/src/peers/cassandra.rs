@@ -1,6 +1,5 @@
-//! Cassandra with counter columns: a partition for each key, a row for each bucket, increments of
-//! one key together in one counter batch; slices of the plan are read side by side and added up
-//! here.
+//! Cassandra with counter columns: a partition per key, a row per bucket, increments of the same
+//! key in one counter batch. The slices of a plan are read concurrently and summed here.
 //!
 //! An increment is not idempotent: one that timed out may or may not have counted, and a retry may
 //! count it twice.
@@ -31,7 +30,7 @@ const SCHEMA: [&str; 2] = [
 const SELECT: &str = "SELECT bucket, n FROM lab.counts WHERE key = ? AND granularity = ? AND bucket >= ? AND bucket < ?";
 const UPDATE: &str =
     "UPDATE lab.counts SET n = n + ? WHERE key = ? AND granularity = ? AND bucket = ?";
-/// As many as a node of one core works off well within its time-out.
+/// As many as a node with one core handles well within its timeout.
 const BATCHES_IN_FLIGHT: usize = 32;
 /// Increments in one batch.
 const BATCH_MAX: usize = 50;
@@ -40,9 +39,9 @@ const DAY_END_S: i64 = i64::MAX;
 pub struct Cassandra {
     pub server: Rc<Running>,
     pub keys: u32,
-    /// Events of this day and later are new ones.
+    /// Events of this day and later are new.
     pub live_from_s: i64,
-    /// One session serves all workers; there is none before the tables are made.
+    /// One session serves all workers; `None` until the tables have been created.
     pub shared: RefCell<Option<Connected>>,
 }
 
@@ -56,7 +55,7 @@ struct Statements {
 pub struct Connected(Arc<Statements>);
 
 pub enum Asking {
-    /// The slices of all ranges, each with the place of its range.
+    /// The slices of all ranges, each with the index of its range, and the number of ranges.
     Counts(Vec<(usize, u32, Slice)>, usize),
     Series(Days),
 }
@@ -70,7 +69,7 @@ impl Connected {
         rows.map(|row| row.map(|(bucket, count)| (bucket, count.0)).context("a row")).collect()
     }
 
-    /// Sums of slices that are read side by side, with their places.
+    /// Returns the sums of slices, read concurrently, with the indexes of their ranges.
     async fn sums(
         &self,
         parts: impl Iterator<Item = (usize, u32, Slice)>,
@@ -101,7 +100,7 @@ impl Connected {
         Ok(())
     }
 
-    /// Adds buckets that come city by city.
+    /// Adds buckets that are ordered by city.
     async fn add(&self, buckets: &[Bucket]) -> Result<()> {
         let mut running = JoinSet::new();
         for chunk in buckets

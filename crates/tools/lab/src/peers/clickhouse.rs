@@ -1,9 +1,9 @@
-//! ClickHouse: events go into a MergeTree ordered by key and time, and a materialized view adds
-//! each inserted block to counts of quarter hours in a SummingMergeTree ordered by key and bucket,
-//! from which all questions are answered.
+//! ClickHouse: events are inserted into a MergeTree ordered by key and time. A materialized view
+//! adds each inserted block to counts of quarter hours in a SummingMergeTree ordered by key and
+//! bucket, which answers all questions.
 //!
-//! Inserts are large, as its documentation asks. A retried insert can be told by its token, a
-//! repeated event cannot: the view adds up what is inserted.
+//! Inserts are large, as its documentation recommends. A retried insert is detected by its token, a
+//! repeated event is not: the view sums whatever is inserted.
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
@@ -13,7 +13,7 @@ use super::question::Question;
 use crate::workload::{Workload, key_of};
 use anyhow::{Context, Result};
 
-// Point reads want small granules; the default of 8,192 rows is for scans.
+// Point reads need small granules; the default of 8,192 rows is meant for scans.
 const SCHEMA: [&str; 4] = [
     "CREATE DATABASE lab",
     "CREATE TABLE lab.events (key LowCardinality(String), time DateTime('UTC'), id UInt64)
@@ -26,7 +26,7 @@ const SCHEMA: [&str; 4] = [
 
 pub struct ClickHouse {
     pub port: u16,
-    /// Events of this day and later are new ones.
+    /// Events of this day and later are new.
     pub live_from_s: i64,
 }
 
@@ -114,7 +114,7 @@ impl Peer for ClickHouse {
         connected.load(workload, render).await
     }
 
-    /// Parts are merged, as they are after a while.
+    /// Merges parts, as the server would do over time.
     async fn settle(&self) -> Result<()> {
         let mut connected = self.connect().await?;
         connected.execute("OPTIMIZE TABLE lab.counts FINAL").await?;

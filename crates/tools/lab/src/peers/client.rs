@@ -1,5 +1,5 @@
-//! What a system must do to be measured: hold the history, answer questions, take events, say what
-//! it counted.
+//! The interface of a system under test: load the history, answer questions, accept events, report
+//! the total.
 
 use super::Writes;
 use super::drive::Worker;
@@ -12,62 +12,62 @@ use std::time::Duration;
 
 /// One connection.
 pub trait Client: 'static {
-    /// A question in the words of this system, found once.
+    /// A question in the system's own form, prepared once.
     type Asking: 'static;
 
     fn prepare(question: &Question) -> Self::Asking;
 
-    /// A count for each range or each day of the question.
+    /// Returns a count for each range or each day of the question.
     fn ask(&mut self, asking: &Self::Asking) -> impl Future<Output = Result<Vec<i64>>>;
 
-    /// Writes the batch of this turn, and returns how many of its events were taken.
+    /// Writes the batch of this turn, and returns the number of events accepted.
     fn write(&mut self, writes: &Writes, turn: u64) -> impl Future<Output = Result<u64>>;
 }
 
 pub trait Peer {
     type Client: Client;
 
-    /// How it answers, for the report.
+    /// How the system answers, for the report.
     fn how(&self) -> &'static str;
 
-    /// The ways in which it takes events.
+    /// The supported ways of writing events.
     fn modes(&self) -> Vec<Mode>;
 
-    /// Fewer connections than others have, where more are of no use.
+    /// A lower limit on connections, for systems that gain nothing from more.
     fn connections_max(&self) -> usize {
         usize::MAX
     }
 
-    /// How long it is asked before anything is measured.
+    /// Length of the warm-up before the measurement.
     fn warm_up(&self) -> Duration {
         Duration::from_secs(1)
     }
 
     fn connect(&self) -> impl Future<Output = Result<Self::Client>>;
 
-    /// Makes what the history needs, and loads it.
+    /// Creates the schema, and loads the history.
     fn load(&self, workload: &Workload) -> impl Future<Output = Result<()>>;
 
-    /// Brings to disk and merges what would be there after a while anyway, before its bytes are
-    /// counted.
+    /// Flushes and merges data, as would happen over time anyway, before its size is measured.
     fn settle(&self) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
     }
 
-    /// Comes before the writes of a mode.
+    /// Prepares for the writes of a mode.
     fn enter(&self, _mode: &Mode) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
     }
 
-    /// All events that were counted on the last days, or ever: what grows by what is written.
+    /// Returns the number of events counted, on the last days or overall: a total that grows with
+    /// every write.
     fn total(&self) -> impl Future<Output = Result<i64>>;
 }
 
-/// A way to take events.
+/// A way of writing events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mode {
     pub how: String,
-    /// Whether an acknowledged event survives the loss of power.
+    /// Whether an acknowledged event survives a power failure.
     pub durable: bool,
     /// Whether an event that is sent twice is counted once.
     pub exactly_once: bool,
@@ -75,7 +75,7 @@ pub struct Mode {
     pub connections: usize,
 }
 
-/// Asks question after question, and compares every answer with the right one.
+/// Sends one question after another, and compares every answer with the correct one.
 pub struct Asker<C: Client> {
     client: C,
     askings: Rc<Askings<C>>,
@@ -148,7 +148,7 @@ mod tests {
     use crate::peers::question::{Kind, questions};
     use crate::workload::Settings;
 
-    /// Answers everything with the right counts, and one more.
+    /// Returns every count with this offset.
     struct Off(i64);
 
     impl Client for Off {

@@ -1,4 +1,5 @@
-//! Runs workers of a peer, each on its own connection, in a closed or an open loop, on one thread.
+//! Runs the workers of a peer on one thread, each on its own connection, in a closed or an open
+//! loop.
 
 use crate::measure::{Arrivals, DRAIN_MAX, Measured, Recorder, Run, Schedule};
 use anyhow::Result;
@@ -8,9 +9,9 @@ use std::time::Instant;
 use tokio::runtime::Runtime;
 use tokio::task::{LocalSet, yield_now};
 
-/// A connection that can do the work of one batch.
+/// A connection that can process one batch.
 pub trait Worker: 'static {
-    /// Does the batch of this turn and returns how many ranges or events it held.
+    /// Processes the batch of this turn, and returns its number of ranges or events.
     fn take(&mut self, turn: u64) -> impl Future<Output = Result<u64>>;
 }
 
@@ -25,7 +26,7 @@ pub fn runtime() -> Result<Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
-/// The workers come back, for the next run.
+/// Returns the workers for the next run.
 pub fn drive<W: Worker>(
     runtime: &Runtime,
     workers: Vec<W>,
@@ -77,7 +78,7 @@ async fn work<W: Worker>(shared: Rc<Shared>, mut worker: W) -> Result<W> {
         };
 
         let Some(intended) = intended else {
-            // Spinning keeps the moment; a timer would be late by up to a millisecond.
+            // Spinning is precise; a timer could be up to a millisecond late.
             yield_now().await;
             continue;
         };
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn an_open_loop_that_is_too_fast_for_its_workers_shows_the_wait() {
-        // Two workers of 20 ms each do 100 a second; 200 a second are due.
+        // Two workers at 20 ms per batch handle 100 per second; 200 per second are due.
         let run = Run {
             pace: Pace::Open(200.0),
             warm_up: Duration::ZERO,

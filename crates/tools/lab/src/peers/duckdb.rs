@@ -1,9 +1,9 @@
 //! DuckDB: events are appended in large batches to a table without keys or indexes, as its
-//! documentation advises for loading; the history comes ordered by key and time, so that its ranges
-//! of values skip most blocks.
+//! documentation recommends for loading. The history is ordered by key and time, so that min-max
+//! indexes skip most blocks.
 //!
-//! A unique id would be refused a second time by a primary key, at a price that its documentation
-//! warns of; without one, a repeated event counts again.
+//! A primary key would reject a repeated id, at a cost that its documentation warns about; without
+//! one, a repeated event is counted again.
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
@@ -15,13 +15,12 @@ use anyhow::{Context, Result};
 
 const SCHEMA: &str =
     "CREATE TABLE events (key VARCHAR NOT NULL, time_s BIGINT NOT NULL, id UBIGINT NOT NULL)";
-/// The room for a key in a row of fixed width, which the other side turns into Arrow without a
-/// loop.
+/// Space for a key in a row of fixed width, which the other side converts to Arrow without a loop.
 const KEY_BYTES: usize = 24;
 
 pub struct DuckDb {
     pub port: u16,
-    /// Events from then on are new ones.
+    /// Events from this time on are new.
     pub live_from_s: i64,
 }
 

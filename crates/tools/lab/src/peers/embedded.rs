@@ -1,7 +1,7 @@
-//! Engines without a server of their own, ClickHouse (as chdb) and DuckDB: a small Python program
-//! in scripts/peers.d holds one and answers over loopback. `POST /query` takes SQL and answers
-//! lines of numbers, `POST /insert` takes rows in the form that the engine reads fastest. It does
-//! one thing at a time, on the server's core.
+//! Engines without a server, ClickHouse (as chdb) and DuckDB: a small Python program in
+//! scripts/peers.d embeds one and serves it over loopback. `POST /query` takes SQL and returns
+//! lines of numbers, `POST /insert` takes rows in the engine's fastest format. It handles one
+//! request at a time, on the server's core.
 
 use super::Writes;
 use super::http::{self, Connection};
@@ -9,10 +9,10 @@ use crate::events::Drop;
 use crate::workload::{Range, Workload, key_of};
 use anyhow::{Context, Result, ensure};
 
-/// Events of the history in one insert.
+/// Events per insert while the history is loaded.
 const LOAD_EVENTS: usize = 100_000;
 
-/// How an engine wants one event.
+/// Renders one event in the engine's format.
 pub type Render = fn(&mut Vec<u8>, key: &str, time_s: i64, id: u64);
 
 pub struct Connected(Connection);
@@ -21,13 +21,13 @@ pub fn query(sql: &str) -> Vec<u8> {
     http::post("/query", "text/plain", sql.as_bytes())
 }
 
-/// What belongs to a range, in SQL.
+/// The SQL condition for a range.
 pub fn within(range: &Range, column: &str) -> String {
     let (from_s, to_s) = range.floored();
     format!("key = '{}' AND {column} >= {from_s} AND {column} < {to_s}", key_of(range.asked.city))
 }
 
-/// The keys of a batch, for the list behind `IN`.
+/// The keys of a batch, for an `IN` list.
 pub fn keys(ranges: &[Range]) -> String {
     ranges
         .iter()
@@ -53,7 +53,7 @@ impl Connected {
         rows(&self.0.call(request).await?)
     }
 
-    /// The one number that a statement answers.
+    /// Returns the single number that a statement yields.
     pub async fn number(&mut self, sql: &str) -> Result<i64> {
         let rows = self.rows(&query(sql)).await?;
         ensure!(rows.len() == 1 && rows[0].len() == 1, "{sql} answered {rows:?}");
@@ -72,7 +72,7 @@ impl Connected {
         Ok(batch.len() as u64)
     }
 
-    /// Every drop of the history as an event.
+    /// Inserts every drop of the history as an event.
     pub async fn load(&mut self, workload: &Workload, render: Render) -> Result<()> {
         let mut bytes = Vec::new();
         let mut pending = 0;
@@ -97,7 +97,7 @@ fn body<'a>(events: impl Iterator<Item = (&'a Drop, u64)>, render: Render) -> Ve
     bytes
 }
 
-/// Lines of whole numbers between tabs; nothing at all stands for 0, as a sum over no rows does.
+/// Parses lines of tab-separated integers; an empty value is 0, as for a sum over no rows.
 fn rows(body: &[u8]) -> Result<Vec<Vec<i64>>> {
     let text = std::str::from_utf8(body).context("an answer that is no text")?;
     let number = |word: &str| match word {

@@ -1,5 +1,4 @@
-//! Pictures of a run: bars on logarithmic axes, one panel for each question that one has of a
-//! system.
+//! Pictures of a run: bars on logarithmic axes, one panel per metric.
 
 use super::question::Kind;
 use super::report::{Report, System, short};
@@ -35,7 +34,7 @@ struct Panel {
     rows: Vec<Row>,
 }
 
-/// A bar to `high`; where there is a `low`, the stretch between the two stands out.
+/// A bar up to `high`; if there is a `low`, the part between the two is highlighted.
 struct Row {
     name: String,
     is_own: bool,
@@ -44,7 +43,7 @@ struct Row {
     words: String,
 }
 
-/// From a power of ten below all values to one above.
+/// From a power of ten below all values to one above them.
 struct Axis {
     left: f64,
     width: f64,
@@ -78,7 +77,7 @@ impl Axis {
     }
 }
 
-/// Writes every picture of the report as SVG and as PNG into a folder.
+/// Writes every picture of the report to a folder, as SVG and as PNG.
 pub fn write(report: &Report, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     for picture in pictures(report) {
@@ -224,7 +223,7 @@ impl Picture {
 }
 
 impl Panel {
-    /// Draws the panel and returns where it ends.
+    /// Draws the panel. Returns its bottom.
     fn draw(&self, canvas: &mut Canvas, (left, top): (f64, f64), width: f64) -> f64 {
         let axis = Axis::new(&self.rows, left + NAMES_ROOM, width - NAMES_ROOM - WORDS_ROOM);
         canvas.text((left, top + 24.0), self.title.clone(), PANEL, Anchor::Start);
@@ -267,7 +266,7 @@ impl Row {
     }
 }
 
-/// 1,000,000 takes too much room below an axis.
+/// Powers of ten in short form: 1,000,000 is too wide for an axis label.
 fn power(decade: f64) -> String {
     match decade {
         1_000_000.0.. => format!("{} M", grouped(decade / 1_000_000.0)),

@@ -1,5 +1,5 @@
-//! HTTP/1.1 over one kept connection, for peers that speak it. Unlike the load generator of
-//! raingauge's own figures it reads chunked answers, which most of them give.
+//! HTTP/1.1 over one persistent connection, for peers that use it. Unlike the load generator for
+//! raingauge's own figures, it reads chunked answers, which most of them send.
 
 use super::question::Question;
 use anyhow::{Context, Result, bail, ensure};
@@ -13,7 +13,7 @@ pub struct Connection {
     buffer: Vec<u8>,
 }
 
-/// A question as the bytes that ask it.
+/// A question as a rendered request.
 pub struct Asking {
     pub request: Vec<u8>,
     pub question: Question,
@@ -34,7 +34,7 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::with_capacity(64 * 1024) })
     }
 
-    /// Sends a whole request and returns the body of its answer, which must be one of success.
+    /// Sends a complete request, expects success, and returns the body of the answer.
     pub async fn call(&mut self, request: &[u8]) -> Result<Vec<u8>> {
         self.stream.write_all(request).await?;
         loop {
@@ -76,7 +76,7 @@ pub fn head(path: &str, content_type: &str, length: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A value as it may stand in a path or a form.
+/// Percent-encodes a value for a path or a form.
 pub fn encoded(value: &str) -> String {
     let mut text = String::with_capacity(value.len() * 3);
     for byte in value.bytes() {
@@ -90,7 +90,8 @@ pub fn encoded(value: &str) -> String {
     text
 }
 
-/// The response that `bytes` begins with and its length; `None` while it is not all there.
+/// Parses the response at the start of `bytes`, and returns it with its length; `None` while it is
+/// incomplete.
 fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
     let Some(head_end) = memmem::find(bytes, b"\r\n\r\n") else {
         return Ok(None);
@@ -131,7 +132,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
     Ok(body.map(|body| (Response { status, body: body.to_vec() }, start + length)))
 }
 
-/// The parts of a chunked body put together, and how many bytes they took.
+/// Joins the chunks of a body, and returns it with the number of bytes consumed.
 fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
     let mut body = Vec::new();
     let mut at = 0;

@@ -1,6 +1,6 @@
-//! raingauge beside the systems that one might count with instead: the same events and the same
-//! questions in one run, each used as its own documentation recommends, and each checked for right
-//! answers before it is measured.
+//! Compares raingauge with alternative systems: the same events and questions in one run, each
+//! system used as its own documentation recommends, and each verified for correct answers before it
+//! is measured.
 //!
 //! ```text
 //!   run ──▶ servers: scripts/peers starts one at a time ──▶ peer: load │ settle │ total
@@ -8,10 +8,10 @@
 //!    └────▶ report: JSON, tables ──▶ figure: SVG, PNG
 //! ```
 //!
-//! Systems that keep buckets (Redis, PostgreSQL, SQLite, Cassandra) have them by key, granularity
-//! and time, written by batches that are added up first and read by the plan of [`crate::plan`];
-//! the others get every event. Events are values in memory here, put into each system's own form as
-//! they are sent; raingauge has to parse them as JSON.
+//! Systems that keep buckets (Redis, PostgreSQL, SQLite, Cassandra) store them by key, granularity
+//! and time, are written in batches that the client aggregates first, and are read by the plan of
+//! [`crate::plan`]; the others receive every event. Events are values in memory here, converted
+//! into each system's own format as they are sent; raingauge has to parse them as JSON.
 
 pub mod cassandra;
 pub mod clickhouse;
@@ -39,8 +39,8 @@ use crate::workload::{Bucket, Workload};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What the writers of one measurement share. `counted` is what the store must hold more of
-/// afterwards.
+/// State shared by the writers of one measurement. `counted` is the expected growth of the stored
+/// total.
 pub struct Writes {
     pub drops: Rc<Drops>,
     pub dedupe: bool,
@@ -68,7 +68,7 @@ impl Writes {
         (0..count).map(|_| ids.take()).collect()
     }
 
-    /// Makes every event of a body a new one.
+    /// Gives every event of a body a new id.
     pub fn renew(&self, body: &mut Rendered) {
         body.renew(&mut self.ids.borrow_mut());
     }
@@ -82,8 +82,8 @@ impl Writes {
     }
 }
 
-/// What a batch adds to each bucket, in the order of the index, so that concurrent writers lock
-/// rows in one order.
+/// Aggregates a batch into increments per bucket, in index order, so that concurrent writers lock
+/// rows in the same order.
 pub fn aggregate<'a>(drops: impl Iterator<Item = &'a Drop>) -> Vec<Bucket> {
     let mut cells: Vec<(u32, Granularity, i64)> = Vec::new();
     for drop in drops {
@@ -102,7 +102,7 @@ pub fn aggregate<'a>(drops: impl Iterator<Item = &'a Drop>) -> Vec<Bucket> {
         .collect()
 }
 
-/// Live drops fall into this day or later.
+/// The first day that live drops may fall into.
 pub fn live_from_day_s(workload: &Workload) -> i64 {
     plan::floor(workload.end_s - DAY_S, DAY_S)
 }

@@ -1,5 +1,5 @@
-//! PostgreSQL: one table with a primary key over key, granularity and time; a batch of events is
-//! one upsert from arrays, a batch of ranges one query, both prepared; a commit is durable
+//! PostgreSQL: one table with a primary key over key, granularity and time. A batch of events is
+//! one upsert from arrays, a batch of ranges one query, both prepared; commits are durable
 //! (synchronous_commit = on).
 
 use super::client::{Client, Mode, Peer};
@@ -44,7 +44,7 @@ const TOTAL: &str =
 pub struct Postgres {
     pub port: u16,
     pub user: String,
-    /// Events of this day and later are new ones.
+    /// Events of this day and later are new.
     pub live_from_s: i64,
 }
 
@@ -72,7 +72,7 @@ async fn upsert(
     Ok(query.execute(connection).await?.rows_affected())
 }
 
-/// The arrays of all slices, rendered once.
+/// The array parameters of all slices, built once.
 pub struct Slices {
     numbers: Vec<i32>,
     keys: Vec<String>,

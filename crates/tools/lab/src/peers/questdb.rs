@@ -1,8 +1,8 @@
-//! QuestDB: events come as lines of the InfluxDB protocol over HTTP into a table by day that keeps
-//! one row for each time, key and id; a materialized view keeps the counts of quarter hours, from
-//! which all questions are answered.
+//! QuestDB: events are sent in the InfluxDB line protocol over HTTP to a table partitioned by day
+//! that deduplicates rows by time, key and id. A materialized view keeps the counts of quarter
+//! hours, which answer all questions.
 //!
-//! The view follows by itself: an acknowledged event shows a moment later.
+//! The view is refreshed asynchronously: an acknowledged event becomes visible a moment later.
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
@@ -26,7 +26,7 @@ const SCHEMA: [&str; 2] = [
 
 pub struct QuestDb {
     pub port: u16,
-    /// Events of this day and later are new ones.
+    /// Events of this day and later are new.
     pub live_from_s: i64,
 }
 
@@ -38,7 +38,7 @@ struct Answer {
 }
 
 fn line(text: &mut String, city: u32, time_s: i64, id: u64) {
-    // Writing to memory cannot fail. The id is a signed number there.
+    // Writing to memory cannot fail. QuestDB's integers are signed.
     let _ = writeln!(text, "events,key={} id={}i {time_s}", key_of(city), id as i64);
 }
 
@@ -95,7 +95,7 @@ impl Client for Connected {
         let mut rows: Vec<Vec<i64>> =
             rows.map(|row| row.into_iter().map(Option::unwrap_or_default).collect()).collect();
         if let Question::Counts(_) = asking.question {
-            // One row for each range.
+            // One row per range.
             rows = vec![rows.concat()];
         }
         asking.question.answer_of_rows(rows).context("QuestDB")
@@ -121,7 +121,7 @@ impl Peer for QuestDb {
         vec![Mode { how, durable: false, exactly_once: true, batch_events: 10_000, connections: 4 }]
     }
 
-    /// Java compiles what is asked often.
+    /// Gives the JVM time to compile the hot paths.
     fn warm_up(&self) -> Duration {
         Duration::from_secs(5)
     }
@@ -136,7 +136,7 @@ impl Peer for QuestDb {
             connected.call(&exec(statement)).await?;
         }
 
-        // In the order of time, as they would have come.
+        // In chronological order, as live events would arrive.
         let mut drops: Vec<(u32, i64)> = workload.drops().collect();
         drops.sort_unstable_by_key(|&(_, time_s)| time_s);
 

@@ -1,5 +1,5 @@
-//! What every system is asked: ranges of a day, a week, a month and a quarter of a year, batches of
-//! ten, and a series. Each question has its right answer with it.
+//! The questions for every system: ranges of a day, a week, a month and a quarter of a year,
+//! batches of ten, and a series. Each question comes with its correct answer.
 
 use crate::plan::{self, DAY_S};
 use crate::workload::{Asked, Popularity, Range, Workload};
@@ -8,9 +8,9 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde::{Deserialize, Serialize};
 
-/// Different questions of each kind, which are asked again and again.
+/// Number of distinct questions of each kind, which are asked repeatedly.
 const QUESTIONS: usize = 1_024;
-/// Days of a series, all of them whole.
+/// Length of a series, in whole days.
 const SERIES_DAYS: i64 = 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ impl Kind {
     }
 }
 
-/// A count of each day, `[from_s, to_s)`, both at midnight UTC.
+/// One count per day of `[from_s, to_s)`, both at midnight UTC.
 #[derive(Debug, Clone, Copy)]
 pub struct Days {
     pub city: u32,
@@ -63,7 +63,7 @@ impl Days {
         (self.from_s..self.to_s).step_by(DAY_S as usize)
     }
 
-    /// Counts of days in order, from days that have any.
+    /// Fills in the days without events: returns the counts of all days in order.
     pub fn filled(&self, found: impl IntoIterator<Item = (i64, i64)>) -> Result<Vec<i64>> {
         let mut counts = vec![0; ((self.to_s - self.from_s) / DAY_S) as usize];
         for (time_s, count) in found {
@@ -84,7 +84,7 @@ pub enum Question {
 }
 
 impl Question {
-    /// The right answer: a count for each range, or for each day.
+    /// The correct answer: a count per range, or per day.
     pub fn expected(&self) -> Vec<i64> {
         match self {
             Self::Counts(ranges) => ranges.iter().map(|range| range.expected).collect(),
@@ -92,7 +92,8 @@ impl Question {
         }
     }
 
-    /// The answer in rows of numbers: one row with all counts, or rows of a day and its count.
+    /// Converts rows of numbers into an answer: one row with all counts, or rows of a day and its
+    /// count.
     pub fn answer_of_rows(&self, mut rows: Vec<Vec<i64>>) -> Result<Vec<i64>> {
         match self {
             Self::Counts(ranges) => {
@@ -110,7 +111,7 @@ impl Question {
         }
     }
 
-    /// What is counted as answered: ranges, or one series.
+    /// The number of units in an answer: ranges, or one series.
     pub fn units(&self) -> u64 {
         match self {
             Self::Counts(ranges) => ranges.len() as u64,
@@ -119,7 +120,7 @@ impl Question {
     }
 }
 
-/// The questions of a kind, the same for every system.
+/// The questions of a kind, identical for every system.
 pub fn questions(workload: &Workload, kind: Kind) -> Vec<Question> {
     if kind == Kind::Batch {
         return workload

@@ -1,5 +1,5 @@
-//! raingauge itself, asked by the same loop and on the same kind of connection as its peers: JSON
-//! over HTTP.
+//! raingauge itself, driven by the same loop and over the same kind of connection as its peers:
+//! JSON over HTTP.
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Bodies that each connection renders; they go round, each time with new ids.
+/// Bodies rendered per connection; they are reused in turn, each time with new ids.
 const BODIES: u64 = 5;
 
 pub struct Raingauge {
@@ -123,7 +123,7 @@ impl Peer for Raingauge {
         Ok(())
     }
 
-    /// Changed tiles go to disk every two seconds.
+    /// Changed tiles are written to disk every two seconds.
     async fn settle(&self) -> Result<()> {
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
         Ok(())

@@ -1,9 +1,9 @@
 //! Redis: one string per bucket, `key:granularity:time`, written by INCRBY and read by MGET, all
 //! pipelined.
 //!
-//! Remembering ids takes SET NX before the INCRBYs. The two are not atomic: a crash between them
-//! loses the batch. Users who know it put both into a script, which is slower; what is measured
-//! here is the usual, faster form.
+//! Deduplication uses SET NX before the INCRBYs. The two are not atomic: a crash between them loses
+//! the batch. A script that does both would be safe but slower; this measures the usual, faster
+//! form.
 
 use super::client::{Client, Mode, Peer};
 use super::question::Question;
@@ -21,7 +21,7 @@ const ALWAYS: &str = "SET NX for each id, then INCRBY; appendfsync always";
 pub struct Redis {
     pub port: u16,
     pub keys: u32,
-    /// Events of this day and later are new ones.
+    /// Events of this day and later are new.
     pub live_from_s: i64,
 }
 
@@ -30,10 +30,10 @@ pub struct Connected {
     pipeline: Vec<u8>,
 }
 
-/// One MGET for each range, or for all days.
+/// One MGET per range, or one for all days.
 pub struct Asking {
     bytes: Vec<u8>,
-    /// Of each range whether it has any bucket, and so an MGET.
+    /// For each range, whether it has any buckets and therefore an MGET.
     asked: Vec<bool>,
     is_series: bool,
 }
@@ -82,7 +82,7 @@ fn mget(bytes: &mut Vec<u8>, keys: &[String]) {
     resp::command(bytes, &words);
 }
 
-/// The counts in an array; a key that there is not counts 0.
+/// Sums the counts in an array; a missing key counts 0.
 async fn counts(connection: &mut Connection) -> Result<Vec<i64>> {
     let Reply::Array(length) = connection.reply().await? else {
         bail!("Redis answered MGET without an array")
@@ -96,7 +96,7 @@ async fn counts(connection: &mut Connection) -> Result<Vec<i64>> {
 }
 
 impl Connected {
-    /// Which drops of a batch are new.
+    /// Returns which drops of a batch are new.
     async fn remember(&mut self, writes: &Writes, count: usize) -> Result<Vec<bool>> {
         self.pipeline.clear();
 

@@ -1,4 +1,4 @@
-//! What was measured of raingauge and its peers: as JSON in full, and as Markdown tables.
+//! The measurements of raingauge and its peers: complete as JSON, and as Markdown tables.
 
 use super::client::Mode;
 use super::question::Kind;
@@ -25,7 +25,7 @@ pub struct Report {
 pub struct LeftOut {
     pub system: String,
     pub why: String,
-    /// It is installed, and did not start, failed, or answered wrongly.
+    /// The system is installed, but did not start, failed, or returned wrong answers.
     #[serde(default)]
     pub has_failed: bool,
 }
@@ -35,12 +35,12 @@ pub struct System {
     pub name: String,
     pub version: String,
     pub how: String,
-    /// Some load events and some load buckets, so that these cannot be compared.
+    /// Not comparable between systems: some load events and others load buckets.
     pub loaded_s: f64,
     pub history_bytes_per_million: f64,
-    /// After all questions were asked.
+    /// Measured after all questions.
     pub memory_bytes: u64,
-    /// Cores that anything else used meanwhile: near 0 on a quiet machine.
+    /// Cores used by other processes during the measurement: near 0 on a quiet machine.
     pub others_cores: f64,
     pub reads: Vec<Read>,
     pub writes: Vec<Written>,
@@ -49,11 +49,11 @@ pub struct System {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Read {
     pub kind: Kind,
-    /// Closed loop: the greatest rate.
+    /// Closed loop: the maximum rate.
     pub greatest: Measured,
-    /// Open loop at half of the greatest rate, latency from the intended moment.
+    /// Open loop at half of the maximum rate, with latency from the intended moment.
     pub half: Measured,
-    /// Processor time of the system for a million ranges or series, in the closed loop.
+    /// Processor time of the system per million ranges or series, in the closed loop.
     pub cpu_s_per_million: f64,
     pub busy: Busy,
 }
@@ -63,10 +63,10 @@ pub struct Written {
     pub mode: Mode,
     pub events: u64,
     pub events_per_s: f64,
-    /// The rate until every acknowledged event showed in the counts, where that is later than the
-    /// acknowledgement.
+    /// The rate until the counts include every acknowledged event, if that takes longer than the
+    /// acknowledgements.
     pub shown_per_s: Option<f64>,
-    /// Of one batch.
+    /// Latency of one batch.
     pub latency: Latency,
     pub cpu_s_per_million: f64,
     pub disk_bytes_per_million: f64,
@@ -74,7 +74,7 @@ pub struct Written {
 }
 
 impl System {
-    /// The name as its makers write it.
+    /// The product name.
     pub fn title(&self) -> &str {
         match self.name.as_str() {
             "redis" => "Redis",
@@ -93,12 +93,12 @@ impl System {
         self.reads.iter().find(|read| read.kind == kind)
     }
 
-    /// Ranges in a second, asked in batches.
+    /// Ranges per second, requested in batches.
     pub fn counts_per_s(&self) -> f64 {
         self.read(Kind::Batch).map_or(0.0, |read| read.greatest.units_per_s)
     }
 
-    /// The way of writing that promises most.
+    /// The way of writing with the strongest guarantees.
     pub fn best_written(&self) -> Option<&Written> {
         self.writes.iter().max_by_key(|written| (written.mode.exactly_once, written.mode.durable))
     }
@@ -132,7 +132,7 @@ impl Report {
         text
     }
 
-    /// Why the comparison is not whole: a system that is installed could not be measured.
+    /// Why the comparison is incomplete: an installed system could not be measured.
     pub fn fault(&self) -> Option<String> {
         let failed = self.left_out.iter().filter(|left| left.has_failed);
         let faults: Vec<_> = failed.map(|left| format!("{}: {}", left.system, left.why)).collect();
@@ -236,7 +236,7 @@ impl Report {
     }
 }
 
-/// Three digits that say something.
+/// Formats a number with three significant digits.
 pub fn short(value: f64) -> String {
     match value {
         ..10.0 => format!("{value:.2}"),

@@ -1,5 +1,5 @@
-//! Enough of the Redis protocol to pipeline commands and read their replies, with less work on the
-//! client's core than a general client does.
+//! A minimal Redis client that pipelines commands and reads their replies, with less work on the
+//! client's core than a general one.
 
 use anyhow::{Context, Result, bail};
 use std::io::Write;
@@ -12,7 +12,7 @@ pub enum Reply {
     Done,
     Nil,
     Integer(i64),
-    /// So many replies follow.
+    /// An array header: this many replies follow.
     Array(usize),
 }
 
@@ -35,7 +35,7 @@ impl Connection {
         Ok(self.stream.write_all(commands).await?)
     }
 
-    /// The next reply. Bulk strings must hold integers, as counts do.
+    /// Reads the next reply. Bulk strings must hold integers, as counts do.
     pub async fn reply(&mut self) -> Result<Reply> {
         loop {
             if let Some((reply, used)) = parse(&self.buffer[self.position..])? {
@@ -51,7 +51,8 @@ impl Connection {
     }
 }
 
-/// The reply that `bytes` begins with and its length; `None` while it is not all there.
+/// Parses the reply at the start of `bytes`, and returns it with its length; `None` while it is
+/// incomplete.
 fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>> {
     let Some(end) = memchr::memchr(b'\n', bytes) else {
         return Ok(None);

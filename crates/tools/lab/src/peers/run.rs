@@ -1,4 +1,4 @@
-//! The run: one system after another on the same history, the same questions and the same events.
+//! The run: one system after another, with the same history, questions and events.
 
 use super::client::{Asker, Askings, Client, Mode, Peer, Writer};
 use super::question::{Kind, Question, questions};
@@ -22,16 +22,16 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
-/// Questions of each kind whose answers are looked at before anything is measured.
+/// Number of questions of each kind that are verified before the measurement.
 const CHECKED: u64 = 200;
 const WARM_UP: Duration = Duration::from_millis(300);
 const WRITE_WARM_UP: Duration = Duration::from_secs(1);
-/// How long what was acknowledged may take to show.
+/// Longest time until acknowledged events become visible.
 const SHOWN_MAX: Duration = Duration::from_secs(120);
 const SHOWN_POLL: Duration = Duration::from_millis(50);
 const MILLION: f64 = 1_000_000.0;
 
-/// In the order in which they are measured.
+/// In order of measurement.
 pub const NAMES: [&str; 9] = [
     RAINGAUGE,
     "redis",
@@ -50,13 +50,13 @@ pub struct Options {
     pub settings: Settings,
     #[command(flatten)]
     pub cores: Cores,
-    /// How long each question is asked in each loop, in seconds
+    /// Duration of each loop of each question, in seconds
     #[arg(long, default_value_t = 2)]
     pub seconds: u64,
-    /// How long events are written in each way, in seconds
+    /// Duration of each way of writing, in seconds
     #[arg(long, default_value_t = 5)]
     pub write_seconds: u64,
-    /// Connections that questions are asked on; each has one in flight
+    /// Connections for questions, each with one in flight
     #[arg(long, default_value_t = 32)]
     pub connections: usize,
     /// Only these systems, by name (raingauge, redis, postgresql, sqlite, clickhouse, duckdb,
@@ -66,8 +66,7 @@ pub struct Options {
     /// The script that starts the peers
     #[arg(long, default_value = "scripts/peers")]
     pub script: PathBuf,
-    /// Folder for data, on the disk to be measured (default: a new one among the system's temporary
-    /// ones)
+    /// Folder for data, on the disk to be measured (default: a new temporary folder)
     #[arg(long)]
     pub folder: Option<PathBuf>,
     /// The raingauge program; default: this one
@@ -81,7 +80,7 @@ struct Place {
     version: String,
     pids: Vec<u32>,
     disk: PathBuf,
-    /// It runs in this process, whose own memory is not its.
+    /// The system runs in this process, so this process's own memory is subtracted.
     is_own: bool,
 }
 
@@ -124,7 +123,7 @@ pub fn run(options: Options) -> Result<Report> {
             Ok(Ok(system)) => report.systems.push(system),
             Ok(Err(why)) => leave_out(&mut report, name, why, false),
             Err(error) if name == RAINGAUGE => return Err(error),
-            // One that fails, or answers wrongly, is no reason to know nothing of the others.
+            // The failure of one system does not prevent the measurement of the others.
             Err(error) => leave_out(&mut report, name, format!("{error:#}"), true),
         }
     }
@@ -142,7 +141,7 @@ fn say(text: &str) {
 }
 
 impl Bench {
-    /// Measures a system, or says why it is not there.
+    /// Measures a system, or returns why it is not available.
     fn system(&self, name: &'static str) -> Result<Result<System, String>> {
         say(&format!("{name}: starting"));
         match name {
@@ -198,7 +197,7 @@ impl Bench {
         let disk = server.disk.clone();
         let place = Place { name, version, pids, disk, is_own: false };
 
-        // Events count from a day on that the history reaches into; what is written falls into its
+        // The total starts at a day that the history reaches into; written events fall into its
         // last hours.
         match name {
             "redis" => self.measure(&place, &redis::Redis { port, keys, live_from_s }),
@@ -261,7 +260,7 @@ impl Bench {
         })
     }
 
-    /// Waits until the history shows, and then looks at answers of every kind.
+    /// Waits until the history is visible, and then verifies answers of every kind.
     fn wait_answering<P: Peer>(&self, name: &str, peer: &P) -> Result<()> {
         let deadline = Instant::now() + SHOWN_MAX;
         for (_, questions) in &self.questions {
@@ -311,8 +310,8 @@ impl Bench {
         Ok(reads)
     }
 
-    /// Closed loop: the greatest rate and what it costs. Open loop at half of it: latency from the
-    /// intended moment.
+    /// Measures questions. Closed loop: the maximum rate and its cost. Open loop at half of that
+    /// rate: latency from the intended moment.
     fn read<C: Client>(
         &self,
         place: &Place,
@@ -348,8 +347,8 @@ impl Bench {
         let drops =
             Rc::new(Drops::new(settings.keys, mode.batch_events, settings.seed, self.now_s));
 
-        // raingauge and QuestDB tell duplicates by themselves; where it costs the client something,
-        // it is asked to.
+        // raingauge and QuestDB always deduplicate; the other systems do so only if the mode
+        // requires it, because it is extra work for the client.
         let writes = Writes::new(drops, mode.exactly_once);
         let clients = self.clients(peer, mode.connections)?;
         self.runtime.block_on(peer.enter(&mode))?;
@@ -365,16 +364,15 @@ impl Bench {
         let used = usage(&place.pids)?;
         let (measured, workers) = drive::drive(&self.runtime, workers, &run)?;
 
-        // From the first request to the last answer: a batch may take longer than a window of the
-        // recorder.
+        // From the first request to the last answer, because a batch may take longer than the
+        // recorder's window.
         let took_s = began.elapsed().as_secs_f64();
         let acknowledged = usage(&place.pids)?;
         let busy = watch.busy()?;
         let expected = before + writes.counted() as i64;
         let shown_s = self.wait_shown(peer, expected, began)?;
 
-        // What was done after the acknowledgement was part of the work; asking for the total was
-        // not.
+        // Work after the acknowledgement belongs to the measurement; queries for the total do not.
         let after = if shown_s.is_some() { usage(&place.pids)? } else { acknowledged };
         drop(workers);
         self.runtime.block_on(peer.settle())?;
@@ -396,8 +394,8 @@ impl Bench {
         })
     }
 
-    /// How long it took, from the beginning, until all events showed; `None` when they did as soon
-    /// as they were acknowledged.
+    /// Returns the time from `began` until all events were visible; `None` if they were as soon as
+    /// they were acknowledged.
     fn wait_shown<P: Peer>(&self, peer: &P, expected: i64, began: Instant) -> Result<Option<f64>> {
         let deadline = Instant::now() + SHOWN_MAX;
         let mut is_first = true;

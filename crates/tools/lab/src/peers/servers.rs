@@ -1,5 +1,5 @@
-//! The systems under measurement: one at a time is started by `scripts/peers`, watched by its
-//! process ids, and stopped.
+//! The systems under test: `scripts/peers` starts one at a time; its processes are monitored by id,
+//! and it is stopped at the end.
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -8,12 +8,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Kernels count processor time in hundredths of a second for programs, whatever they do inside.
+/// The kernel reports processor time to programs in hundredths of a second, whatever its internal
+/// tick is.
 const TICKS_PER_S: f64 = 100.0;
-/// Blocks of a file are counted in these, whatever the disk has.
+/// The unit of a file's block count, independent of the disk.
 const BLOCK_BYTES: u64 = 512;
 
-/// The script that starts and stops systems, and the folder where it keeps them.
+/// The script that starts and stops systems, and the folder of their data.
 #[derive(Debug, Clone)]
 pub struct Script {
     pub path: PathBuf,
@@ -21,7 +22,7 @@ pub struct Script {
     pub core: usize,
 }
 
-/// What the script says of a system: why it is not there, or all about it.
+/// The script's answer about a system: the reason why it is missing, or its details.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Said {
@@ -38,14 +39,14 @@ pub enum Started {
     Running(Running),
 }
 
-/// A system that runs until this is dropped.
+/// A running system, which is stopped on drop.
 pub struct Running {
     script: Script,
     name: String,
     pub version: String,
     pub port: u16,
     pub pids: Vec<u32>,
-    /// Where its data lie, without logs that are written before data and then thrown away.
+    /// The data directory, without write-ahead logs that are deleted later.
     pub disk: PathBuf,
     pub user: String,
 }
@@ -89,7 +90,7 @@ impl Script {
 }
 
 impl Running {
-    /// Has it write to disk what it holds in memory, where only a tool of its own can ask for that.
+    /// Makes the system flush its memory to disk, if that requires its own tool.
     pub fn settle(&self) -> Result<()> {
         self.script.call("settle", &self.name).map(drop)
     }
@@ -103,7 +104,7 @@ impl Drop for Running {
     }
 }
 
-/// What processes and those that they started have used.
+/// Resource usage of processes and their descendants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usage {
     pub cpu_s: f64,
@@ -112,7 +113,7 @@ pub struct Usage {
 
 struct Process {
     parent: u32,
-    /// Of itself and of its children that it has waited for.
+    /// Of the process and of its children that have exited.
     ticks: u64,
 }
 
@@ -128,14 +129,14 @@ pub fn usage(roots: &[u32]) -> Result<Usage> {
 fn processes() -> Result<BTreeMap<u32, Process>> {
     let entries = std::fs::read_dir("/proc").context("cannot read /proc")?;
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    // A process may end while this goes on.
+    // A process may exit during the scan.
     let read = |pid: u32| {
         Some((pid, process_of(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?))
     };
     Ok(pids.filter_map(read).collect())
 }
 
-/// Fields are counted after the name, which may hold spaces.
+/// Fields are counted after the name, which may contain spaces.
 fn process_of(stat: &str) -> Option<Process> {
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split_whitespace().collect();
     let parent = fields.get(1)?.parse().ok()?;
@@ -163,7 +164,7 @@ fn with_children(roots: &[u32], processes: &BTreeMap<u32, Process>) -> BTreeSet<
     }
 }
 
-/// Memory that is shared between processes is counted once: each has its part of it.
+/// Shared memory is counted once: each process is charged its proportional share.
 fn memory_bytes(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
@@ -171,7 +172,7 @@ fn memory_bytes(pid: u32) -> u64 {
     kilobytes.unwrap_or_default() * 1_024
 }
 
-/// What the files below a folder take on disk.
+/// Disk space used by the files below a folder.
 pub fn disk_bytes(path: &Path) -> u64 {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return 0;

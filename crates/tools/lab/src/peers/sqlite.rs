@@ -1,6 +1,6 @@
 //! SQLite: one table clustered by key, granularity and time, in WAL mode with a full sync at each
-//! commit, prepared statements, a generous cache. It runs inside the measuring process: there is no
-//! server and no second core.
+//! commit, prepared statements, and a large cache. It runs inside the measuring process, without a
+//! server or a second core.
 
 use super::client::{Client, Mode, Peer};
 use super::question::Question;
@@ -50,7 +50,7 @@ fn upsert(transaction: &Transaction<'_>, bucket: &Bucket) -> Result<()> {
 
 pub struct Sqlite {
     pub path: PathBuf,
-    /// Events of this day and later are new ones.
+    /// Events of this day and later are new.
     pub live_from_s: i64,
 }
 
@@ -127,7 +127,7 @@ impl Peer for Sqlite {
             durable: true,
             exactly_once,
             batch_events: 10_000,
-            // One writer at a time is all that SQLite has.
+            // SQLite supports a single writer at a time.
             connections: 1,
         };
         vec![

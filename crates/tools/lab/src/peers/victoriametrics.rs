@@ -1,9 +1,9 @@
-//! VictoriaMetrics: every event is a sample of its key's series at the event's own time, imported
-//! as JSON lines of many samples, and `count_over_time` counts the samples of a window.
+//! VictoriaMetrics: every event is a sample of its key's series at the event's time, imported as
+//! JSON lines with many samples, and `count_over_time` counts the samples of a window.
 //!
-//! It does not know events apart: two at the same moment are two samples only because its
-//! deduplication is off, and one that is sent twice counts twice. Samples show some seconds after
-//! they were acknowledged.
+//! It does not identify events: two at the same time are two samples only because deduplication is
+//! off, and an event that is sent twice counts twice. Samples become visible some seconds after the
+//! acknowledgement.
 
 use super::Writes;
 use super::client::{Client, Mode, Peer};
@@ -18,17 +18,17 @@ use std::fmt::Write;
 use std::time::Duration;
 
 const FORM: &str = "application/x-www-form-urlencoded";
-/// Samples of the history in one body.
+/// Samples per request while the history is loaded.
 const LOAD_SAMPLES: usize = 50_000;
-/// How long what is visible may stay in memory: its `-inmemoryDataFlushInterval`, and a second for
-/// the writing.
+/// How long visible data may stay in memory: its `-inmemoryDataFlushInterval`, plus a second for
+/// the write.
 const IN_MEMORY: Duration = Duration::from_secs(6);
-/// Samples in one line.
+/// Samples per line.
 const LINE_SAMPLES: usize = 10_000;
 
 pub struct VictoriaMetrics {
     pub port: u16,
-    /// Events from then on are new ones.
+    /// Events from this time on are new.
     pub live_from_s: i64,
 }
 
@@ -54,11 +54,11 @@ struct Series {
 
 #[derive(Deserialize)]
 struct Labels {
-    /// The place of a range in its batch.
+    /// The index of a range in its batch.
     place: Option<String>,
 }
 
-/// A window ends with the millisecond before `to_s` and begins after the one before `from_s`.
+/// A window ends with the millisecond before `to_s`, and starts after the one before `from_s`.
 fn counted(range: &Range) -> String {
     let (from_s, to_s) = range.floored();
     format!(
@@ -86,7 +86,7 @@ fn request(question: &Question) -> Vec<u8> {
         Question::Series(days, _) => {
             let query = format!(r#"count_over_time(drops{{key="{}"}}[1d])"#, key_of(days.city));
 
-            // nocache, or the steps would be moved to round times.
+            // Without nocache, the steps would be aligned to round times.
             let form = format!(
                 "query={}&start={}.999&end={}.999&step=86400&nocache=1",
                 http::encoded(&query),
@@ -128,7 +128,7 @@ fn answer_of(question: &Question, body: &[u8]) -> Result<Vec<i64>> {
     }
 }
 
-/// One line of JSON: the samples of one series.
+/// Appends one line of JSON: the samples of one series.
 fn line(text: &mut String, city: u32, times_s: &[i64]) {
     let _ =
         write!(text, r#"{{"metric":{{"__name__":"drops","key":"{}"}},"values":["#, key_of(city));
@@ -149,7 +149,7 @@ fn lines(batch: &[Drop]) -> String {
     lines_of(&samples)
 }
 
-/// Of samples in the order of their series.
+/// The samples must be ordered by series.
 fn lines_of(samples: &[(u32, i64)]) -> String {
     let mut text = String::new();
     for chunk in samples.chunk_by(|left, right| left.0 == right.0) {
@@ -167,7 +167,7 @@ impl Connected {
         Ok(())
     }
 
-    /// Makes everything that was imported visible.
+    /// Makes all imported samples visible.
     async fn flush(&mut self) -> Result<()> {
         self.0.call(&http::get("/internal/force_flush")).await?;
         Ok(())
@@ -220,11 +220,12 @@ impl Peer for VictoriaMetrics {
         for chunk in drops.chunks(LOAD_SAMPLES) {
             connected.import(&lines_of(chunk)).await?;
         }
-        // What is asked before all can be seen, its cache would answer alike ever after.
+        // Must precede the first query: the cache would keep answers from before all samples are
+        // visible.
         connected.flush().await
     }
 
-    /// What is in memory becomes files, and files are merged.
+    /// Flushes memory to files, and merges files.
     async fn settle(&self) -> Result<()> {
         let mut connected = self.connect().await?;
         connected.flush().await?;
@@ -238,7 +239,8 @@ impl Peer for VictoriaMetrics {
         let query =
             format!("sum(count_over_time(drops[{}s] @ {}.999))", to_s - self.live_from_s, to_s - 1);
 
-        // Its cache of long windows would not see what is only now becoming visible.
+        // Bypasses the cache of long windows, which would miss samples that are just becoming
+        // visible.
         let form = format!("query={}&nocache=1", http::encoded(&query));
         let body = self
             .connect()

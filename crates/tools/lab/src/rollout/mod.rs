@@ -1,5 +1,6 @@
-//! A guarded rollout from the command line, over the public doors: the policy at a portal, the
-//! metrics of the readers. What decides is `raingauge_policy::rollout`, as in the portal.
+//! A guarded rollout from the command line, through the public API: the policy of a portal, the
+//! metrics of the readers. The decisions are those of `raingauge_policy::rollout`, as in the
+//! portal.
 
 mod options;
 mod reading;
@@ -17,12 +18,12 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Looks within a stage, unless they would lie too close or too far apart.
+/// Number of observations per stage, within limits on their interval.
 const BEATS: f64 = 10.0;
 const BEAT_S_MIN: f64 = 0.1;
 const BEAT_S_MAX: f64 = 5.0;
 
-/// What was done, and what was seen of it.
+/// What the rollout did, and what it observed.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     pub started: String,
@@ -31,7 +32,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Why the strategy is not in force for all that it was to be.
+    /// Why the strategy does not apply to all the planned counters.
     pub fn why_back(&self) -> Option<&str> {
         match &self.rollout.phase {
             Phase::Ended { end, why } if *end != End::Finished => Some(why),
@@ -40,8 +41,8 @@ impl Report {
     }
 }
 
-/// Rolls out, and answers what was seen. Whatever goes wrong on the way, the policy of before is
-/// set again.
+/// Performs a rollout, and returns the observations. If anything fails, the previous policy is
+/// restored.
 pub fn run(options: &Options) -> Result<Report> {
     let mut conductor = Conductor::new(options)?;
     let started = jiff::Timestamp::now().to_string();
@@ -58,7 +59,7 @@ struct Conductor {
     portal: Target,
     readers: Vec<Target>,
     rollout: Rollout,
-    /// What each reader had counted at the last look.
+    /// The totals of each reader at the last observation.
     seen: Vec<Tally>,
     began: Instant,
 }
@@ -92,7 +93,7 @@ impl Conductor {
         self.began.elapsed().as_millis() as i64
     }
 
-    /// Stage by stage, until it has ended.
+    /// Runs stage by stage until the rollout has ended.
     fn go(&mut self) -> Result<()> {
         while let Some(stage) = self.rollout.stage() {
             std::thread::sleep(Duration::from_secs_f64(
@@ -115,7 +116,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// Looks at every reader once.
+    /// Observes every reader once.
     fn look(&mut self) -> Result<()> {
         let readings = self.readers.iter().map(Reading::take).collect::<Result<Vec<_>>>()?;
         if readings.iter().any(|reading| reading.version > self.rollout.version) {
@@ -140,7 +141,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// Sets the policies that are ordered.
+    /// Sets the policies that the rollout orders.
     fn obey(&mut self) -> Result<()> {
         while let Some(order) = self.rollout.order() {
             let reason = format!("rollout: {}", order.reason);
@@ -152,7 +153,7 @@ impl Conductor {
     }
 }
 
-/// The policy that is in force, its version, and who set it.
+/// Returns the current policy, its version, and the user who set it.
 fn policy_at(portal: &Target) -> Result<(Policy, u32, String)> {
     let found = Client::connect(portal)?.json("GET", "/v1/cache-policy", b"")?;
     let mut policy = json!({ "strategy": found["strategy"] });

@@ -1,4 +1,4 @@
-//! What a rollout is told on the command line.
+//! Command-line options of a rollout.
 
 use anyhow::{Result, anyhow, ensure};
 use raingauge_policy::cache::Strategy;
@@ -8,26 +8,26 @@ use std::path::PathBuf;
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Address of a portal, where the policy is set
+    /// Address of a portal, through which the policy is set
     #[arg(long)]
     pub server: SocketAddr,
-    /// Bearer token with the scope admin, where the service asks for one
+    /// Bearer token with the scope admin, if the service requires one
     #[arg(long, env = "RAINGAUGE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
-    /// Addresses of the readers that are watched; default: the portal's
+    /// Addresses of the readers to observe; default: the portal's
     #[arg(long, value_delimiter = ',')]
     pub readers: Vec<SocketAddr>,
-    /// The strategy that counters get: none, result, phased or live
+    /// The new strategy of the counters: none, result, phased or live
     #[arg(long, value_parser = strategy)]
     pub to: Strategy,
-    /// Hundredths of the counters, by arithmetic on their ids, in the order of the steps
+    /// Percentages of the counters, in the order of the steps; ids decide which counters
     #[arg(long, value_delimiter = ',', default_values_t = Plan::SHARES)]
     pub shares: Vec<u32>,
-    /// How long a canary of one hundredth more is watched before each step, in seconds; 0 for no
+    /// Duration of the canary before each step, which covers one percent more, in seconds; 0 for no
     /// canary
     #[arg(long, default_value_t = Plan::CANARY_S)]
     pub canary_s: f64,
-    /// How long each step is watched, and the service before the first one, in seconds
+    /// How long each step is observed, and the service before the first one, in seconds
     #[arg(long, default_value_t = Plan::HOLD_S)]
     pub hold_s: f64,
     #[command(flatten)]
@@ -39,28 +39,29 @@ pub struct Options {
 
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct LimitOptions {
-    /// The 99th percentile of batches may be so many times that of before
+    /// Maximum 99th percentile of batches, as a multiple of the value before
     #[arg(long, default_value_t = Limits::DEFAULT.p99_times)]
     p99_times: f64,
-    /// And below so many milliseconds it never matters
+    /// A 99th percentile below this many milliseconds is always acceptable
     #[arg(long, default_value_t = Limits::DEFAULT.p99_free_ms)]
     p99_free_ms: f64,
-    /// Of the counts, so great a share may fail more than before
+    /// Maximum increase of the share of failed counts
     #[arg(long, default_value_t = Limits::DEFAULT.failed_share)]
     failed_share: f64,
-    /// Requests to the store for each count may be so many times those of before, or at most six
+    /// Maximum requests to the store per count, as a multiple of the value before; up to six are
+    /// always acceptable
     #[arg(long, default_value_t = Limits::DEFAULT.store_times)]
     store_times: f64,
-    /// So many circuit breakers may open
+    /// Maximum number of circuit breakers that may open
     #[arg(long, default_value_t = Limits::DEFAULT.breakers)]
     breakers: f64,
-    /// A window of fewer batches says nothing: the rollout waits for more
+    /// Minimum number of batches in a window; with fewer, the rollout waits for more
     #[arg(long, default_value_t = Limits::DEFAULT.batches_min)]
     batches_min: f64,
 }
 
 impl Options {
-    /// The plan, if it is one.
+    /// Returns the plan, if it is valid.
     pub fn plan(&self) -> Result<Plan> {
         let LimitOptions {
             p99_times,
@@ -88,7 +89,7 @@ impl Options {
     }
 }
 
-/// A member of JSON as an option: `p99Times` is `p99-times`.
+/// Converts a JSON member name to an option name: `p99Times` to `p99-times`.
 fn kebab(field: &str) -> String {
     let letter = |letter: char| {
         if letter.is_ascii_uppercase() {

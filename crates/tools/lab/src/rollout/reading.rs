@@ -1,4 +1,4 @@
-//! The counters of a reader at one moment, from its metrics.
+//! Takes a snapshot of a reader's counters from its metrics.
 
 use crate::http::Target;
 use crate::http::client::Client;
@@ -6,14 +6,14 @@ use crate::metrics;
 use anyhow::{Context, Result, ensure};
 use raingauge_policy::rollout::{FAILURES, Tally};
 
-/// Batches of counts, by the bound of their latency.
+/// Batches of counts, by latency bucket.
 const LATENCY: &str = "raingauge_http_request_seconds_bucket";
-/// The series of the route that is watched.
+/// The series of the observed route.
 const ROUTE: &str = "route=\"/v1/counts\"";
 
 pub struct Reading {
     pub tally: Tally,
-    /// The version of the policy that it follows.
+    /// The version of the policy that the reader follows.
     pub version: u32,
 }
 
@@ -46,7 +46,7 @@ impl Reading {
     }
 }
 
-/// Batches by the bound of their latency.
+/// Batches by the upper bound of their latency bucket.
 fn latency(page: &str) -> impl Iterator<Item = (f64, f64)> {
     let lines = page.lines().filter(|line| line.starts_with(LATENCY) && line.contains(ROUTE));
     lines.filter_map(|line| {

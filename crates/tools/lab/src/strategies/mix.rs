@@ -1,5 +1,5 @@
-//! What services ask a reader: windows that end within the last hour, of keys some of which are
-//! asked for often.
+//! Typical questions of services to a reader: windows that end within the last hour, of keys with
+//! skewed popularity.
 
 use crate::counts::Covered;
 use crate::plan::{self, DAY_S, HOUR_S, QUARTER_S};
@@ -9,14 +9,13 @@ use anyhow::{Result, ensure};
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// Lengths of windows, and how often each is asked for in a hundred: those by which the bucket
-/// store is measured.
+/// Lengths of windows with their shares in percent, as in the benchmark of the bucket store.
 const WINDOWS: [(i64, u32); 5] =
     [(HOUR_S, 20), (DAY_S, 30), (7 * DAY_S, 25), (30 * DAY_S, 20), (90 * DAY_S, 5)];
-/// How far back a window may end.
+/// Maximum age of a window's end.
 const END_SPREAD_S: i64 = HOUR_S;
 
-/// Random ranges as seen from one moment.
+/// Random ranges relative to one moment.
 pub fn batches(
     popularity: &Popularity,
     random: &mut StdRng,
@@ -41,7 +40,7 @@ fn window_s(random: &mut StdRng) -> i64 {
     unreachable!("the shares add up to what was drawn from")
 }
 
-/// An answer must be that of its question, with the right count.
+/// The answer must belong to the question, and its count must be correct.
 pub fn judge(asked: &Asked, covered: Covered, truth: &Truth<'_>, may_be_early: bool) -> Result<()> {
     let Covered { from_s, to_s, count } = covered;
     ensure!(
@@ -57,8 +56,8 @@ pub fn judge(asked: &Asked, covered: Covered, truth: &Truth<'_>, may_be_early: b
     Ok(())
 }
 
-/// Whether an answer may cover this range. One that is rolled over by its own phase covers the
-/// quarter hour before.
+/// Whether an answer may cover this range. Under the `phased` strategy a key may still be answered
+/// up to the previous quarter hour.
 fn may_be_answered_as(asked: &Asked, from_s: i64, to_s: i64, may_be_early: bool) -> bool {
     let asked = (plan::floor(asked.from_s, QUARTER_S), plan::floor(asked.to_s, QUARTER_S));
     let early_to_s = asked.1 - QUARTER_S;

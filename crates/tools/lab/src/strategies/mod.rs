@@ -1,5 +1,5 @@
-//! A reader under each cache strategy, and by the plain plan of the published description, in one
-//! run.
+//! Measures a reader under each cache strategy, and with the plain plan of the published
+//! description, in one run.
 //!
 //! ```text
 //!   stream ── events of now ──▶ writer, portal ─┐           CQL, Kafka, MySQL, Redis
@@ -7,9 +7,9 @@
 //!   batches of ten ranges  ───▶ reader by tiles ┘                 none, result, phased, live: by /v1/cache-policy
 //! ```
 //!
-//! All hold the same history and are asked the same mix. While they are measured, some answers are
-//! compared with the truth; afterwards counts up to now are, with the events that were sent
-//! meanwhile.
+//! All hold the same history and receive the same mix of questions. During each measurement some
+//! answers are compared with the truth; after it, counts up to now are compared too, including the
+//! events sent during the measurement.
 
 mod mix;
 mod report;
@@ -38,20 +38,19 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use truth::{Stream, Truth};
 
-/// Different batches that are cycled through: so many that a cycle takes seconds even at the
-/// greatest rate.
+/// Number of distinct batches to cycle through: a cycle takes seconds even at the maximum rate.
 const BATCHES: usize = 16_384;
 /// Batches that are compared after each measurement.
 const COMPARED: usize = 100;
-/// So many events that no partition stays without one, but for one time in 10^13.
+/// Events per partition, enough that the probability of an empty partition is 10^-13.
 const PROBES_PER_PARTITION: usize = 32;
 const POLL: Duration = Duration::from_millis(20);
 const EQUAL_MAX: Duration = Duration::from_secs(30);
 const LOADED_MAX: Duration = Duration::from_secs(1_200);
-/// Added to what a measurement takes, when it has to fit before the next quarter hour.
+/// Added to the length of a measurement that has to end before the next quarter hour.
 const SLACK: Duration = Duration::from_secs(15);
 
-/// Reader by reader, the strategies that are measured.
+/// The plans and strategies to measure, reader by reader.
 const CASES: [(&str, &str); 5] = [
     ("tables", "none"),
     ("tiles", "none"),
@@ -69,22 +68,22 @@ pub struct Options {
     /// Partitions of the log
     #[arg(long, default_value_t = 1)]
     pub partitions: u16,
-    /// How often everything is measured
+    /// Number of times that everything is measured
     #[arg(long, default_value_t = 2)]
     pub rounds: usize,
-    /// How long each closed loop and each open loop takes, in seconds
+    /// Duration of each closed loop and each open loop, in seconds
     #[arg(long, default_value_t = 15)]
     pub seconds: u64,
-    /// How long caches are filled before that, in seconds
+    /// Duration of the warm-up that fills the caches, in seconds
     #[arg(long, default_value_t = 15)]
     pub warm_up: u64,
-    /// Kept connections, each with one batch in flight
+    /// Persistent connections, each with one batch in flight
     #[arg(long, default_value_t = 16)]
     pub connections: usize,
-    /// Batches per second of the open loops; default: half of what the plain plan reached
+    /// Batches per second of the open loops; default: half of the plain plan's maximum
     #[arg(long)]
     pub rate: Option<f64>,
-    /// Events that are counted per second while counts are asked for
+    /// Events written per second during the measurements
     #[arg(long, default_value_t = 1_000)]
     pub events_per_s: usize,
     /// Folder for the logs of the roles; default: one below the servers' folder
@@ -149,7 +148,7 @@ struct Processes {
 
 impl Processes {
     fn start(setup: &Setup, redis: &str) -> Result<Self> {
-        // Nothing is to be measured that is refused for being slow.
+        // Slow requests are measured, not refused.
         let patient = [("CQL__REQUEST_TIMEOUT_MS", "10000"), ("CQL__SPECULATIVE_AFTER_MS", "0")];
         let cached = [
             ("CACHE__RESULT", "redis"),
@@ -204,8 +203,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Gives the cluster its counter and its history, and waits until both readers answer it.
-    /// Answers how many buckets.
+    /// Creates the counter, loads the history, and waits until both readers return it. Returns the
+    /// number of buckets.
     fn load(&mut self, workload: &Workload) -> Result<u64> {
         let began = Instant::now();
         let mut lab = Lab::prepare(&self.processes.writer.target(), workload)?;
@@ -227,11 +226,11 @@ impl Bench<'_> {
         Ok(buckets)
     }
 
-    /// Waits until every partition counts by the counter that was made.
+    /// Waits until every partition counts with the new counter.
     fn wait_effective(&self) -> Result<()> {
         let deadline = Instant::now() + LOADED_MAX;
 
-        // Each time a city that nobody else asks for.
+        // Each round uses a city that no other query uses.
         for city in self.options.settings.keys.. {
             let sent = send_probes(&self.processes.writer, city, self.options.partitions)?;
             let now_s = crate::now_s();
@@ -301,8 +300,8 @@ impl Bench<'_> {
         })
     }
 
-    /// Waits while the next quarter hour is so near that it would begin within the measurement:
-    /// what ends now would then be something else.
+    /// Waits for the next quarter hour if it would begin during the measurement and change the
+    /// ranges that end now.
     fn wait_for_room(&self) {
         let needed = Duration::from_secs(self.options.warm_up + 2 * self.options.seconds) + SLACK;
         let now_s = crate::now_s();
@@ -323,8 +322,8 @@ impl Bench<'_> {
         )
     }
 
-    /// Compares counts up to now, the open quarter hour included: these every strategy answers
-    /// alike.
+    /// Compares counts up to now, including the open quarter hour: every strategy must return the
+    /// same counts.
     fn compare_up_to_now(&mut self, plan: &str) -> Result<u64> {
         let now_s = crate::now_s();
         let mut batches = mix::batches(&self.popularity, &mut self.random, now_s, COMPARED);
@@ -333,7 +332,7 @@ impl Bench<'_> {
         Ok(batches.len() as u64)
     }
 
-    /// Asks until every count is right, or the time is over.
+    /// Queries until every count is correct or the time is up.
     fn wait_equal(
         &self,
         plan: &str,
@@ -343,7 +342,7 @@ impl Bench<'_> {
     ) -> Result<()> {
         let deadline = Instant::now() + time;
 
-        // Several at once, or this would mostly wait for answers.
+        // Several batches per request, since single ones would mostly wait for answers.
         for chunk in batches.chunks(500 / batches[0].len()) {
             let asked = chunk.concat();
             let right = asked.iter().map(|asked| self.right(asked, fresh)).collect::<Vec<i64>>();
@@ -384,7 +383,7 @@ fn difference(asked: &[Asked], right: &[i64], counts: Result<Vec<i64>>) -> Strin
     }
 }
 
-/// The counts of some ranges.
+/// Queries the counts of ranges.
 fn ask(reader: &Role, asked: &[Asked], fresh: bool) -> Result<Vec<i64>> {
     let body = counts::body(asked, fresh);
     let answer = Client::connect(&reader.target())?.json("POST", "/v1/counts", body.as_bytes())?;
@@ -394,8 +393,8 @@ fn ask(reader: &Role, asked: &[Asked], fresh: bool) -> Result<Vec<i64>> {
     answer.results.into_iter().map(count).collect()
 }
 
-/// Sends events of one city that spread over all partitions, and waits until they are counted;
-/// answers how many.
+/// Sends events of one city that spread over all partitions, and waits until they are counted.
+/// Returns their number.
 fn send_probes(writer: &Role, city: u32, partitions: u16) -> Result<i64> {
     let drop = Drop { city, time_s: crate::now_s(), amount_cents: 100 };
     let mut body =
@@ -414,7 +413,7 @@ fn say(round: usize, plan: &str, strategy: &str, measured: &Measured) {
     );
 }
 
-/// What counts have cost a reader so far.
+/// The cumulative cost of a reader's counts.
 struct Costs {
     counts: f64,
     requests: f64,

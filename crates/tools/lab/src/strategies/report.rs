@@ -1,4 +1,4 @@
-//! What was measured, as JSON in full and as a table with ratios.
+//! The measurements, complete as JSON and as a table with ratios.
 
 use crate::measure::Measured;
 use crate::report::{Machine, grouped, milliseconds};
@@ -8,21 +8,21 @@ use std::fmt::Write;
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     pub round: usize,
-    /// How a count that no cache has is read: `tiles`, or `tables` for the plain plan.
+    /// How uncached counts are read: `tiles`, or `tables` for the plain plan.
     pub plan: &'static str,
     pub strategy: &'static str,
     /// Closed loop.
     pub greatest: Measured,
-    /// Open loop, at the same rate for all.
+    /// Open loop, at the same rate for every case.
     pub paced: Measured,
-    /// Of the closed loop, from the reader's metrics.
+    /// In the closed loop, from the reader's metrics.
     pub requests_per_count: f64,
     pub rows_per_count: f64,
-    /// Share of the counts that the cache answered; none where there is no cache.
+    /// Share of the counts answered by the cache; `None` without a cache.
     pub hit_share: Option<f64>,
-    /// Share of the lookups in the cache that failed or were passed over.
+    /// Share of the cache lookups that failed or were skipped.
     pub failed_share: f64,
-    /// Batches whose counts were compared while they were measured, and afterwards.
+    /// Batches whose counts were compared, during the measurement and after it.
     pub batches_compared: u64,
 }
 
@@ -102,7 +102,7 @@ impl Report {
         text
     }
 
-    /// How many times the plain plan of the same round this is.
+    /// The rate as a multiple of the plain plan's in the same round.
     fn ratio(&self, row: &Row) -> String {
         let plain =
             self.rows.iter().find(|other| other.round == row.round && other.plan == "tables");

@@ -1,4 +1,4 @@
-//! What every count has to be, and the events that go on while it is asked for.
+//! The correct value of every count, and a stream of events that continues during the measurement.
 
 use crate::events::{Drop, Ids, Rendered};
 use crate::http::client::Client;
@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often events are sent.
+/// Sends per second.
 const SENDS_PER_S: usize = 10;
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 const SEND_MAX: Duration = Duration::from_secs(60);
 
-/// The history, and what has been sent since.
+/// The history, and the events sent since.
 pub struct Truth<'a> {
     workload: &'a Workload,
     sent: BTreeMap<(u32, i64), i64>,
@@ -37,7 +37,7 @@ impl<'a> Truth<'a> {
         }
     }
 
-    /// Of `[from_s, to_s)`, both ends floored to quarter hours.
+    /// Counts `[from_s, to_s)`, both ends floored to quarter hours.
     pub fn count(&self, city: u32, from_s: i64, to_s: i64) -> i64 {
         let (from_s, to_s) = (plan::floor(from_s, QUARTER_S), plan::floor(to_s, QUARTER_S));
         let sent: i64 = self.sent.range((city, from_s)..(city, to_s)).map(|(_, count)| count).sum();
@@ -45,7 +45,7 @@ impl<'a> Truth<'a> {
     }
 }
 
-/// Somebody who sends events of now to a writer until told to stop.
+/// Sends current events to a writer until it is stopped.
 pub struct Stream {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Vec<Drop>>>,
@@ -69,7 +69,7 @@ impl Stream {
             for number in 1.. {
                 let is_last = stopped.load(Ordering::Acquire);
 
-                // Those who wait for the last batch wait for all that stands before it.
+                // Waiting for the last batch also waits for all batches before it in the log.
                 let path = if is_last { "/v1/events?wait=applied" } else { "/v1/events" };
                 sent.extend(sender.send(path, batch_events)?);
 
@@ -85,7 +85,7 @@ impl Stream {
         Ok(Self { stop, thread })
     }
 
-    /// Ends the stream, and answers all that was sent when it is counted.
+    /// Stops the stream, waits until everything is counted, and returns the events sent.
     pub fn stop(self) -> Result<Vec<Drop>> {
         self.stop.store(true, Ordering::Release);
         self.thread

@@ -1,5 +1,5 @@
-//! When batches are due: a Poisson process whose rate follows the shape of the traffic, by thinning
-//! one of the greatest rate (Lewis and Shedler, 1979); or evenly, at the same rate.
+//! Due times of batches: a Poisson process whose rate follows the shape of the traffic, by thinning
+//! one of the maximum rate (Lewis and Shedler, 1979); or evenly spaced, at the same rate.
 
 use super::Model;
 use super::shape::Shape;
@@ -10,23 +10,23 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::time::Instant;
 
-/// Apart from the seeds of the other parts.
+/// Keeps arrivals independent of the seeds of the other parts.
 const SEED: u64 = 0xa441_7a15;
 
 pub struct Clients {
     shape: Shape,
     clock: Fast,
     random: StdRng,
-    /// Batches per second of the service's clock, when the most comes.
+    /// Maximum batches per second, by the service's clock.
     rate_max: f64,
     even: bool,
-    /// When the next one is due, in milliseconds of the service's clock.
+    /// Due time of the next batch, in milliseconds of the service's clock.
     next_ms: f64,
     end_ms: f64,
 }
 
 impl Clients {
-    /// From one moment to another, by the service's clock.
+    /// Arrivals in `[from_ms, to_ms)`, by the service's clock.
     pub fn new(model: &Model, clock: Fast, from_ms: i64, to_ms: i64) -> Result<Self> {
         let shape = Shape::new(model)?;
         let rate_max = shape.max() * model.batches_per_s / clock.factor();
@@ -46,7 +46,7 @@ impl Clients {
         Ok(clients)
     }
 
-    /// Draws when the next one is due.
+    /// Draws the due time of the next batch.
     fn draw(&mut self) {
         if self.even {
             let rate = self.rate_max * self.shape.at(self.next_ms as i64) / self.shape.max();
@@ -64,7 +64,7 @@ impl Clients {
         }
     }
 
-    /// The moments at which batches are due, one after the other, by the service's clock.
+    /// The due times of all batches in order, by the service's clock.
     pub fn moments_ms(mut self) -> impl Iterator<Item = i64> {
         std::iter::from_fn(move || {
             let due_ms = self.next_ms;
@@ -100,7 +100,7 @@ mod tests {
 
         assert!(all.is_sorted() && all == moments().collect::<Vec<_>>());
 
-        // Six hours take 360 s of the machine, with some 100 batches a second.
+        // Six hours take 360 s of the machine's time, at about 100 batches per second.
         assert!((25_000..45_000).contains(&all.len()), "{}", all.len());
         let within = |from: i64, to: i64| {
             all.iter().filter(|due_ms| (from..to).contains(&(*due_ms % 3_600_000 / 60_000))).count()

@@ -1,13 +1,13 @@
-//! Traffic as the published service sees it: counters by the hundred, keys by Zipf's law, batches
-//! of about ten ranges that nearly all end now, two peaks a day, the most on Fridays, a burst at
-//! each full hour, and events that go on meanwhile.
+//! Traffic modelled on the published service: hundreds of counters, keys by Zipf's law, batches of
+//! about ten ranges that nearly all end now, two peaks a day, a maximum on Fridays, a burst at each
+//! full hour, and a concurrent stream of events.
 //!
 //! ```text
 //!   Model (a file) ──▶ Shape: how much at a moment ──▶ Clients: when each batch is due
 //!                  └─▶ Questions: what it asks, and what events say
 //! ```
 //!
-//! All is decided by the seed. Arrivals do not wait for answers.
+//! The seed determines everything. Arrivals do not wait for answers.
 
 pub mod arrivals;
 pub mod questions;
@@ -18,44 +18,44 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The parameters, as a file has them. `scenarios/cache-removal.toml` explains each.
+/// The parameters, as read from a file. `scenarios/cache-removal.toml` explains each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
     pub seed: u64,
-    /// IANA name of the zone in which people get up and go to bed.
+    /// IANA name of the time zone that the daily cycle follows.
     pub timezone: String,
     pub counters: u32,
     pub keys: u32,
-    /// The exponent of Zipf's law: the key of rank r is asked for and counted in proportion to r to
-    /// the power of minus this.
+    /// The exponent of Zipf's law: the key of rank r is queried and counted in proportion to r to
+    /// the power of minus this value.
     pub zipf: f64,
     pub history_days: u32,
-    /// Events in that history.
+    /// Number of events in that history.
     pub history: u64,
-    /// Ranges of a batch are drawn between these two.
+    /// Minimum and maximum number of ranges in a batch.
     pub batch: [u32; 2],
     /// Share of the ranges that end now; the others end up to a day earlier.
     pub ends_now: f64,
     pub windows: Vec<Window>,
     /// Mean over a week, by the machine's clock.
     pub batches_per_s: f64,
-    /// Whether they come evenly, not by chance: fewer are enough then to see a difference.
+    /// Whether arrivals are evenly spaced instead of random, so that fewer are needed to see a
+    /// difference.
     #[serde(default)]
     pub even: bool,
-    /// How much of that by the hour of the day, from midnight on, and by the day of the week, from
-    /// Monday on.
+    /// Relative rates by hour of the day, from midnight on, and by day of the week, from Monday on.
     pub hours: Vec<f64>,
     pub weekdays: Vec<f64>,
-    /// At the turn of an hour so many times as much comes on top; it fades away within so many
-    /// minutes.
+    /// Height of the burst at the turn of an hour, as a multiple of the rate, and the minutes over
+    /// which it fades.
     pub burst: f64,
     pub burst_minutes: f64,
-    /// Mean, by the machine's clock; they follow the day as well.
+    /// Mean, by the machine's clock; events follow the daily cycle as well.
     pub events_per_s: f64,
 }
 
-/// Windows of a length, and how many counters of a hundred are asked for by them.
+/// A window length, and the percentage of counters that are queried with it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
@@ -73,7 +73,7 @@ impl Model {
         Ok(model)
     }
 
-    /// What cannot be, with what to do.
+    /// Reports invalid parameters, with the valid values.
     pub fn check(&self) -> Result<()> {
         let is_rate = |number: f64| number.is_finite() && number > 0.0;
         ensure!((1..1_000).contains(&self.counters), "counters must lie between 1 and 999");

@@ -1,4 +1,4 @@
-//! What batches ask and what events say.
+//! The ranges in batches, and the keys of events.
 
 use super::Model;
 use crate::plan::{DAY_S, QUARTER_S, floor};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 const SEED: u64 = 0x9e57;
 const HISTORY_SEED: u64 = 0x4157;
-/// Spreads ranks over counters, so that each has some keys that are hot.
+/// Spreads ranks over counters, so that each counter has some popular keys.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One range. The key is told by its rank.
+/// One range. The key is identified by its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
     pub rank: u32,
@@ -20,11 +20,11 @@ pub struct Asked {
     pub to_s: i64,
 }
 
-/// Who is asked for, and by which windows: the same for all who have the model.
+/// The keys and their windows; the same for every user of the model.
 pub struct Keys {
     counters: u32,
     popularity: Popularity,
-    /// Of each counter, in seconds: a rule asks for its counter by one window.
+    /// The window of each counter, in seconds: a rule queries its counter with one window.
     windows: Vec<i64>,
 }
 
@@ -61,7 +61,7 @@ impl Keys {
         self.popularity.pick(random)
     }
 
-    /// The configurations, as `POST /v1/counters` takes them.
+    /// The counters' configurations, as for `POST /v1/counters`.
     pub fn counters(&self) -> Vec<Value> {
         let counter = |number: u32| {
             json!({
@@ -78,7 +78,7 @@ impl Keys {
         (0..self.counters).map(counter).collect()
     }
 
-    /// The event that counts one for a key, as a line of JSON.
+    /// The event that adds one to a key's count, as a line of JSON.
     pub fn event(&self, id: &str, rank: u32, time_s: i64) -> String {
         let kind = event_type(self.counter_of(rank));
         format!(
@@ -87,7 +87,7 @@ impl Keys {
         )
     }
 
-    /// What happened in the days before `end_s`: a key and a quarter hour for each event.
+    /// The history before `end_s`: a key and a quarter hour per event.
     pub fn history(&self, model: &Model, end_s: i64) -> Vec<(u32, i64)> {
         let mut random = StdRng::seed_from_u64(model.seed ^ HISTORY_SEED);
         let quarters = i64::from(model.history_days) * DAY_S / QUARTER_S;
@@ -103,7 +103,7 @@ fn event_type(counter: u32) -> String {
     format!("lab.event.{counter}")
 }
 
-/// One question after another.
+/// A sequence of questions.
 pub struct Questions {
     random: StdRng,
     batch: [u32; 2],
@@ -119,7 +119,7 @@ impl Questions {
         }
     }
 
-    /// The batch that somebody asks at a moment.
+    /// The next batch of ranges, for a request at `now_s`.
     pub fn batch(&mut self, keys: &Keys, now_s: i64) -> Vec<Asked> {
         let len = self.random.random_range(self.batch[0]..=self.batch[1]);
         (0..len).map(|_| self.ask(keys, now_s)).collect()
@@ -132,13 +132,13 @@ impl Questions {
         Asked { rank, from_s: to_s - keys.windows[keys.counter_of(rank) as usize], to_s }
     }
 
-    /// A key for which something happens.
+    /// The key of the next event.
     pub fn event(&mut self, keys: &Keys) -> u32 {
         keys.pick(&mut self.random)
     }
 }
 
-/// The body that asks for a batch.
+/// The request body of a batch.
 pub fn body(keys: &Keys, batch: &[Asked], fresh: bool) -> String {
     let fresh = if fresh { r#","fresh":true"# } else { "" };
     let item = |Asked { rank, from_s, to_s }: &Asked| {

@@ -1,7 +1,7 @@
-//! Requests as they were recorded, to be asked again: a line of JSON for each batch,
+//! Recorded requests for a replay: one line of JSON per batch,
 //! `{"atMs":12,"requests":[{"key":…,"fromTime":…,"toTime":…}]}`, with the milliseconds since the
-//! first one. Times of ranges are in seconds since 1970, or before the moment at which the batch is
-//! asked where they are not above 0.
+//! first batch. Times of ranges are seconds since 1970 if positive, and otherwise seconds relative
+//! to the time of the request.
 
 use crate::measure::Arrivals;
 use anyhow::{Context, Result, ensure};
@@ -25,7 +25,7 @@ pub struct Request {
 }
 
 impl Recorded {
-    /// The body that asks for it at a moment.
+    /// The request body, for a request at `now_s`.
     pub fn body(&self, now_s: i64) -> String {
         let time = |time: i64| if time > 0 { time } else { now_s + time };
         let request = |request: &Request| {
@@ -38,7 +38,7 @@ impl Recorded {
     }
 }
 
-/// Reads a recording, and refuses one whose moments go back.
+/// Reads a recording; it fails if the times are not in order.
 pub fn read(lines: impl BufRead) -> Result<Vec<Recorded>> {
     let mut all: Vec<Recorded> = Vec::new();
     for (number, line) in (1..).zip(lines.lines()) {
@@ -67,7 +67,7 @@ pub fn write(out: &mut impl Write, recorded: &Recorded) -> Result<()> {
     Ok(())
 }
 
-/// The moments of a recording, `speed` times as fast.
+/// The due times of a recording, at `speed` times its pace.
 pub struct Replay {
     start: Instant,
     speed: f64,

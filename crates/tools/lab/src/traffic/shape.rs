@@ -1,4 +1,4 @@
-//! How much traffic there is at a moment.
+//! The relative rate of the traffic over time.
 
 use super::Model;
 use crate::plan::HOUR_S;
@@ -8,20 +8,20 @@ use jiff::tz::TimeZone;
 
 pub struct Shape {
     timezone: TimeZone,
-    /// Over a week, these and those of the weekdays are 1 on average.
+    /// Relative rates; over a week, those of hours and of weekdays each have a mean of 1.
     hours: Vec<f64>,
     weekdays: Vec<f64>,
     burst: f64,
     burst_ms: f64,
-    /// So that the mean of everything is 1, bursts included.
+    /// Normalizes the mean of the whole rate to 1, including bursts.
     scale: f64,
 }
 
 impl Shape {
     pub fn new(model: &Model) -> Result<Self> {
         let burst_ms = model.burst_minutes * 60_000.0;
-        // A burst falls linearly, so that its mean over an hour is half of its height times its
-        // part of the hour.
+        // A burst falls linearly, so its mean over an hour is half of its height times its fraction
+        // of the hour.
         let burst_mean = model.burst / 2.0 * (model.burst_minutes / 60.0).min(1.0);
         Ok(Self {
             timezone: TimeZone::get(&model.timezone)?,
@@ -33,7 +33,7 @@ impl Shape {
         })
     }
 
-    /// How many times the mean of a week comes at this moment, in milliseconds since 1970.
+    /// The rate at a time in milliseconds since 1970, as a multiple of the weekly mean.
     pub fn at(&self, ms: i64) -> f64 {
         let Ok(moment) = Timestamp::from_millisecond(ms) else {
             return 0.0;
@@ -46,13 +46,13 @@ impl Shape {
         self.scale * self.weekdays[weekday] * self.of_day(hour) * (1.0 + burst)
     }
 
-    /// The most that can come.
+    /// The maximum rate.
     pub fn max(&self) -> f64 {
         let most = |shares: &[f64]| shares.iter().copied().fold(0.0, f64::max);
         self.scale * most(&self.weekdays) * most(&self.hours) * (1.0 + self.burst)
     }
 
-    /// Between the middles of two hours it goes straight from one to the other.
+    /// Interpolates linearly between the middles of two hours.
     fn of_day(&self, hour: f64) -> f64 {
         let from_middle = hour - 0.5;
         let before = from_middle.floor();
@@ -62,7 +62,7 @@ impl Shape {
     }
 }
 
-/// The same with a mean of 1.
+/// Scales the values to a mean of 1.
 fn normal(shares: &[f64]) -> Vec<f64> {
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     shares.iter().map(|share| share / mean).collect()

@@ -1,4 +1,4 @@
-//! A record prepared for numbers and figures: its phases, its bins, its folds.
+//! A record prepared for numbers and figures: its phases, bins and folds.
 
 use super::bins::{Bins, DAY_MS, HOUR_MS, MINUTE_MS, QUARTER_MS};
 use super::fold::Fold;
@@ -9,9 +9,9 @@ use super::window::{self, Windows};
 use super::zone::Zone;
 use std::collections::BTreeSet;
 
-/// A figure over a whole run has at most so many bins: about one per pixel.
+/// Maximum number of bins in a figure over a whole run: about one per pixel.
 const BINS_MAX: i64 = 800;
-/// A bin has at least so many answers on average, so that its percentiles mean something.
+/// Minimum average number of answers per bin, so that percentiles are meaningful.
 const ANSWERS_PER_BIN_MIN: i64 = 400;
 const WIDTHS_MS: [i64; 9] = [
     MINUTE_MS,
@@ -24,7 +24,7 @@ const WIDTHS_MS: [i64; 9] = [
     12 * HOUR_MS,
     DAY_MS,
 ];
-/// Names under which the store and the result cache are known.
+/// Names of parts that are the store or the result cache.
 const STORES: [&str; 2] = ["cassandra", "scylla"];
 const CACHES: [&str; 2] = ["redis", "valkey"];
 
@@ -32,14 +32,14 @@ pub struct Analysis<'a> {
     pub record: &'a Record,
     pub zone: Zone,
     pub phases: Vec<Phase>,
-    /// One for each phase.
+    /// One per phase.
     pub folds: Vec<Fold>,
     pub compactions: Vec<Compaction>,
     pub bins: Bins,
     pub usages: Usages<'a>,
-    /// All parts of the system that were sampled, by name.
+    /// Names of all sampled parts.
     pub parts: Vec<&'a str>,
-    /// Two hours at the same time of the day, if the run has such.
+    /// Two hours at the same time of day, if the run has them.
     pub windows: Option<Windows>,
 }
 
@@ -64,17 +64,17 @@ impl<'a> Analysis<'a> {
         amount as f64 / usage::machine_s(length_ms, self.record.factor)
     }
 
-    /// The first phase, if no counter was treated the new way in it.
+    /// The first phase, if no counter used the new strategy in it.
     pub fn before(&self) -> Option<usize> {
         self.phases.first().filter(|phase| phase.share <= 0.0).map(|_| 0)
     }
 
-    /// The last phase in which all counters were.
+    /// The last phase in which all counters did.
     pub fn after(&self) -> Option<usize> {
         self.phases.iter().rposition(|phase| phase.share >= 0.999)
     }
 
-    /// The part of the system that is the store, if it was sampled.
+    /// The name of the store's part, if it was sampled.
     pub fn store(&self) -> Option<&'a str> {
         self.part(&STORES)
     }
@@ -87,23 +87,23 @@ impl<'a> Analysis<'a> {
         self.parts.iter().copied().find(|part| names.contains(part))
     }
 
-    /// The end of a bin, which is cut where the run ends.
+    /// The end of a bin, at most the end of the run.
     pub fn bin_end_ms(&self, from_ms: i64) -> i64 {
         (from_ms + self.bins.width_ms).min(self.record.to_ms)
     }
 
-    /// How fast something grew in each bin.
+    /// The growth rate of a counter in each bin.
     pub fn rates(&self, counter: impl Fn(&Sample) -> Option<f64>) -> Vec<Option<f64>> {
         let counter = self.usages.counter(counter);
         self.sampled(|from_ms, to_ms| counter.rate(from_ms, to_ms))
     }
 
-    /// One value for each bin, from samples.
+    /// One value per bin, computed from samples.
     pub fn sampled(&self, value: impl Fn(i64, i64) -> Option<f64>) -> Vec<Option<f64>> {
         self.bins.bins.iter().map(|bin| value(bin.from_ms, self.bin_end_ms(bin.from_ms))).collect()
     }
 
-    /// The first moment at which anything was changed, a canary counted.
+    /// The time of the first change, including canaries.
     pub fn first_step_ms(&self) -> i64 {
         self.rollout_ms().min().unwrap_or(self.record.to_ms)
     }
@@ -124,8 +124,8 @@ fn parts(record: &Record) -> Vec<&str> {
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The finest bins that a figure can show, that percentiles can be said of, and that samples are
-/// dense enough for.
+/// The narrowest bins that a figure can show, that have enough answers for percentiles, and for
+/// which samples are dense enough.
 fn bin_width_ms(record: &Record, sample_distance_ms: i64) -> i64 {
     let length_ms = (record.to_ms - record.from_ms).max(1);
     let answers = record.answers.len() as i64;
@@ -134,7 +134,7 @@ fn bin_width_ms(record: &Record, sample_distance_ms: i64) -> i64 {
         bins <= BINS_MAX && answers / bins >= ANSWERS_PER_BIN_MIN && *width_ms >= sample_distance_ms
     };
     let width_ms = WIDTHS_MS.into_iter().find(is_wide_enough);
-    // A run with few answers is shown by hours all the same.
+    // A run with few answers is shown by the hour.
     width_ms.unwrap_or(HOUR_MS).max(length_ms / BINS_MAX)
 }
 

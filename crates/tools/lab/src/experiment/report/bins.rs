@@ -1,5 +1,4 @@
-//! Answers sorted into bins of equal length. A bin in which nothing was answered has no values, not
-//! zeros.
+//! Answers sorted into bins of equal length. A bin without answers has no values, not zeros.
 
 use super::record::Answered;
 use serde::Serialize;
@@ -9,10 +8,10 @@ pub const QUARTER_MS: i64 = 15 * MINUTE_MS;
 pub const HOUR_MS: i64 = 60 * MINUTE_MS;
 pub const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// A 99th percentile of fewer answers would only be their maximum.
+/// With fewer answers, the 99th percentile would be just their maximum.
 const P99_ANSWERS_MIN: usize = 100;
 
-/// What answers were made of, and how long they took.
+/// The answers of a bin by source, and their latencies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Tally {
     pub batches: u64,
@@ -33,7 +32,7 @@ impl Tally {
         self.latency_us += u64::from(answer.latency_us);
     }
 
-    /// Counts that were answered.
+    /// Number of answered counts.
     pub fn answered(&self) -> u64 {
         self.memory + self.cache + self.store
     }
@@ -46,13 +45,13 @@ impl Tally {
         ratio(self.latency_us as f64 / 1_000.0, self.batches as f64)
     }
 
-    /// A part of what was answered.
+    /// A fraction of the answered counts.
     pub fn share(&self, part: u64) -> Option<f64> {
         ratio(part as f64, self.answered() as f64)
     }
 }
 
-/// `None` where there is nothing to divide by.
+/// `None` if the divisor is 0.
 pub fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
@@ -65,7 +64,7 @@ pub struct Bin {
     pub p99_ms: Option<f64>,
 }
 
-/// Bins of `width_ms` that begin at multiples of it since `from_ms`.
+/// Bins of `width_ms`, starting at `from_ms`.
 #[derive(Debug, Clone)]
 pub struct Bins {
     pub from_ms: i64,
@@ -97,13 +96,13 @@ impl Bins {
         Self { from_ms, width_ms, bins: bins.collect() }
     }
 
-    /// One value for each bin that has answers.
+    /// One value per bin; `None` for bins without answers.
     pub fn values(&self, value: impl Fn(&Bin) -> Option<f64>) -> Vec<Option<f64>> {
         self.bins.iter().map(|bin| value(bin).filter(|_| bin.tally.batches > 0)).collect()
     }
 }
 
-/// The exact percentile by nearest rank, in milliseconds. It puts the latencies into another order.
+/// The exact percentile by nearest rank, in milliseconds. Reorders the latencies.
 pub fn percentile_ms(latencies_us: &mut [u32], share: f64) -> Option<f64> {
     let rank = (latencies_us.len() as f64 * share).ceil() as usize;
     let place = rank.saturating_sub(1);

@@ -1,13 +1,13 @@
-//! What the first compaction by day did to latencies: the time after it beside the same time of the
-//! day before.
+//! The effect of the first daytime compaction on latencies: the time after it compared with the
+//! same time of the previous day.
 
 use super::analysis::Analysis;
 use super::bins::{DAY_MS, HOUR_MS, Tally};
 use super::phase::{Compaction, Phase};
 
-/// From this hour until that one it is day.
+/// The hours that count as daytime.
 const DAY_HOURS: std::ops::Range<i8> = 8..20;
-/// A shorter time would compare little.
+/// Minimum length of the compared intervals.
 const COMPARED_MS_MIN: i64 = 2 * HOUR_MS;
 
 /// Mean latencies.
@@ -18,7 +18,7 @@ pub struct Effect {
     pub compared_ms: i64,
 }
 
-/// The first compaction by day, if there was one.
+/// The first daytime compaction, if there was one.
 pub fn by_day(analysis: &Analysis) -> Option<Compaction> {
     let is_by_day = |one: &&Compaction| {
         analysis.zone.hour(one.from_ms).is_some_and(|hour| DAY_HOURS.contains(&hour))
@@ -26,8 +26,8 @@ pub fn by_day(analysis: &Analysis) -> Option<Compaction> {
     analysis.compactions.iter().find(is_by_day).copied()
 }
 
-/// Up to a day after the compaction and the same hours before it began, both within one phase and
-/// without another compaction by day in what comes after.
+/// Compares up to a day after the compaction with the same hours before it began, both within one
+/// phase and without another daytime compaction in the interval after it.
 pub fn of_first_by_day(analysis: &Analysis) -> Option<Effect> {
     let compaction = by_day(analysis)?;
     let phase = analysis.phases.iter().find(|phase| phase.contains(compaction.from_ms))?;
@@ -43,7 +43,7 @@ pub fn of_first_by_day(analysis: &Analysis) -> Option<Effect> {
     })
 }
 
-/// As long as the phase lasts, and until the compaction begins in what is before it.
+/// Limited by the end of the phase, and in the interval before by the start of the compaction.
 fn compared_ms(compaction: &Compaction, phase: &Phase) -> i64 {
     if compaction.to_ms - DAY_MS < phase.from_ms {
         return 0;
@@ -74,7 +74,7 @@ mod tests {
         };
         assert_eq!(compared_ms(&compaction(38, 41), &phase), 21 * HOUR_MS);
         assert_eq!(compared_ms(&compaction(62, 65), &phase), 7 * HOUR_MS);
-        // A day before, another share was treated the new way.
+        // A day earlier, a different share used the new strategy.
         assert_eq!(compared_ms(&compaction(14, 17), &phase), 0);
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 const COLUMNS: &str = "local,from_ms,batches,store_per_s,cache_per_s,memory_per_s,failed_per_s,mean_ms,p50_ms,p99_ms,\
                        own_hits_per_s,own_misses_per_s,breakers";
 
-/// One line for each bin; a field is empty where nothing is known.
+/// One line per bin; missing values are empty.
 pub fn text(numbers: &Numbers) -> String {
     let parts: BTreeSet<&str> =
         numbers.bins.iter().flat_map(|bin| bin.cores.keys()).map(String::as_str).collect();
@@ -54,7 +54,7 @@ fn field(value: Option<f64>) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The name of a part is a word; anything else would break the columns.
+/// Replaces the characters of a part's name that would break the columns.
 fn column(part: &str) -> String {
     part.replace([',', '"', '\n'], "_")
 }

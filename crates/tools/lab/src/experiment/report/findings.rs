@@ -1,5 +1,5 @@
-//! What the reference saw, what was seen here, and whether that agrees, figure by figure. The rules
-//! are in [`rules`].
+//! The findings: the result of the reference, the result of this run, and whether they agree,
+//! figure by figure. The rules are in [`rules`].
 
 use super::analysis::Analysis;
 use super::bins::HOUR_MS;
@@ -11,26 +11,26 @@ use serde::Serialize;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
-    /// The figure that shows it.
+    /// The figure that shows the finding.
     pub figure: u8,
-    /// A short sentence that may hold or not.
+    /// A short statement that may be true or false.
     pub claim: &'static str,
-    /// What the reference saw.
+    /// The result of the reference.
     pub reference: &'static str,
-    /// What was seen here.
+    /// The result of this run.
     pub here: String,
     pub verdict: Verdict,
-    /// How the verdict is reached.
+    /// The rule that gives the verdict.
     pub rule: &'static str,
 }
 
-/// The phases that are compared, where the run has them.
+/// The phases to compare, if the run has them.
 struct Compared<'a> {
     analysis: &'a Analysis<'a>,
     phases: &'a [PhaseNumbers],
     before: Option<&'a PhaseNumbers>,
     after: Option<&'a PhaseNumbers>,
-    /// The last phase in which most counters were without cache, but not all.
+    /// The last phase in which most counters, but not all, had no cache.
     most: Option<&'a PhaseNumbers>,
 }
 
@@ -73,7 +73,7 @@ impl Compared<'_> {
         self.after.and_then(value)
     }
 
-    /// From the first phase to the one without any cache.
+    /// Describes the change from the first phase to the one without any cache.
     fn change(
         &self,
         value: impl Fn(&PhaseNumbers) -> Option<f64>,
@@ -87,7 +87,7 @@ impl Compared<'_> {
         )
     }
 
-    /// All phases in a row.
+    /// Lists the values of all phases.
     fn row(
         &self,
         value: impl Fn(&PhaseNumbers) -> Option<f64>,

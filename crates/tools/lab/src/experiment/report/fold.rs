@@ -1,10 +1,9 @@
-//! All quarter hours of a phase laid on each other: what happens so many seconds after a quarter
-//! hour began.
+//! All quarter hours of a phase, superimposed: values by time since the start of the quarter hour.
 //!
 //! ```text
 //!   10:00 ├──▂▁▁▁▁▁▁▁▁▁▁▁──┤  full hours      clients send more at the turn of an hour
 //!   10:15 ├──▂▁▁▁▁▁▁▁▁▁▁▁──┤  ┐
-//!   10:30 ├──▂▁▁▁▁▁▁▁▁▁▁▁──┤  ├ the others    whatever rises here rises because a quarter hour began
+//!   10:30 ├──▂▁▁▁▁▁▁▁▁▁▁▁──┤  ├ the others    a rise here is caused by the start of a quarter hour
 //!   10:45 ├──▂▁▁▁▁▁▁▁▁▁▁▁──┤  ┘
 //! ```
 
@@ -16,13 +15,13 @@ use serde::Serialize;
 
 pub const SLOT_MS: i64 = 30_000;
 pub const SLOTS: usize = (QUARTER_MS / SLOT_MS) as usize;
-/// The first five minutes: as long as the reference keeps a result.
+/// The first five minutes: the lifetime of a result in the reference.
 const EARLY_SLOTS: usize = 10;
 
-/// Whole quarter hours of one phase.
+/// The complete quarter hours of one phase.
 #[derive(Debug, Clone)]
 pub struct Fold {
-    /// Those that begin a full hour, and the others.
+    /// The quarter hours that start a full hour, and the others.
     pub full_hours: Folded,
     pub others: Folded,
 }
@@ -33,19 +32,19 @@ pub struct Folded {
     pub slots: [Tally; SLOTS],
 }
 
-/// How much of something there is after a quarter hour began, over the mean of the whole phase.
+/// A value after the start of a quarter hour, relative to the mean of the phase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Spike {
     pub first_30_s: Option<f64>,
     pub first_5_min: Option<f64>,
 }
 
-/// What is looked at.
+/// The measured quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Measure {
-    /// Counts that the store answered.
+    /// Counts answered by the store.
     StoreLoad,
-    /// The mean time to an answer.
+    /// Mean latency.
     Latency,
 }
 
@@ -80,7 +79,7 @@ impl Fold {
         self.full_hours.quarters + self.others.quarters
     }
 
-    /// The mean of all quarter hours of the phase, full hours and others.
+    /// The mean over all quarter hours of the phase, including full hours.
     fn mean(&self, measure: Measure) -> Option<f64> {
         let slots = || self.full_hours.slots.iter().chain(&self.others.slots);
         match measure {
@@ -93,7 +92,7 @@ impl Fold {
         }
     }
 
-    /// Each slot over the mean of the phase.
+    /// Each slot relative to the mean of the phase.
     pub fn relative(&self, folded: &Folded, measure: Measure) -> Vec<Option<f64>> {
         let mean = self.mean(measure);
         folded
@@ -149,7 +148,7 @@ mod tests {
         Fold::new(answers, &Phase { share: 0.0, from_ms, to_ms }, &Zone::new("UTC"))
     }
 
-    /// Ten counts in every slot, and `more` in the first one of quarter hours of one kind.
+    /// Ten counts in every slot, plus `more` in the first slot of each quarter hour.
     fn quarters(len: i64, more: impl Fn(i64) -> u16) -> Vec<Answered> {
         let slots = (0..len * SLOTS as i64).map(|slot| (slot / SLOTS as i64, slot % SLOTS as i64));
         let store = |(quarter, slot)| if slot == 0 { 10 + more(quarter) } else { 10 };

@@ -1,10 +1,10 @@
-//! A folder with everything that can be said of one run.
+//! The report: a folder with everything about one run.
 //!
 //! ```text
-//!   record.json    the run itself; the rest can be made from it again
-//!   numbers.json   what is said of each phase, the findings, the bins
+//!   record.json    the run itself; everything else can be recreated from it
+//!   numbers.json   the numbers of each phase, the findings, the bins
 //!   numbers.csv    the bins
-//!   figure-*.svg   figures, light or dark as the viewer is
+//!   figure-*.svg   figures, light or dark as the viewer prefers
 //!   figure-*.png   the same, light
 //!   index.html     the report
 //! ```
@@ -42,11 +42,11 @@ use std::path::Path;
 const RECORD: &str = "record.json";
 const PAGE: &str = "index.html";
 
-/// What was written, in short.
+/// A summary of the files written.
 #[derive(Debug)]
 pub struct Summary {
     pub findings: Vec<Finding>,
-    /// Names of files in the folder.
+    /// Names of the files in the folder.
     pub files: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ struct Published<'a> {
     findings: &'a [Finding],
 }
 
-/// Writes the report of a run into a folder, which is made if it is not there.
+/// Writes the report of a run into a folder, which is created if it is missing.
 pub fn write(record: &Record, folder: &Path) -> anyhow::Result<Summary> {
     fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     let analysis = Analysis::new(record);
@@ -86,7 +86,7 @@ pub fn write(record: &Record, folder: &Path) -> anyhow::Result<Summary> {
     Ok(Summary { findings, files: files.written })
 }
 
-/// Reads the record of a run from the folder of its report, so that the report can be made again.
+/// Reads the record of a run from its report folder, so that the report can be recreated.
 pub fn read(folder: &Path) -> anyhow::Result<Record> {
     let path = folder.join(RECORD);
     let file = File::open(&path).with_context(|| format!("{} cannot be opened", path.display()))?;

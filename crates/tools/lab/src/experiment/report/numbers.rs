@@ -1,4 +1,4 @@
-//! What is said of each phase, and what figures show of each bin.
+//! The numbers of each phase, and the values that figures show for each bin.
 
 use super::analysis::Analysis;
 use super::bins::{Bin, Bins, Tally, percentile_ms, ratio};
@@ -9,20 +9,19 @@ use super::usage::{Counter, breakers, cpu_of, machine_s, memory_of, own_hits, ow
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Everything the report says in numbers.
+/// All numbers of the report.
 #[derive(Debug, Serialize)]
 pub struct Numbers {
     pub bin_width_ms: i64,
     pub phases: Vec<PhaseNumbers>,
-    /// Load and latency after a quarter hour began, one for each phase.
+    /// Load and latency after the start of a quarter hour, one entry per phase.
     pub folds: Vec<FoldNumbers>,
-    /// A minute each: two hours before any step and two after the last, at the same time of the
-    /// day.
+    /// Two hours before any step and two after the last, at the same time of day, minute by minute.
     pub windows: Option<[Vec<MinuteNumbers>; 2]>,
     pub bins: Vec<BinNumbers>,
 }
 
-/// Over the mean of the phase, in slots of half a minute.
+/// Relative to the mean of the phase, in slots of half a minute.
 #[derive(Debug, Clone, Serialize)]
 pub struct FoldNumbers {
     pub load_full_hours: Vec<Option<f64>>,
@@ -38,10 +37,10 @@ pub struct MinuteNumbers {
     pub mean_ms: Option<f64>,
 }
 
-/// Rates are per second of the machine's clock; shares are of 1.
+/// Rates are per second of the machine's clock; shares are fractions of 1.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct PhaseNumbers {
-    /// Of the counters, how many were treated the new way.
+    /// Share of the counters that use the new strategy.
     pub share: f64,
     pub from_ms: i64,
     pub to_ms: i64,
@@ -50,10 +49,10 @@ pub struct PhaseNumbers {
     pub counts: u64,
     pub counts_per_s: Option<f64>,
     pub store_per_s: Option<f64>,
-    /// Of what was answered: by the store, and by the reader's memory or the result cache.
+    /// Shares of the answered counts: by the store, and by the reader's memory or the result cache.
     pub store_share: Option<f64>,
     pub hit_share: Option<f64>,
-    /// Of what was asked.
+    /// Share of the requested counts.
     pub failed_share: Option<f64>,
     pub failed: u64,
     pub mean_ms: Option<f64>,
@@ -68,7 +67,7 @@ pub struct PhaseNumbers {
     pub own_hits_per_s: Option<f64>,
     pub own_misses_per_s: Option<f64>,
     pub own_hit_share: Option<f64>,
-    /// Cores that the store kept busy, on average and in the busiest bin.
+    /// Cores used by the store, on average and in the busiest bin.
     pub store_cores: Option<f64>,
     pub store_cores_peak: Option<f64>,
     pub store_memory_bytes_peak: Option<f64>,
@@ -76,10 +75,10 @@ pub struct PhaseNumbers {
     pub per_million: PerMillion,
 }
 
-/// What a million answered counts cost.
+/// The cost of a million answered counts.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct PerMillion {
-    /// Of every part, and of all but the lab.
+    /// Processor time of each part, and of all parts except the lab.
     pub cpu_s: BTreeMap<String, f64>,
     pub cpu_s_all: Option<f64>,
     pub store_requests: Option<f64>,
@@ -211,7 +210,7 @@ fn with_usage(analysis: &Analysis, phase: &Phase, numbers: PhaseNumbers) -> Phas
     }
 }
 
-/// In the busiest bin that lies within the phase.
+/// In the busiest bin within the phase.
 fn peak_cores(analysis: &Analysis, phase: &Phase, part: &str) -> Option<f64> {
     let counter = analysis.usages.counter(cpu_of(part));
     let within =
@@ -224,8 +223,8 @@ fn peak_cores(analysis: &Analysis, phase: &Phase, part: &str) -> Option<f64> {
 fn per_million(analysis: &Analysis, phase: &Phase) -> PerMillion {
     let grown = |counter: Counter| {
         let growth = counter.growth(phase.from_ms, phase.to_ms)?;
-        // Samples may reach less far than the phase: counts of the same time are what it is divided
-        // by.
+        // Samples may not cover the whole phase: the divisor is the number of counts in the same
+        // time.
         ratio(growth.amount * 1e6, counts_between(analysis, growth.from_ms, growth.to_ms) as f64)
     };
 
@@ -252,7 +251,7 @@ fn counts_between(analysis: &Analysis, from_ms: i64, to_ms: i64) -> u64 {
     answers.map(|answer| u64::from(answer.ranges()) - u64::from(answer.failed)).sum()
 }
 
-/// The counters of which bins show the growth.
+/// The counters whose growth the bins show.
 struct Counters<'a> {
     own_hits: Counter,
     own_misses: Counter,

@@ -1,4 +1,4 @@
-//! The report as one page that needs no other file: no script, no font, nothing to load.
+//! The report as one self-contained page: no script, no font, nothing to load.
 
 mod phases;
 mod run;
@@ -56,7 +56,7 @@ pub fn html(
     page.into_string()
 }
 
-/// What was done, in one paragraph.
+/// A one-paragraph summary of the run.
 fn lead(analysis: &Analysis, figures: &[Figure]) -> String {
     let record = analysis.record;
     let length_ms = record.to_ms - record.from_ms;

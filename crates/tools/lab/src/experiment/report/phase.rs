@@ -1,11 +1,10 @@
-//! The parts of a run between its steps.
+//! The phases of a run, between its steps.
 
 use super::record::{Record, Step, StepKind};
 
-/// A time during which one share of the counters was treated the new way.
+/// A time during which one share of the counters used the new strategy.
 ///
-/// The time while a canary was out belongs to no phase: it is neither the share before nor the one
-/// after.
+/// The time of a canary belongs to no phase: it has neither the share before nor the one after.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Phase {
     pub share: f64,
@@ -23,15 +22,15 @@ impl Phase {
     }
 }
 
-/// A time in which the store compacted all it has.
+/// A time during which the store compacted all its data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compaction {
     pub from_ms: i64,
     pub to_ms: i64,
 }
 
-/// Phases in the order of time. Before the first step the share is 0; a step back returns to the
-/// share before.
+/// The phases in chronological order. Before the first step the share is 0; a rollback returns to
+/// the previous share.
 pub fn phases(record: &Record) -> Vec<Phase> {
     let mut phases = Vec::new();
     let mut open = Some(Phase { share: 0.0, from_ms: record.from_ms, to_ms: record.to_ms });
@@ -46,7 +45,7 @@ pub fn phases(record: &Record) -> Vec<Phase> {
                 Some(share)
             }
             StepKind::RolledBack => {
-                // A canary that is called back has not changed the share yet.
+                // A canary that is rolled back has not changed the share yet.
                 if !is_canary && shares.len() > 1 {
                     shares.pop();
                 }
@@ -70,7 +69,7 @@ fn close(phases: &mut Vec<Phase>, open: Option<Phase>, to_ms: i64) {
     }
 }
 
-/// Compactions in the order of time; one that did not end lasts until the run does.
+/// The compactions in chronological order; one that did not end lasts until the end of the run.
 pub fn compactions(record: &Record) -> Vec<Compaction> {
     let mut found: Vec<Compaction> = Vec::new();
     let mut began = None;

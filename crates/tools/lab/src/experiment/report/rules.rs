@@ -1,7 +1,7 @@
-//! When a run agrees with the reference: one rule for each thing it says, on plain numbers.
+//! The rules by which a run agrees with the reference: one rule per statement, on plain numbers.
 //!
-//! The reference gives round numbers of another system, so a rule asks for the direction and for an
-//! order of size, never for the same value. Where a number is missing nothing can be told.
+//! The reference gives round numbers of a different system, so a rule checks the direction and the
+//! order of magnitude, never the exact value. If a number is missing, there is no verdict.
 
 use super::fold::Spike;
 use serde::Serialize;
@@ -23,7 +23,7 @@ impl Verdict {
         }
     }
 
-    /// As a verb of so many findings.
+    /// Verb form for `len` findings ("agrees", "agree").
     pub const fn words_for(self, len: usize) -> &'static str {
         match self {
             Self::Agrees if len != 1 => "agree",
@@ -44,21 +44,21 @@ impl Verdict {
         if agrees { Self::Agrees } else { Self::Differs }
     }
 
-    /// What is said where a number may be missing.
+    /// The verdict if a number may be missing.
     fn known(agrees: Option<bool>) -> Self {
         agrees.map_or(Self::CannotBeTold, Self::of)
     }
 }
 
-/// Fewer quarter hours laid on each other would show noise.
+/// With fewer quarter hours, the superimposed values would show noise.
 pub const QUARTERS_MIN: usize = 8;
 
-/// Around half of the counts come from the cache while it is there.
+/// About half of the counts come from the cache while it is in use.
 pub fn half_is_cached(hit_share: Option<f64>) -> Verdict {
     Verdict::known(hit_share.map(|share| (0.35..=0.65).contains(&share)))
 }
 
-/// The store's share never falls by more than 2 points from a phase to the next, and ends at 98 %
+/// The store's share never falls by more than 2 points from one phase to the next, and ends at 98 %
 /// or more.
 pub fn store_takes_over(shares: &[Option<f64>], is_complete: bool) -> Verdict {
     let known: Option<Vec<f64>> = shares.iter().copied().collect();
@@ -69,7 +69,7 @@ pub fn store_takes_over(shares: &[Option<f64>], is_complete: bool) -> Verdict {
     Verdict::of(rises && shares.last().is_some_and(|last| *last >= 0.98))
 }
 
-/// The turn of a quarter hour, before and after.
+/// The turn of a quarter hour: values for the other quarter hours and for full hours.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
     pub full_hours: Spike,
@@ -77,14 +77,14 @@ pub struct Turn {
     pub quarters: usize,
 }
 
-/// How strong a spike must be to be one, and how much of it remains.
+/// The minimum height of a spike, and how much of it may remain.
 #[derive(Debug, Clone, Copy)]
 pub struct SpikeRule {
-    /// The first 30 seconds over the mean, before.
+    /// Minimum of the first 30 seconds relative to the mean, before.
     pub spike_min: f64,
-    /// Of what it was above the mean, so much may be left.
+    /// Maximum remaining fraction of the excess over the mean.
     pub left_max: f64,
-    /// By so much full hours stand above the other quarter hours, after.
+    /// Minimum difference between full hours and the other quarter hours, after.
     pub hourly_min: f64,
 }
 
@@ -92,7 +92,7 @@ pub const LOAD_SPIKES: SpikeRule = SpikeRule { spike_min: 1.3, left_max: 0.25, h
 pub const LATENCY_SPIKES: SpikeRule =
     SpikeRule { spike_min: 1.15, left_max: 0.25, hourly_min: 0.03 };
 
-/// Quarter hours begin with a spike before and without one after, and full hours keep theirs.
+/// Quarter hours have a spike before and none after, and full hours keep theirs.
 pub fn spikes_vanish(before: Option<Turn>, after: Option<Turn>, rule: SpikeRule) -> Verdict {
     let enough = |turn: Option<Turn>| turn.filter(|turn| turn.quarters >= QUARTERS_MIN);
     let (Some(before), Some(after)) = (enough(before), enough(after)) else {
@@ -107,18 +107,18 @@ pub fn spikes_vanish(before: Option<Turn>, after: Option<Turn>, rule: SpikeRule)
     }))
 }
 
-/// Something is at least so many times what it was.
+/// The value after is at least this multiple of the value before.
 pub fn rises(before: Option<f64>, after: Option<f64>, times_min: f64) -> Verdict {
     Verdict::known(times(before, after).map(|times| times >= times_min))
 }
 
-/// Something is at most so many times what it was.
+/// The value after is at most this multiple of the value before.
 pub fn stays_below(before: Option<f64>, after: Option<f64>, times_max: f64) -> Verdict {
     Verdict::known(times(before, after).map(|times| times <= times_max))
 }
 
-/// Misses are at most 1.25 times what they were, although the load rose to 1.3 times or more;
-/// without such a load they were never put to the test.
+/// Misses are at most 1.25 times what they were, although the load rose to at least 1.3 times; with
+/// a smaller rise there is no verdict.
 pub fn misses_stay(load: [Option<f64>; 2], misses: [Option<f64>; 2]) -> Verdict {
     match rises(load[0], load[1], 1.3) {
         Verdict::Agrees => stays_below(misses[0], misses[1], 1.25),
@@ -126,18 +126,18 @@ pub fn misses_stay(load: [Option<f64>; 2], misses: [Option<f64>; 2]) -> Verdict 
     }
 }
 
-/// `None` where one is not known, or there was nothing that could rise.
+/// `None` if either value is missing, or the first is 0.
 pub fn times(before: Option<f64>, after: Option<f64>) -> Option<f64> {
     let before = before.filter(|before| *before > 0.0)?;
     Some(after? / before)
 }
 
-/// The share of its own hits grows by at least 10 points.
+/// The store's own hit rate rises by at least 10 points.
 pub fn own_cache_is_used(before: Option<f64>, after: Option<f64>) -> Verdict {
     Verdict::known(before.zip(after).map(|(before, after)| after - before >= 0.1))
 }
 
-/// Rare harm is no more than before. A run in which it never happened says nothing of it.
+/// Rare failures do not become more frequent. A run without any gives no verdict.
 pub fn harm_does_not_grow(
     before: Option<f64>,
     after: Option<f64>,
@@ -150,7 +150,7 @@ pub fn harm_does_not_grow(
     Verdict::known(before.zip(after).map(|(before, after)| after <= before * 1.1 + slack))
 }
 
-/// A count costs less than 95 % of what it did; between that and 105 % it may be noise.
+/// A count costs less than 95 % of what it did; a result between that and 105 % may be noise.
 pub fn costs_less(before: Option<f64>, after: Option<f64>) -> Verdict {
     match times(before, after) {
         Some(times) if times <= 0.95 => Verdict::Agrees,

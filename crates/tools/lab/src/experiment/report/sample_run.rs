@@ -1,6 +1,6 @@
-//! A run that never was, with the shapes that a real one has: two peaks a day, spikes of load at
-//! every quarter hour while results are cached, a burst of the clients at every full hour, a slower
-//! store until it is compacted.
+//! A synthetic run with the characteristics of a real one: two peaks a day, load spikes at every
+//! quarter hour while results are cached, a burst of requests at every full hour, and a store that
+//! is slower until it is compacted.
 
 use super::bins::{DAY_MS, HOUR_MS, MINUTE_MS, QUARTER_MS};
 use super::record::{Answered, Checked, Record, Sample, Step, StepKind, StoreCounters, Usage};
@@ -24,7 +24,7 @@ const PARTS: [(&str, f64, u64); 7] = [
     ("lab", 0.12, 120),
 ];
 
-/// Nothing happened, nothing was measured.
+/// An empty record.
 pub fn empty() -> Record {
     Record {
         title: "A run without answers".to_owned(),
@@ -51,7 +51,7 @@ pub fn empty() -> Record {
     }
 }
 
-/// Few answers: quick to make.
+/// A short run that is quick to generate.
 pub fn small() -> Record {
     let batches_per_minute = 15.0;
     let mut random = StdRng::seed_from_u64(7);
@@ -97,7 +97,7 @@ fn at(day: i64, hour: i64, minute: i64) -> i64 {
     FROM_MS + day * DAY_MS + hour * HOUR_MS + minute * MINUTE_MS
 }
 
-/// The steps of the reference, a little closer to each other.
+/// The steps of the reference, slightly closer together.
 fn steps() -> Vec<Step> {
     let mut steps = Vec::new();
     let mut step =
@@ -225,7 +225,7 @@ fn share(at_ms: i64) -> f64 {
     shares().iter().rev().find(|(from_ms, _)| *from_ms <= at_ms).map_or(0.0, |(_, share)| *share)
 }
 
-/// Noon and the early evening; more on Friday, which is the fourth day.
+/// Peaks at noon and in the early evening; more on Friday, the fourth day.
 fn load(at_ms: i64) -> f64 {
     let hour = (at_ms - FROM_MS) as f64 / HOUR_MS as f64;
     let hump = |middle: f64, width: f64| (-((hour % 24.0 - middle) / width).powi(2)).exp();
@@ -238,7 +238,7 @@ fn burst(at_ms: i64) -> f64 {
     0.7 * (-((at_ms - FROM_MS) % HOUR_MS) as f64 / 70_000.0).exp()
 }
 
-/// Within its minute, more of them early at the turn of an hour.
+/// An offset within the minute, more often early at the turn of an hour.
 fn drawn_offset_ms(random: &mut StdRng, at_ms: i64) -> i64 {
     let drawn: f64 = random.random();
     let bent = if burst(at_ms) > 0.3 { drawn.powf(1.25) } else { drawn };

@@ -29,7 +29,7 @@ fn a_report_has_every_file_and_needs_no_other() {
     assert!(summary.count(Verdict::Agrees) > 5);
 }
 
-/// The only address is the name of the language of drawings, which nothing is loaded from.
+/// The only URL is the SVG namespace, from which nothing is loaded.
 fn loads_nothing(name: &str, text: &str) {
     let addresses = text.replace("http://www.w3.org/2000/svg", "");
     for sign in ["://", "src=", "url(", "@import", "<script", "<link"] {

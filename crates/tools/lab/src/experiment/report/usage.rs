@@ -1,25 +1,26 @@
-//! What the parts of the system used, from samples of counters that only grow.
+//! Resource usage of the parts, from samples of monotonic counters.
 
 use super::record::{Record, Sample};
 
-/// Two samples further apart than this many usual distances have a gap between them.
+/// Two samples that are further apart than this multiple of the usual distance have a gap between
+/// them.
 const GAP_DISTANCES: i64 = 4;
 
 pub struct Usages<'a> {
     samples: Vec<&'a Sample>,
     factor: f64,
-    /// The median distance of two samples.
+    /// The median distance between samples.
     pub distance_ms: i64,
 }
 
-/// One thing that only grows, at the moments at which it was sampled.
+/// One monotonic counter with its sampling times.
 pub struct Counter {
     points: Vec<(i64, f64)>,
     factor: f64,
     gap_ms: i64,
 }
 
-/// How much a counter grew, and between which moments.
+/// The growth of a counter, and the interval in which it was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
     pub amount: f64,
@@ -38,7 +39,7 @@ impl<'a> Usages<'a> {
         Self { samples, factor: record.factor, distance_ms }
     }
 
-    /// A counter, from the samples that have it.
+    /// Extracts a counter from the samples that have it.
     pub fn counter(&self, value: impl Fn(&Sample) -> Option<f64>) -> Counter {
         let points =
             self.samples.iter().filter_map(|sample| Some((sample.at_ms, value(sample)?))).collect();
@@ -49,7 +50,7 @@ impl<'a> Usages<'a> {
         }
     }
 
-    /// The greatest value that a sample within this time has.
+    /// The maximum of the samples within this time.
     pub fn greatest(
         &self,
         from_ms: i64,
@@ -62,7 +63,7 @@ impl<'a> Usages<'a> {
 }
 
 impl Counter {
-    /// Growth between two moments, as far as samples reach.
+    /// The growth between two times, as far as samples cover them.
     pub fn growth(&self, from_ms: i64, to_ms: i64) -> Option<Growth> {
         let first = self.points.first()?;
         let last = self.points.last()?;
@@ -80,8 +81,8 @@ impl Counter {
         Some(growth.amount / machine_s(growth.to_ms - growth.from_ms, self.factor))
     }
 
-    /// Whole events, each in the time of the sample that saw it first, so that times next to each
-    /// other add up.
+    /// Counts discrete events, each at the time of the first sample that includes it, so that
+    /// adjacent intervals add up.
     pub fn events(&self, from_ms: i64, to_ms: i64) -> Option<f64> {
         let first = self.points.first()?;
         let last = self.points.last()?;
@@ -95,7 +96,7 @@ impl Counter {
         Some((until(to_ms) - until(from_ms)).max(0.0))
     }
 
-    /// Its value at a moment: on the straight line between the samples around it.
+    /// The value at a point in time, interpolated linearly between the surrounding samples.
     fn value(&self, at_ms: i64) -> Option<f64> {
         let after = self.points.partition_point(|point| point.0 < at_ms);
         let right = self.points.get(after)?;
@@ -109,7 +110,7 @@ impl Counter {
     }
 }
 
-/// Seconds of the machine's clock in so much of the service's time.
+/// Converts a length of the service's time to seconds of the machine's clock.
 pub fn machine_s(length_ms: i64, factor: f64) -> f64 {
     length_ms as f64 / 1_000.0 / factor
 }
@@ -160,7 +161,7 @@ mod tests {
     fn rates_are_per_second_of_the_machine() {
         let record = record(&[(0, 0), (1_000, 10), (2_000, 30)]);
         let usages = Usages::new(&record);
-        // A second of the service is a tenth of one of the machine.
+        // A second of the service is a tenth of a second of the machine.
         assert_eq!(usages.counter(breakers).rate(0, 1_000), Some(100.0));
         assert_eq!(usages.counter(breakers).rate(500, 1_500), Some(150.0));
     }

@@ -1,19 +1,18 @@
-//! Two stretches of a run that may be compared: at the same time of the day, before any step and
-//! after the last.
+//! Two comparable intervals of a run: at the same time of day, before any step and after the last.
 
 use super::analysis::Analysis;
 use super::bins::{Bins, HOUR_MS, MINUTE_MS};
 
 pub const WINDOW_MS: i64 = 2 * HOUR_MS;
 
-/// The bins of both, a minute each.
+/// The bins of both, one minute each.
 #[derive(Debug)]
 pub struct Windows {
     pub before: Bins,
     pub after: Bins,
 }
 
-/// A stretch that begins at a full hour of the zone's clocks.
+/// An interval that starts at a full hour of local time.
 struct Candidate {
     from_ms: i64,
     hour: i8,
@@ -21,7 +20,7 @@ struct Candidate {
     compacts: bool,
 }
 
-/// The busiest hours that both have, without a compaction in them where there are such.
+/// Chooses the busiest hours that occur in both, without a compaction if possible.
 pub fn choose(analysis: &Analysis) -> Option<Windows> {
     let (first_ms, last_ms) = (analysis.first_step_ms(), analysis.last_step_ms());
     let before = candidates(analysis, analysis.record.from_ms, first_ms);
@@ -82,7 +81,7 @@ mod tests {
         assert_eq!((windows.after.from_ms - windows.before.from_ms) % (24 * HOUR_MS), 0);
         assert!(windows.before.from_ms + WINDOW_MS <= analysis.first_step_ms());
         assert!(windows.after.from_ms >= analysis.last_step_ms());
-        // The evening is the busiest time; the compaction of the day is over by then.
+        // The evening is the busiest time; the daytime compaction is over by then.
         assert!((17..=19).contains(&analysis.zone.hour(windows.before.from_ms).unwrap()));
     }
 

@@ -1,7 +1,7 @@
-//! Numbers as readers like them: thin spaces between thousands, and units that stay with their
+//! Formatting of numbers for readers: thin spaces between thousands, and units that stay with their
 //! number.
 
-/// A number with thin spaces between thousands, and with three digits that matter at least.
+/// Formats a number with thin spaces between thousands, and at least three significant digits.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
@@ -20,7 +20,8 @@ pub fn number(value: f64) -> String {
     if fraction.is_empty() { whole } else { format!("{whole}.{fraction}") }
 }
 
-/// A number with three digits that matter, zeros at its end as well, so that rows of them line up.
+/// Formats a number with three significant digits, including trailing zeros, so that columns line
+/// up.
 pub fn aligned(value: f64) -> String {
     match value.abs() {
         size if size >= 99.95 => number(value.round()),
@@ -30,7 +31,7 @@ pub fn aligned(value: f64) -> String {
 }
 
 fn spaced(digits: &str) -> String {
-    // Four digits are read at a glance; five are not.
+    // Four digits are readable without separators; five are not.
     if digits.len() < 5 {
         return digits.to_owned();
     }
@@ -44,13 +45,13 @@ fn spaced(digits: &str) -> String {
     text
 }
 
-/// The largest unit of which there is at least one.
+/// The largest unit that is not larger than the value.
 pub fn byte_size(value: f64) -> f64 {
     let powers = [1024f64.powi(3), 1024f64.powi(2), 1024.0];
     powers.into_iter().find(|power| value >= *power).unwrap_or(1.0)
 }
 
-/// A number of bytes in a unit of this size.
+/// Formats a number of bytes in a unit of the given size.
 pub fn bytes(value: f64, size: f64) -> String {
     let unit = match size {
         _ if size >= 1024f64.powi(3) => "GiB",
@@ -61,27 +62,27 @@ pub fn bytes(value: f64, size: f64) -> String {
     format!("{}\u{a0}{unit}", number(value / size))
 }
 
-/// A number of bytes in its own unit.
+/// Formats a number of bytes in the unit that fits it.
 pub fn memory(value: f64) -> String {
     bytes(value, byte_size(value))
 }
 
-/// A share of 1, to a tenth of a point.
+/// Formats a fraction as a percentage with one decimal.
 pub fn percent(share: f64) -> String {
     format!("{}\u{a0}%", number((share * 1_000.0).round() / 10.0))
 }
 
-/// For shares that are close to 0.
+/// For fractions close to 0.
 pub fn fine_percent(share: f64) -> String {
     format!("{}\u{a0}%", number((share * 1e6).round() / 1e4))
 }
 
-/// With its unit.
+/// Formats a duration with its unit.
 pub fn milliseconds(value: f64) -> String {
     format!("{}\u{a0}ms", aligned(value))
 }
 
-/// Times something else.
+/// Formats a ratio.
 pub fn times(value: f64) -> String {
     format!("{value:.2}×")
 }

@@ -1,10 +1,10 @@
-//! The clocks of the zone in which the traffic has its days.
+//! Local time in the zone that defines the traffic's days.
 
 use super::bins::{HOUR_MS, QUARTER_MS};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// The zone of a run; UTC where its name is not known.
+/// The time zone of a run; UTC if its name is unknown.
 #[derive(Debug, Clone)]
 pub struct Zone(TimeZone);
 
@@ -17,17 +17,17 @@ impl Zone {
         Some(Timestamp::from_millisecond(at_ms).ok()?.to_zoned(self.0.clone()))
     }
 
-    /// A moment in words, as [`jiff::fmt::strtime`] has them; empty outside of the calendar.
+    /// Formats a time by [`jiff::fmt::strtime`]; empty outside of the calendar.
     pub fn words(&self, at_ms: i64, format: &str) -> String {
         self.local(at_ms).map(|local| local.strftime(format).to_string()).unwrap_or_default()
     }
 
-    /// Milliseconds between the clocks here and those of UTC.
+    /// The offset from UTC in milliseconds.
     pub fn offset_ms(&self, at_ms: i64) -> i64 {
         self.local(at_ms).map_or(0, |local| i64::from(local.offset().seconds()) * 1_000)
     }
 
-    /// Whether the quarter of an hour that begins now is the first of an hour.
+    /// Whether a quarter hour that starts now is the first of an hour.
     pub fn is_full_hour(&self, quarter_ms: i64) -> bool {
         (quarter_ms + self.offset_ms(quarter_ms)).rem_euclid(HOUR_MS) < QUARTER_MS
     }
@@ -36,7 +36,7 @@ impl Zone {
         self.local(at_ms).map(|local| local.hour())
     }
 
-    /// The first moment of a date.
+    /// The first instant of a date.
     pub fn midnight_ms(&self, date: jiff::civil::Date) -> Option<i64> {
         Some(date.to_zoned(self.0.clone()).ok()?.timestamp().as_millisecond())
     }

@@ -1,4 +1,4 @@
-//! Which figures there are, and what each shows.
+//! The list of figures and their content.
 
 use super::over_run::{OverRun, Series, Style};
 use super::palette::Paint;
@@ -31,13 +31,13 @@ pub fn all(analysis: &Analysis, numbers: &Numbers) -> Vec<Figure> {
     ]
 }
 
-/// The name of an engine as its makers write it.
+/// The product name of an engine.
 pub fn proper(part: &str) -> String {
     let mut letters = part.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The length of a bin in words.
+/// Formats the length of a bin.
 pub fn length_words(length_ms: i64) -> String {
     let (amount, unit) = match length_ms {
         _ if length_ms % DAY_MS == 0 => (length_ms / DAY_MS, "day"),
@@ -77,7 +77,7 @@ impl Maker<'_> {
         Some(self.analysis.per_s(amount, self.analysis.bin_end_ms(bin.from_ms) - bin.from_ms))
     }
 
-    /// One series in the colour of the store.
+    /// A single series in the colour of the store.
     fn single(
         &self,
         values: Vec<Option<f64>>,

@@ -1,17 +1,16 @@
-//! A picture as a list of strokes, surfaces and texts. It is written as SVG and painted as PNG, in
-//! the same order.
+//! A picture as a list of strokes, fills and texts, rendered in this order as SVG or PNG.
 
 use super::letters;
 use super::palette::Paint;
 
-/// From the left, and from above.
+/// Distance from the left and from the top.
 pub type Point = (f64, f64);
 
 #[derive(Debug, Clone)]
 pub struct Canvas {
     pub width: f64,
     pub height: f64,
-    /// What a screen reader says first, and what there is to see.
+    /// Title and description, for screen readers.
     pub title: String,
     pub description: String,
     pub shapes: Vec<Shape>,
@@ -19,7 +18,7 @@ pub struct Canvas {
 
 #[derive(Debug, Clone)]
 pub enum Shape {
-    /// Lines that are broken between runs of points.
+    /// Polylines, one per run of points.
     Stroke {
         runs: Vec<Vec<Point>>,
         paint: Paint,
@@ -69,7 +68,7 @@ pub enum Anchor {
 }
 
 impl Anchor {
-    /// Where a text of this width begins.
+    /// The left edge of a text of the given width.
     pub fn start(self, x: f64, width: f64) -> f64 {
         match self {
             Self::Start => x,
@@ -91,7 +90,7 @@ impl Shape {
         }
     }
 
-    /// Points at its edges.
+    /// The points of its outline.
     fn edges(&self) -> Vec<Point> {
         match self {
             Self::Stroke { runs, .. } | Self::Fill { runs, .. } => runs.concat(),
@@ -105,7 +104,7 @@ impl Shape {
 }
 
 impl Canvas {
-    /// The least and the greatest point that is drawn.
+    /// The bounding box of everything drawn.
     pub fn bounds(&self) -> (Point, Point) {
         let points = self.shapes.iter().flat_map(Shape::edges);
         points.fold(((f64::INFINITY, f64::INFINITY), (0.0, 0.0)), |(low, high), (x, y)| {

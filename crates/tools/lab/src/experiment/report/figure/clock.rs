@@ -1,19 +1,18 @@
-//! Where labels stand on an axis of time: at whole quarter hours, hours or days of the zone's
-//! clocks.
+//! Positions of labels on a time axis: at whole quarter hours, hours or days of local time.
 
 use crate::experiment::report::bins::{DAY_MS, HOUR_MS, MINUTE_MS, QUARTER_MS};
 use crate::experiment::report::zone::Zone;
 
-/// A label at a moment, or a mark without words.
+/// A label at a point in time, or a mark without text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tick {
     pub at_ms: i64,
     pub text: String,
-    /// A day begins here.
+    /// A day starts here.
     pub is_day: bool,
 }
 
-/// From fine to coarse, each dividing a day.
+/// Ascending; each divides a day.
 const STEPS_MS: [i64; 8] = [
     5 * MINUTE_MS,
     QUARTER_MS,
@@ -25,8 +24,8 @@ const STEPS_MS: [i64; 8] = [
     12 * HOUR_MS,
 ];
 
-/// Labels of the clock, the finest of which no more than `len_max` stand on the axis; only days on
-/// a long one.
+/// Labels of the local time, as fine as possible with at most `len_max` on the axis; on a long
+/// axis, only days.
 pub fn ticks(from_ms: i64, to_ms: i64, zone: &Zone, len_max: usize) -> Vec<Tick> {
     let length_ms = (to_ms - from_ms).max(0);
     match STEPS_MS.into_iter().find(|step_ms| length_ms / step_ms <= len_max as i64) {
@@ -36,7 +35,7 @@ pub fn ticks(from_ms: i64, to_ms: i64, zone: &Zone, len_max: usize) -> Vec<Tick>
 }
 
 fn clock_ticks(from_ms: i64, to_ms: i64, zone: &Zone, step_ms: i64) -> Vec<Tick> {
-    // Offsets of zones are multiples of a quarter hour, and so is every step of more than that.
+    // Time zone offsets are multiples of a quarter hour, and so is every larger step.
     let grain_ms = step_ms.min(QUARTER_MS);
     let first_ms = from_ms + (grain_ms - from_ms.rem_euclid(grain_ms)) % grain_ms;
     let moments = (first_ms..=to_ms).step_by(grain_ms as usize);
@@ -50,7 +49,7 @@ fn clock_ticks(from_ms: i64, to_ms: i64, zone: &Zone, step_ms: i64) -> Vec<Tick>
         .collect()
 }
 
-/// The beginning of every day on the axis.
+/// The start of every day on the axis.
 pub fn days(from_ms: i64, to_ms: i64, zone: &Zone) -> Vec<Tick> {
     let mut ticks = Vec::new();
     let Some(mut date) = zone.local(from_ms).map(|local| local.date()) else {

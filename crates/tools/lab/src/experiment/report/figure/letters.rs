@@ -1,4 +1,4 @@
-//! How wide a text is, and the outlines of its letters. The font comes with the program.
+//! Text widths and glyph outlines, from the embedded font.
 
 use super::canvas::Point;
 use skrifa::instance::{LocationRef, Size};
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 static REGULAR: LazyLock<FontRef<'static>> = LazyLock::new(|| parsed(notosans::REGULAR_TTF));
 static BOLD: LazyLock<FontRef<'static>> = LazyLock::new(|| parsed(notosans::BOLD_TTF));
-/// Drawn for a character that the font has no glyph for.
+/// Replaces characters for which the font has no glyph.
 const UNKNOWN: char = '?';
 
 fn parsed(bytes: &'static [u8]) -> FontRef<'static> {
@@ -23,7 +23,7 @@ fn units_per_em(font: &FontRef<'static>) -> f64 {
     f64::from(font.metrics(Size::unscaled(), LocationRef::default()).units_per_em)
 }
 
-/// The glyphs of a text, each with its start and its advance, in units of the font.
+/// The glyphs of a text, each with its start and advance in font units.
 fn glyphs<'a>(
     font: &'a FontRef<'static>,
     text: &'a str,
@@ -47,7 +47,7 @@ pub fn width(text: &str, size: f64, is_bold: bool) -> f64 {
     units * size / units_per_em(font)
 }
 
-/// Draws the outlines of a text that begins at this point of its base line.
+/// Draws the outlines of a text whose baseline starts at the given point.
 pub fn outline(
     text: &str,
     size: f64,
@@ -69,7 +69,7 @@ pub fn outline(
     }
 }
 
-/// Turns the units of the font, whose y axis points up, into those of a picture.
+/// Converts font units, whose y axis points up, into units of the picture.
 struct Pen<'a> {
     path: &'a mut tiny_skia::PathBuilder,
     scale: f32,

@@ -1,4 +1,4 @@
-//! The figures of the reference, drawn from a record, and some that it has not.
+//! The figures of the reference, drawn from a record, and some additional ones.
 //!
 //! ```text
 //!   Figure ──▶ draw: canvas (strokes, surfaces, texts) ──▶ svg: file │ page        png: file
@@ -32,11 +32,11 @@ const MARGIN: f64 = 16.0;
 const PLOT_HEIGHT: f64 = 250.0;
 
 pub struct Figure {
-    /// As the reference numbers it; those that it does not have come after.
+    /// The reference's number; additional figures follow.
     pub number: u8,
     pub name: &'static str,
     pub title: String,
-    /// What is shown, and in which unit.
+    /// Describes the content and its unit.
     pub words: String,
     content: Content,
 }
@@ -49,15 +49,15 @@ enum Content {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// With its title, to stand alone.
+    /// With its title, as a standalone file.
     File,
-    /// In a page that has the title.
+    /// In a page that shows the title.
     Page,
     Phone,
 }
 
 impl Figure {
-    /// The name of its files, without their kinds.
+    /// The base name of its files, without extension.
     pub fn stem(&self) -> String {
         format!("figure-{}-{}", self.number, self.name)
     }
@@ -90,7 +90,7 @@ impl Figure {
     }
 }
 
-/// Lines of whole words, none wider than there is room.
+/// Breaks a text into lines of whole words, each within the available width.
 pub fn wrapped(words: &str, font: Font, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words.split(' ') {
@@ -105,7 +105,7 @@ pub fn wrapped(words: &str, font: Font, room: f64) -> Vec<String> {
     lines
 }
 
-/// With a margin around it.
+/// Adds a margin.
 pub fn framed(mut canvas: Canvas) -> Canvas {
     for shape in &mut canvas.shapes {
         shape.shift(MARGIN, MARGIN);
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(wrapped("one two", font, 1.0), ["one", "two"]);
     }
 
-    /// Every point of every layout lies on its picture.
+    /// Every point of every layout lies within its picture.
     #[test]
     fn nothing_is_drawn_outside() {
         for record in [sample_run::small(), sample_run::empty()] {

@@ -29,14 +29,14 @@ const AXIS_ROOM: f64 = 30.0;
 pub struct Series {
     pub name: String,
     pub paint: Paint,
-    /// One for each bin of the run.
+    /// One value per bin of the run.
     pub values: Vec<Option<f64>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     Lines,
-    /// Surfaces on each other, each as thick as its values.
+    /// Stacked areas, each as thick as its values.
     Stacked,
     Bars,
 }
@@ -46,24 +46,24 @@ pub struct OverRun {
     pub series: Vec<Series>,
     pub style: Style,
     pub unit: Unit,
-    /// What the values are.
+    /// Describes the values.
     pub caption: String,
-    /// One value for each phase, drawn as a level across it.
+    /// One value per phase, drawn as a level across it.
     pub levels: Vec<Option<f64>>,
 }
 
-/// Where it is drawn.
+/// The position of the plot.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     pub top: f64,
     pub width: f64,
     pub height: f64,
-    /// Names stand beside the ends of lines, where there is room for them.
+    /// Labels stand beside the ends of the lines if there is room.
     pub is_wide: bool,
 }
 
 impl OverRun {
-    /// Draws the plot and returns where it ends.
+    /// Draws the plot. Returns its bottom.
     pub fn draw(&self, canvas: &mut Canvas, analysis: &Analysis, place: Place) -> f64 {
         let scale = self.scale();
         let left = Plot::label_room(&scale);
@@ -108,7 +108,7 @@ impl OverRun {
         Scale::new(values.copied().flatten(), self.unit)
     }
 
-    /// Surfaces that fill the plot leave no room for what is behind them.
+    /// Areas that fill the plot would hide the bands behind them.
     fn shows_bands(&self) -> bool {
         self.style != Style::Stacked
     }
@@ -182,12 +182,12 @@ impl OverRun {
         }
     }
 
-    /// What is said of whole phases: a level across each, and its value below the ribbon where
+    /// Draws the values of whole phases: a level across each, and its value below the ribbon if
     /// there is room.
     fn draw_levels(&self, canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
         const VALUE: Font = Font::new(12.0, Paint::Ink);
 
-        // The first value stands after what the values are.
+        // The first value follows the caption.
         let mut taken = plot.left + LABEL.width(&self.caption) + 8.0;
         for (phase, level) in analysis.phases.iter().zip(&self.levels) {
             let Some(level) = level else { continue };
@@ -207,7 +207,7 @@ impl OverRun {
     }
 }
 
-/// The value of a whole phase is said more exactly than a tick.
+/// The value of a phase is shown with more digits than a tick.
 fn level_words(level: f64, unit: Unit) -> String {
     match unit {
         Unit::Number => aligned(level),
@@ -217,14 +217,14 @@ fn level_words(level: f64, unit: Unit) -> String {
     }
 }
 
-/// Values with the times of their bins.
+/// Pairs values with the intervals of their bins.
 pub fn stretches(analysis: &Analysis, values: &[Option<f64>]) -> Vec<Stretch> {
     let bins = analysis.bins.bins.iter().zip(values);
     bins.map(|(bin, value)| (bin.from_ms as f64, analysis.bin_end_ms(bin.from_ms) as f64, *value))
         .collect()
 }
 
-/// The phases as a ribbon with their shares above. Returns where it ends.
+/// Draws the phases as a ribbon with their shares above. Returns its bottom.
 fn ribbon(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, top: f64) -> f64 {
     const SHARE: Font = Font::new(12.0, Paint::Ink).bold();
 
@@ -245,7 +245,7 @@ fn ribbon(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, top: f64) -> f6
         let words =
             if place == 0 && SHARE.width(&explained) <= to - from { explained } else { share };
 
-        // A name that would lie on the one before stands above it.
+        // A label that would overlap the previous one is raised.
         let is_raised = from < taken + 5.0;
         let y = if is_raised { bar - 5.0 - RIBBON_ROW } else { bar - 5.0 };
         let width = SHARE.width(&words);
@@ -260,7 +260,7 @@ fn ribbon(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot, top: f64) -> f6
     bar + RIBBON_BAR
 }
 
-/// Times in which the store compacted.
+/// Marks the times of compactions.
 pub fn bands(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
     for compaction in &analysis.compactions {
         let (from, to) = (plot.x(compaction.from_ms as f64), plot.x(compaction.to_ms as f64));
@@ -274,7 +274,7 @@ pub fn bands(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
     }
 }
 
-/// A line at every step of the rollout, and one at every canary.
+/// Draws a line at every step of the rollout, and one at every canary.
 pub fn marks(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
     step_marks(
         canvas,
@@ -289,7 +289,7 @@ pub fn marks(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
     }
 }
 
-/// A line at every step of the rollout, as high as the plot.
+/// Draws a line at every step of the rollout, as high as the plot.
 pub fn step_marks(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
     for step in &analysis.record.steps {
         if let StepKind::Share { .. } | StepKind::RolledBack = step.kind {
@@ -299,7 +299,7 @@ pub fn step_marks(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
     }
 }
 
-/// What the marks mean, for those that there are.
+/// Legend entries for the marks that occur.
 pub fn mark_items(analysis: &Analysis, has_canaries: bool) -> Vec<(String, Swatch)> {
     let kinds = || analysis.record.steps.iter().map(|step| step.kind);
     let mut items = Vec::new();
@@ -315,7 +315,7 @@ pub fn mark_items(analysis: &Analysis, has_canaries: bool) -> Vec<(String, Swatc
     items
 }
 
-/// Days in words below the middle of each, or hours where the run is short.
+/// Labels days at their middle, or hours if the run is short.
 fn time_axis(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
     const LABEL_ROOM: f64 = 84.0;
 
@@ -335,7 +335,7 @@ fn time_axis(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
     }
 }
 
-/// As many words as there is room for: weekday and date, or the date, or its number.
+/// Labels a day as fully as space permits: weekday and date, or the date, or its number.
 pub fn day_label(canvas: &mut Canvas, tick: &clock::Tick, (from, to): (f64, f64), y: f64) {
     let (_, date) = tick.text.split_once(' ').unwrap_or(("", &tick.text));
     let (day, _) = date.split_once(' ').unwrap_or((date, ""));

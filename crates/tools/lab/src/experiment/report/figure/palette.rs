@@ -1,12 +1,12 @@
-//! Colours by their role, light and dark. Series differ in lightness as well as in hue, so that
-//! they can be told apart without colour vision; phases go from the colour of the cache to that of
-//! the store.
+//! Colours by role, light and dark. Series differ in lightness as well as in hue, so they can be
+//! distinguished without colour vision; phases range from the colour of the cache to that of the
+//! store.
 
 use std::fmt::Write;
 
-/// Steps of the way from no counter treated the new way to all of them.
+/// Number of steps from no counter on the new strategy to all of them.
 pub const PHASE_STEPS: usize = 10;
-/// Orange over a violet grey to blue-green.
+/// From orange through a violet grey to blue-green.
 const PHASES_LIGHT: [[f64; 3]; 3] =
     [[200.0, 84.0, 20.0], [138.0, 122.0, 158.0], [12.0, 104.0, 124.0]];
 const PHASES_DARK: [[f64; 3]; 3] =
@@ -19,7 +19,7 @@ pub enum Paint {
     Soft,
     Grid,
     Axis,
-    /// A time in which the store compacted.
+    /// A time during which the store compacted.
     Band,
     Store,
     Cache,
@@ -46,7 +46,7 @@ impl Paint {
         }
     }
 
-    /// Red, green and blue on light and on dark paper.
+    /// Red, green and blue, for light and for dark backgrounds.
     pub fn light(self) -> [u8; 3] {
         self.both().0
     }
@@ -68,7 +68,7 @@ impl Paint {
     }
 }
 
-/// A colour on the way through three others.
+/// Interpolates between three colours.
 fn between(stops: [[f64; 3]; 3], step: usize) -> [u8; 3] {
     let way = step.min(PHASE_STEPS) as f64 / PHASE_STEPS as f64 * 2.0;
     let (from, to, share) =
@@ -76,7 +76,7 @@ fn between(stops: [[f64; 3]; 3], step: usize) -> [u8; 3] {
     [0, 1, 2].map(|part| (from[part] + (to[part] - from[part]) * share).round() as u8)
 }
 
-/// The colour of a phase by its place among all of them.
+/// The colour of a phase, by its position among all phases.
 pub fn phase(place: usize, len: usize) -> Paint {
     Paint::Phase((place * PHASE_STEPS).checked_div(len.saturating_sub(1)).unwrap_or(0))
 }
@@ -91,7 +91,7 @@ pub fn hex([red, green, blue]: [u8; 3]) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// What makes all pictures below an element of the class `figure` light or dark.
+/// The style sheet for all pictures inside an element of the class `figure`, light and dark.
 pub fn style_sheet() -> String {
     let mut text = rules(|paint| paint.both().0);
     // Writing to memory cannot fail.

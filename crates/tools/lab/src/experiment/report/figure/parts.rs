@@ -1,4 +1,4 @@
-//! One small plot for each part of the system, all with the same axes.
+//! One small plot per part of the system, all with the same axes.
 
 use super::canvas::{Anchor, Canvas};
 use super::clock;
@@ -15,7 +15,7 @@ const HEAD: f64 = 34.0;
 const FOOT: f64 = 32.0;
 const GAP: f64 = 22.0;
 
-/// Cores that each part kept busy. Returns where the plots end.
+/// Draws the cores used by each part. Returns the bottom of the plots.
 pub fn draw(canvas: &mut Canvas, analysis: &Analysis, top: f64, is_wide: bool) -> f64 {
     let columns = if is_wide { 4 } else { 2 };
     let rates: Vec<(&str, Vec<Option<f64>>)> =

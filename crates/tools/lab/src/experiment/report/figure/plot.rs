@@ -1,4 +1,4 @@
-//! A field with two axes: where values stand in it, its grid, and lines and surfaces in it.
+//! A plot area with two axes: coordinates, grid, lines and areas.
 
 use super::canvas::{Anchor, Canvas, Font, Point};
 use super::palette::Paint;
@@ -12,7 +12,7 @@ const SWATCH: f64 = 14.0;
 const LEGEND_GAP: f64 = 18.0;
 pub const LEGEND_ROW: f64 = 18.0;
 
-/// The field of a plot, and the values at its edges.
+/// The plot area, and the values at its edges.
 #[derive(Debug, Clone)]
 pub struct Plot {
     pub left: f64,
@@ -24,7 +24,7 @@ pub struct Plot {
     pub scale: Scale,
 }
 
-/// A value over a stretch of the axis below: from, to, and the value if there is one.
+/// A value over an interval of the x axis: from, to, and the value if there is one.
 pub type Stretch = (f64, f64, Option<f64>);
 
 impl Plot {
@@ -45,7 +45,7 @@ impl Plot {
         self.bottom() - (value / self.scale.top()).clamp(0.0, 1.0) * self.height
     }
 
-    /// Lines at round values with their labels, and what the values are above the highest one.
+    /// Draws labelled lines at round values, and the caption above the highest one.
     pub fn grid(&self, canvas: &mut Canvas, caption: &str) {
         for tick in &self.scale.ticks {
             let y = self.y(*tick).round() + 0.5;
@@ -61,7 +61,7 @@ impl Plot {
         canvas.text((self.left, self.top - 8.0), caption, LABEL, Anchor::Start);
     }
 
-    /// A mark of the axis below, with words that stay on the picture.
+    /// Draws a tick of the x axis; its label stays within the picture.
     pub fn tick(&self, canvas: &mut Canvas, at: f64, length: f64, words: &str) {
         let (x, y) = (self.x(at).round() + 0.5, self.bottom());
         canvas.line((x, y), (x, y + length), Paint::Axis, 1.0);
@@ -73,17 +73,17 @@ impl Plot {
         canvas.text((middle, y + 19.0), words, LABEL, Anchor::Middle);
     }
 
-    /// The room that the labels of the values need to the left of the field.
+    /// The width needed for the labels to the left of the plot area.
     pub fn label_room(scale: &Scale) -> f64 {
         let widths = scale.ticks.iter().map(|tick| LABEL.width(&scale.words(*tick)));
         widths.fold(0.0, f64::max) + LABEL_GAP
     }
 
-    /// A line through the middles of stretches, broken where nothing is known.
+    /// A line through the middles of the intervals, interrupted where a value is missing.
     pub fn curve(&self, stretches: &[Stretch]) -> Vec<Vec<Point>> {
         let run = |known: &[Stretch]| match known {
-            // One stretch between two gaps is a short flat line: a line through one point would not
-            // be seen.
+            // A single interval between two gaps becomes a short flat line, because a line through
+            // one point would be invisible.
             [(from, to, Some(value))] => {
                 vec![(self.x(*from), self.y(*value)), (self.x(*to), self.y(*value))]
             }
@@ -97,7 +97,7 @@ impl Plot {
         known_runs(stretches).map(run).collect()
     }
 
-    /// A line that is flat over each stretch.
+    /// A line that is flat over each interval.
     pub fn steps(&self, stretches: &[Stretch]) -> Vec<Vec<Point>> {
         let run = |known: &[Stretch]| {
             let flat =
@@ -107,7 +107,7 @@ impl Plot {
         known_runs(stretches).map(run).collect()
     }
 
-    /// The surface between two lines of equal length; only where both are known.
+    /// The area between two lines of equal length, where both have values.
     pub fn between(&self, low: &[Stretch], high: &[Stretch]) -> Vec<Vec<Point>> {
         let both: Vec<(Stretch, f64)> = low
             .iter()
@@ -134,7 +134,7 @@ fn known_runs(stretches: &[Stretch]) -> impl Iterator<Item = &[Stretch]> {
     stretches.split(|(_, _, value)| value.is_none()).filter(|run| !run.is_empty())
 }
 
-/// How a name is shown in a legend.
+/// The symbol of a legend entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Swatch {
     Line(Paint),
@@ -142,7 +142,7 @@ pub enum Swatch {
     Dashed(Paint, [f64; 2]),
 }
 
-/// Names with their swatches in rows no wider than there is room. Returns the height it takes.
+/// Draws legend entries in rows of limited width. Returns their height.
 pub fn legend(
     canvas: &mut Canvas,
     (left, top): Point,
@@ -176,7 +176,7 @@ fn draw_swatch(canvas: &mut Canvas, (x, y): Point, swatch: Swatch) {
     }
 }
 
-/// Names beside the ends of lines, moved apart where they would lie on each other.
+/// Places labels beside the ends of lines, moved apart where they would overlap.
 pub fn end_labels(
     canvas: &mut Canvas,
     x: f64,

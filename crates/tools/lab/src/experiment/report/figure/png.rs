@@ -1,4 +1,5 @@
-//! A picture as PNG, light, with two pixels for each unit so that it is sharp on every screen.
+//! Renders a picture as PNG in the light theme, at two pixels per unit so that it is sharp on every
+//! screen.
 
 use super::canvas::{Canvas, Point, Shape};
 use super::letters;
@@ -76,7 +77,7 @@ fn colour(paint: Paint, opacity: f64) -> tiny_skia::Paint<'static> {
     colour
 }
 
-/// `None` where there is nothing to paint.
+/// `None` if there is nothing to paint.
 fn path(runs: &[Vec<Point>], is_closed: bool) -> Option<Path> {
     let mut builder = PathBuilder::new();
     for run in runs {

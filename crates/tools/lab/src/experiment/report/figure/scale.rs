@@ -1,8 +1,8 @@
-//! From values to heights: round ticks from 0.
+//! Maps values to heights, with round ticks from 0.
 
 use crate::experiment::report::words::{byte_size, bytes, number, percent};
 
-/// Steps between two ticks, about.
+/// Approximate number of steps between ticks.
 const STEPS: f64 = 4.0;
 
 /// An axis of values that begins at 0.
@@ -12,19 +12,19 @@ pub struct Scale {
     pub unit: Unit,
 }
 
-/// What values are counted in.
+/// The unit of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Number,
-    /// Shares of 1, shown as percents.
+    /// Fractions, shown as percentages.
     Share,
-    /// Times the mean.
+    /// Multiples of the mean.
     Times,
     Bytes,
 }
 
 impl Scale {
-    /// An axis that shows all of these values.
+    /// An axis that includes all the given values.
     pub fn new(values: impl Iterator<Item = f64>, unit: Unit) -> Self {
         let high = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
         let size = if unit == Unit::Bytes { byte_size(high) } else { 1.0 };
@@ -32,7 +32,7 @@ impl Scale {
         Self { ticks: ticks.into_iter().map(|tick| tick * size).collect(), unit }
     }
 
-    /// All of a whole.
+    /// An axis from 0 to 100 %.
     pub fn whole() -> Self {
         Self { ticks: vec![0.0, 0.25, 0.5, 0.75, 1.0], unit: Unit::Share }
     }
@@ -51,7 +51,7 @@ impl Scale {
     }
 }
 
-/// Round values from 0 to at least `high`, a step of 1, 2 or 5 times a power of ten apart.
+/// Round values from 0 to at least `high`, in steps of 1, 2 or 5 times a power of ten.
 fn ticks(high: f64) -> Vec<f64> {
     let rough = high / STEPS;
     let power = 10f64.powf(rough.log10().floor());

@@ -1,5 +1,5 @@
-//! What happens at the turn of a quarter hour: two stretches of the run as they were, and all
-//! quarter hours of each phase laid on each other.
+//! The turn of a quarter hour: two intervals of the run as measured, and all quarter hours of each
+//! phase superimposed.
 
 use super::canvas::{Anchor, Canvas};
 use super::clock;
@@ -21,14 +21,14 @@ const COLUMN_GAP: f64 = 28.0;
 
 pub struct Spikes {
     pub measure: Measure,
-    /// What a minute of a window shows.
+    /// Describes the values of a window's minutes.
     pub caption: String,
 }
 
-/// Full hours or the other quarter hours of a phase.
+/// Selects the full hours or the other quarter hours of a phase.
 type Side = fn(&Fold) -> &Folded;
 
-/// Two panels beside each other, or below each other where there is no room.
+/// Two panels side by side, or stacked if there is not enough width.
 struct Grid {
     left: f64,
     width: f64,
@@ -58,7 +58,7 @@ impl Grid {
 }
 
 impl Spikes {
-    /// Draws all panels and returns where they end.
+    /// Draws all panels. Returns their bottom.
     pub fn draw(&self, canvas: &mut Canvas, analysis: &Analysis, top: f64, is_wide: bool) -> f64 {
         let below = match &analysis.windows {
             Some(windows) => self.draw_windows(canvas, analysis, windows, top, is_wide),
@@ -177,7 +177,7 @@ impl Spikes {
                 })
                 .collect();
 
-            // The first and the last phase are what is compared.
+            // The first and the last phase are compared, so their lines are thicker.
             let width = if place == 0 || place + 1 == len { 2.25 } else { 1.25 };
             canvas.curve(plot.steps(&slots), palette::phase(place, len), width);
         }
@@ -189,7 +189,7 @@ fn name(phase: &Phase, place: usize) -> String {
     if place == 0 { format!("{share} without cache") } else { share }
 }
 
-/// The share of counters without cache at a moment, if that is within a phase.
+/// The share of counters without cache at a point in time, if it is within a phase.
 fn share_at(analysis: &Analysis, at_ms: i64) -> String {
     let phase = analysis.phases.iter().find(|phase| phase.contains(at_ms));
     phase.map(|phase| format!(" ({})", percent(phase.share))).unwrap_or_default()

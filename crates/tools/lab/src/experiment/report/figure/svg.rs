@@ -1,4 +1,5 @@
-//! A picture as SVG: for a page, which has the style sheet, or as a file that has it itself.
+//! Renders a picture as SVG: inline for a page, which has the style sheet, or as a file that
+//! includes it.
 
 use super::canvas::{Anchor, Canvas, Font, Point, Shape};
 use super::palette::{Paint, hex, style_sheet};
@@ -6,7 +7,7 @@ use std::fmt::Write;
 
 const FONTS: &str = "'Noto Sans', system-ui, -apple-system, 'Segoe UI', sans-serif";
 
-/// A file that stands alone.
+/// A standalone file.
 pub fn document(canvas: &Canvas) -> String {
     let (width, height) = (short(canvas.width), short(canvas.height));
     let mut text = format!(
@@ -33,7 +34,7 @@ pub fn document(canvas: &Canvas) -> String {
     text
 }
 
-/// A part of a page, as wide as there is room.
+/// A part of a page, at most as wide as the available space.
 pub fn inline(canvas: &Canvas, class: &str) -> String {
     let label = escaped(&format!("{}. {}", canvas.title, canvas.description));
     let mut text = format!(
@@ -111,7 +112,7 @@ fn path(runs: &[Vec<Point>], is_closed: bool) -> String {
     text
 }
 
-/// A tenth of a pixel is as fine as anyone sees.
+/// Rounds to a tenth of a pixel; finer differences are invisible.
 fn short(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)

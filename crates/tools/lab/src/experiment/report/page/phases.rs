@@ -1,4 +1,4 @@
-//! The numbers of each phase as a table: one column for each, one row for each number.
+//! The table of the phases: one column per phase, one row per figure.
 
 use crate::experiment::report::analysis::Analysis;
 use crate::experiment::report::figure::palette::{PHASE_STEPS, Paint, phase as paint_of};
@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 type Value = fn(&PhaseNumbers) -> Option<String>;
 
-/// A name, and how its value is read.
+/// A label, and a function that reads the value.
 struct Row(&'static str, Value);
 
 struct Group {
@@ -112,7 +112,7 @@ fn hours(phase: &PhaseNumbers) -> String {
     format!("{} h", number(((phase.to_ms - phase.from_ms) as f64 / 360_000.0).round() / 10.0))
 }
 
-/// The colour that the phase has in figures.
+/// The phase's colour in the figures.
 fn swatch(place: usize, len: usize) -> Markup {
     let step = match paint_of(place, len) {
         Paint::Phase(step) => step,

@@ -1,4 +1,4 @@
-//! How the run was made, how to make it again, and what it cannot show.
+//! How the run was made, how to reproduce it, and its limitations.
 
 use crate::experiment::report::analysis::Analysis;
 use crate::experiment::report::figure::length_words;
@@ -7,7 +7,7 @@ use crate::experiment::report::usage::machine_s;
 use crate::experiment::report::words::number;
 use maud::{Markup, html};
 
-/// The line of the traffic's description that says how the run was started.
+/// The entry of the traffic's description that contains the command line.
 const COMMAND: &str = "command";
 
 pub fn about(analysis: &Analysis, numbers: &Numbers) -> Markup {
@@ -70,7 +70,7 @@ fn environment(analysis: &Analysis) -> Markup {
     html! { dl { @for (name, words) in &rows { div { dt { (name) } dd { (words) } } } } }
 }
 
-/// What was changed, and when.
+/// The list of changes, with their times.
 fn steps(analysis: &Analysis) -> Markup {
     let when = |at_ms| analysis.zone.words(at_ms, "%a %-d %b %H:%M");
     html! {
