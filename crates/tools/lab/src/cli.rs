@@ -249,7 +249,7 @@ fn run_ingest(
     );
 
     if let Some(applied_per_s) = ingested.applied_per_s {
-        println!("until every one showed in the counts: {} events/s", grouped(applied_per_s));
+        println!("until all are counted: {} events/s", grouped(applied_per_s));
     }
     Ok(())
 }
@@ -288,7 +288,7 @@ fn run_replay(file: &Path, server: &ServerArguments, speed: f64) -> Result<()> {
     let (load, failed) = replay::run(&server.target()?, server.connections, &recording, speed)?;
 
     print(
-        &format!("{} batches at {speed} times their pace", recording.len()),
+        &format!("{} batches at {speed} times the recorded speed", recording.len()),
         &load.measured,
         load.pushed_back,
     );

@@ -39,14 +39,18 @@ pub fn prefer_self() -> Result<()> {
     let id = own
         .file_name()
         .and_then(|name| name.to_str())
-        .context("/proc/thread-self is not as expected")?;
+        .context("/proc/thread-self has an unexpected format")?;
     prefer(&["--rr", "--pid", "1", id])
 }
 
 fn prefer(arguments: &[&str]) -> Result<()> {
     let output = Command::new("chrt").args(arguments).output().context("cannot run chrt")?;
     let text = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    ensure!(output.status.success(), "nobody can be preferred here, which takes root: {}", text());
+    ensure!(
+        output.status.success(),
+        "cannot set real-time priority, which requires root: {}",
+        text()
+    );
     Ok(())
 }
 
@@ -95,7 +99,7 @@ impl Watch {
 fn sample(cores: Cores) -> Result<(Ticks, Ticks)> {
     let text = std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
     let of = |core: usize| {
-        ticks(&text, core).with_context(|| format!("/proc/stat does not know core {core}"))
+        ticks(&text, core).with_context(|| format!("/proc/stat does not list core {core}"))
     };
     Ok((of(cores.server_core)?, of(cores.client_core)?))
 }
@@ -108,7 +112,7 @@ fn own_ticks() -> Result<u64> {
     fields
         .into_iter()
         .flatten()
-        .map(|field| field.parse::<u64>().context("/proc/self/stat is not as expected"))
+        .map(|field| field.parse::<u64>().context("/proc/self/stat has an unexpected format"))
         .sum()
 }
 

@@ -86,7 +86,7 @@ impl<'a, Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> CountSource<'a, Q, J
             };
             ensure!(
                 item.key == key_of(asked.city),
-                "an answer to another question: {}, asked was {asked:?}",
+                "the answer is for a different range: {}, requested was {asked:?}",
                 item.key
             );
             (self.judge)(question, Covered { from_s, to_s, count })?;
@@ -142,12 +142,12 @@ fn judge(range: &Range, history_known: bool, covered: Covered) -> Result<()> {
     let (from_s, to_s) = (plan::floor(from_s, QUARTER_S), plan::floor(to_s, QUARTER_S));
     ensure!(
         (covered.from_s, covered.to_s) == (from_s, to_s),
-        "an answer to another question: {covered:?}, asked was {} {from_s} {to_s}",
+        "the answer is for a different range: {covered:?}, requested was {} {from_s} {to_s}",
         key_of(city),
     );
     ensure!(
         !history_known || covered.count == range.expected,
-        "WRONG COUNT: {} from {from_s} to {to_s} answered {}, right is {}",
+        "WRONG COUNT: {} from {from_s} to {to_s} returned {}, expected {}",
         key_of(city),
         covered.count,
         range.expected

@@ -53,7 +53,7 @@ impl Source for IngestSource {
         let answer: Answer = serde_json::from_slice(body).with_context(|| {
             format!("not an answer to events: {}", String::from_utf8_lossy(body))
         })?;
-        let sent = self.current[slot].take().context("an answer that nothing was sent for")?;
+        let sent = self.current[slot].take().context("an answer without a request")?;
         ensure!(
             answer.accepted == sent.events() as u64
                 && answer.duplicates == 0
@@ -145,7 +145,7 @@ fn wait_applied(lab: &mut Lab, start: Instant, expected: i64) -> Result<Duration
         ensure!(total < expected, "WRONG COUNT: {total} counted, {expected} acknowledged");
         ensure!(
             Instant::now() < deadline,
-            "only {total} of {expected} events show after {APPLIED_MAX:?}"
+            "only {total} of {expected} events are counted after {APPLIED_MAX:?}"
         );
     }
 }

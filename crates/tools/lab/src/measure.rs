@@ -100,7 +100,7 @@ pub struct Recorder {
 impl Recorder {
     pub fn new(run: &Run, start: Instant) -> Result<Self> {
         let histogram = Histogram::new_with_bounds(100, LATENCY_MAX.as_nanos() as u64, 3)
-            .map_err(|error| anyhow!("cannot make a histogram: {error}"))?;
+            .map_err(|error| anyhow!("cannot create a histogram: {error}"))?;
         let begin = start + run.warm_up;
         Ok(Self {
             pace: run.pace,

@@ -48,7 +48,7 @@ pub fn load(target: &Target, counters: usize, now_s: i64) -> Result<u32> {
         if !known.contains(template.as_str()) {
             let counter = json!({
                 "name": format!("lab page {number}"), "template": template, "eventType": format!("lab_page_{}", number % 20),
-                "owner": format!("team {}", number % 12), "description": "A counter among many, by which pages are measured",
+                "owner": format!("team {}", number % 12), "description": "One of many counters, for measuring pages",
                 "filter": { "operator": "gte", "lhs": "data.fare", "rhs": number },
                 "retentionDays": { "quarter": null, "hour": null, "day": null },
             });
@@ -63,9 +63,8 @@ pub fn load(target: &Target, counters: usize, now_s: i64) -> Result<u32> {
         .flatten()
         .find(|counter| counter["template"] == template(0));
 
-    let id = first
-        .and_then(|counter| counter["id"].as_u64())
-        .context("the first counter is not there")?;
+    let id =
+        first.and_then(|counter| counter["id"].as_u64()).context("the first counter is missing")?;
     for chunk in year(now_s).chunks(BUCKETS_PER_REQUEST) {
         let answer = client.json("POST", "/v1/buckets", &serde_json::to_vec(chunk)?)?;
         ensure!(
@@ -139,7 +138,7 @@ pub fn measure(target: &Target, id: u32, requests: u32, now_s: i64) -> Result<Ve
 
 fn time(client: &mut Client, what: &'static str, path: &str, requests: u32) -> Result<Timed> {
     let mut histogram = Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_US, 3)
-        .map_err(|error| anyhow!("cannot make a histogram: {error}"))?;
+        .map_err(|error| anyhow!("cannot create a histogram: {error}"))?;
     let mut bytes = 0;
     for number in 0..requests + requests / 10 + 2 {
         let began = Instant::now();

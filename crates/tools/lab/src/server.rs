@@ -119,7 +119,7 @@ impl Lab {
             "retentionDays": { "quarter": null, "hour": null, "day": null },
             "state": "active",
             "owner": "lab",
-            "description": "Synthetic drops by which raingauge is measured",
+            "description": "Synthetic drops for measuring raingauge",
         });
 
         self.client.json("POST", "/v1/counters", &serde_json::to_vec(&counter)?)?;

@@ -256,7 +256,7 @@ pub fn markdown(
     }
 
     text + &format!(
-        "\n{} machines of the store ({} decide), {:.1} GiB stored, {:.2} an hour at the prices of the file.\n",
+        "\n{} machines of the store (limited by {}), {:.1} GiB stored, {:.2} per hour at the prices of the file.\n",
         answer.nodes, answer.bottleneck, answer.stored_gib, answer.cost_per_hour
     )
 }

@@ -177,7 +177,7 @@ fn run_peers(
     }
 
     match report.fault() {
-        Some(fault) => anyhow::bail!("the comparison is not whole: {fault}"),
+        Some(fault) => anyhow::bail!("the comparison is incomplete: {fault}"),
         None => Ok(()),
     }
 }

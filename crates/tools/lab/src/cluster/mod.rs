@@ -34,6 +34,7 @@ impl Given {
 
 /// Creates a folder, and returns its absolute path.
 pub fn made(folder: &Path) -> Result<PathBuf> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create {}", folder.display()))?;
     Ok(absolute(folder)?)
 }

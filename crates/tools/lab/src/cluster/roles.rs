@@ -196,7 +196,11 @@ impl Role {
         if let Some(child) = &mut self.child
             && let Some(status) = child.try_wait()?
         {
-            bail!("{} ended by itself with {status}, see {}", self.name, self.log(setup).display());
+            bail!(
+                "{} exited unexpectedly with {status}, see {}",
+                self.name,
+                self.log(setup).display()
+            );
         }
         Ok(())
     }
@@ -240,7 +244,7 @@ impl Role {
             if let Some(status) = child.try_wait()? {
                 ensure!(
                     status.success(),
-                    "{} was asked to stop and ended with {status}",
+                    "{} was asked to stop and exited with {status}",
                     self.name
                 );
                 return Ok(());

@@ -51,7 +51,7 @@ impl Servers {
         text.split_whitespace()
             .next()
             .and_then(|id| id.parse().ok())
-            .with_context(|| format!("{} has no id", path.display()))
+            .with_context(|| format!("{} contains no process id", path.display()))
     }
 
     /// The command line of a node's nodetool, to which its arguments are appended.

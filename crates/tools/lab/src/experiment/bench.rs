@@ -186,7 +186,7 @@ impl<'a> Bench<'a> {
         place.make_counters(&keys)?;
 
         let buckets = place.load(&keys, &history)?;
-        eprintln!("lab: {buckets} buckets of history are stored");
+        eprintln!("lab: {buckets} buckets of history stored");
 
         let happened = history.into_iter().map(|(rank, time_s)| (rank, time_s, i64::MIN)).collect();
         let processes = BTreeMap::new();
@@ -215,7 +215,7 @@ impl<'a> Bench<'a> {
         self.place.start()?;
 
         let running =
-            |role: &Role| role.process().with_context(|| format!("{} does not run", role.name));
+            |role: &Role| role.process().with_context(|| format!("{} is not running", role.name));
         self.processes.insert("writer".to_owned(), running(&self.place.writer)?);
 
         if self.prefer {
@@ -305,7 +305,7 @@ impl<'a> Bench<'a> {
             while place::counts(&mut client, &questions::body(&self.keys, &asked, true))? != right {
                 ensure!(
                     Instant::now() < deadline,
-                    "waited {EQUAL_MAX:?} until all counts were right"
+                    "not all counts were correct within {EQUAL_MAX:?}"
                 );
                 std::thread::sleep(POLL);
             }
@@ -391,8 +391,10 @@ impl<'a> Bench<'a> {
         let mut processes = self.processes.clone();
         let reader = self.place.reader(plan);
         if reader.process() != self.place.writer.process() {
-            processes
-                .insert("reader".to_owned(), reader.process().context("the reader does not run")?);
+            processes.insert(
+                "reader".to_owned(),
+                reader.process().context("the reader is not running")?,
+            );
         }
 
         Ok(Probe {
@@ -453,7 +455,7 @@ fn described(scenario: &Scenario, buckets: usize, sent: usize) -> BTreeMap<Strin
         (
             "batches".to_owned(),
             format!(
-                "{} a second on average, of {} to {} ranges",
+                "{} per second on average, of {} to {} ranges",
                 model.batches_per_s, model.batch[0], model.batch[1]
             ),
         ),
@@ -466,6 +468,6 @@ fn described(scenario: &Scenario, buckets: usize, sent: usize) -> BTreeMap<Strin
                 model.history, model.history_days
             ),
         ),
-        ("events counted meanwhile".to_owned(), sent.to_string()),
+        ("events during the run".to_owned(), sent.to_string()),
     ])
 }

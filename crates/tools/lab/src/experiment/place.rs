@@ -130,7 +130,7 @@ impl Place {
             {
                 ensure!(
                     Instant::now() < deadline,
-                    "waited {LOADED_MAX:?} until {} had every counter",
+                    "{} did not have every counter within {LOADED_MAX:?}",
                     reader.name
                 );
                 std::thread::sleep(POLL);
@@ -185,7 +185,7 @@ impl Place {
 /// Creates a separate database for the counters of this run, and returns its address.
 fn own_database(server: &str, database: &str) -> Result<String> {
     let (address, _) =
-        server.rsplit_once('/').context("the address of MySQL ends in no database")?;
+        server.rsplit_once('/').context("the address of MySQL does not end in a database")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime
         .block_on(async {
@@ -195,7 +195,7 @@ fn own_database(server: &str, database: &str) -> Result<String> {
                 .await?;
             connection.close().await
         })
-        .with_context(|| format!("cannot make the database {database}"))?;
+        .with_context(|| format!("cannot create the database {database}"))?;
 
     Ok(format!("{address}/{database}"))
 }
@@ -225,7 +225,7 @@ fn wait_loaded(reader: &Role, keys: &Keys, history: &[(u32, i64)]) -> Result<()>
         while counts(&mut client, &questions::body(keys, &asked, true))? != right {
             ensure!(
                 Instant::now() < deadline,
-                "waited {LOADED_MAX:?} until {} answered the history",
+                "{} did not return the whole history within {LOADED_MAX:?}",
                 reader.name
             );
             std::thread::sleep(POLL);
@@ -238,7 +238,7 @@ fn wait_loaded(reader: &Role, keys: &Keys, history: &[(u32, i64)]) -> Result<()>
 /// Returns the counts of a batch; `None` for those that failed.
 pub fn counts(client: &mut Client, body: &str) -> Result<Vec<Option<i64>>> {
     let answer = client.json("POST", "/v1/counts", body.as_bytes())?;
-    let answer: Answer = serde_json::from_value(answer).context("not an answer to counts")?;
+    let answer: Answer = serde_json::from_value(answer).context("not a counts response")?;
     Ok(answer.results.into_iter().map(|item| item.count).collect())
 }
 

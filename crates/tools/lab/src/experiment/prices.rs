@@ -27,7 +27,8 @@ impl Prices {
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
-        toml::from_str(&text).with_context(|| format!("{} has no prices", path.display()))
+        toml::from_str(&text)
+            .with_context(|| format!("{} is not a valid price list", path.display()))
     }
 }
 

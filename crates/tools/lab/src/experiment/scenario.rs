@@ -80,7 +80,7 @@ impl Scenario {
     }
 
     pub fn parse(text: &str) -> Result<Self> {
-        let scenario: Self = toml::from_str(text).context("not a scenario")?;
+        let scenario: Self = toml::from_str(text).context("not a valid scenario")?;
         scenario.check()?;
         Ok(scenario)
     }

@@ -47,7 +47,7 @@ impl Compared {
         self.different += 1;
         self.deviation += count.abs_diff(expected);
         if self.differences.len() < DIFFERENCES_MAX {
-            self.differences.push(format!("{}: {count}, right is {expected}", what()));
+            self.differences.push(format!("{}: {count}, expected {expected}", what()));
         }
     }
 }
@@ -85,7 +85,7 @@ fn send_applied(writers: &[&Target], body: &str) -> Result<()> {
             Ok(_) => return Ok(()),
             Err(error) if Instant::now() >= deadline => {
                 return Err(
-                    error.context(format!("waited {APPLIED_MAX:?} until all events were counted"))
+                    error.context(format!("not all events were counted within {APPLIED_MAX:?}"))
                 );
             }
             Err(_) => std::thread::sleep(Duration::from_millis(250)),
@@ -123,7 +123,7 @@ pub fn wait_effective(
 
         ensure!(
             Instant::now() < deadline,
-            "waited {APPLIED_MAX:?} until {probes} probes were counted by a new counter; the last answer: {asked:?}"
+            "a new counter did not count {probes} probes within {APPLIED_MAX:?}; the last answer: {asked:?}"
         );
     }
 
@@ -144,7 +144,7 @@ fn ask_until<T>(name: &str, mut attempt: impl FnMut() -> Result<T>) -> Result<T>
         match attempt() {
             Ok(done) => return Ok(done),
             Err(error) if Instant::now() >= deadline => {
-                return Err(error.context(format!("waited {ANSWER_MAX:?} for an answer of {name}")));
+                return Err(error.context(format!("{name} did not answer within {ANSWER_MAX:?}")));
             }
             Err(_) => std::thread::sleep(Duration::from_millis(250)),
         }
@@ -226,7 +226,7 @@ fn compare_series(
     );
     let answer = ask_until(name, || {
         let body = ask(target, JSON, "GET", &path, b"")?;
-        serde_json::from_slice::<Value>(&body).context("the series is no JSON")
+        serde_json::from_slice::<Value>(&body).context("the series is not JSON")
     })?;
     let points = answer["points"].as_array().with_context(|| format!("no points: {answer}"))?;
     let hours = (span.to_s - span.from_s) / HOUR_S;

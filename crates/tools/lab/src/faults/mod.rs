@@ -140,7 +140,7 @@ pub fn run(options: &Options) -> Result<Report> {
     if ran.is_err() {
         // Leaves the servers intact for the next user.
         if let Err(error) = cluster.servers.mend() {
-            eprintln!("faults: the servers could not all be brought back: {error:#}");
+            eprintln!("faults: could not restore all servers: {error:#}");
         }
     }
 
@@ -181,7 +181,7 @@ impl<'a> Director<'a> {
             seed,
             faults: 0,
             faults_planned: planned,
-            error: Some("the run has not ended".to_owned()),
+            error: Some("the run has not finished".to_owned()),
             seconds: 0,
             nodes: cluster.servers.nodes(),
             partitions: options.partitions,
@@ -360,7 +360,7 @@ impl<'a> Director<'a> {
                 let name = &cluster.roles[index].name;
                 ensure!(
                     Instant::now() < deadline,
-                    "waited {BACK_MAX:?} until {name} answered again; the last failures: {}",
+                    "{name} did not answer again within {BACK_MAX:?}; the last failures: {}",
                     traffic.last_failures()
                 );
                 std::thread::sleep(POLL);
@@ -406,7 +406,7 @@ impl<'a> Director<'a> {
             cluster.check()?;
             ensure!(
                 Instant::now() < deadline,
-                "waited {ACKNOWLEDGED_MAX:?} until {} batches were acknowledged; the last failures: {}",
+                "{} batches were not acknowledged within {ACKNOWLEDGED_MAX:?}; the last failures: {}",
                 traffic.backlog.load(Ordering::SeqCst),
                 traffic.last_failures()
             );

@@ -164,7 +164,7 @@ impl Report {
         );
 
         if let Some(error) = &self.error {
-            let _ = writeln!(text, "**Ended before its end**: {error}\n");
+            let _ = writeln!(text, "**Ended early**: {error}\n");
         }
         self.markdown_kinds(&mut text);
         self.markdown_compared(&mut text);
@@ -197,7 +197,11 @@ impl Report {
             );
         }
 
-        let _ = writeln!(text, "\nImpossible counts seen under way: {}.\n", self.impossible.len());
+        let _ = writeln!(
+            text,
+            "\nImpossible counts observed during the run: {}.\n",
+            self.impossible.len()
+        );
         for line in
             self.compared.iter().flat_map(|compared| &compared.differences).chain(&self.impossible)
         {

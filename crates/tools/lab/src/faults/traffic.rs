@@ -316,8 +316,7 @@ impl Traffic {
         let most = self.model().count(&key, self.span.from_s, self.span.to_s);
         if !(least..=most).contains(&count) {
             let at_s = self.samples.now_ms() / 1_000;
-            let line =
-                format!("{at_s} s: {key} answered {count}, which is not in {least}..={most}");
+            let line = format!("{at_s} s: {key} was {count}, which is not in {least}..={most}");
             eprintln!("faults: IMPOSSIBLE {line}");
             self.impossible.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
         }
@@ -476,7 +475,7 @@ fn shuffled<'a>(
 
 /// Every event must be accepted or a duplicate; a rejected event is an error of this program.
 fn check_receipt(body: &[u8], events: u64) -> Result<()> {
-    let receipt: Value = serde_json::from_slice(body).context("the receipt is no JSON")?;
+    let receipt: Value = serde_json::from_slice(body).context("the receipt is not JSON")?;
     if receipt["code"] == "not_applied_yet" {
         bail!("not counted in time: {receipt}");
     }
@@ -488,7 +487,7 @@ fn check_receipt(body: &[u8], events: u64) -> Result<()> {
 }
 
 pub fn counts_of(body: &[u8], expected: usize) -> Result<Vec<i64>> {
-    let answer: Value = serde_json::from_slice(body).context("the answer is no JSON")?;
+    let answer: Value = serde_json::from_slice(body).context("the answer is not JSON")?;
     let results = answer["results"].as_array().context("an answer without results")?;
     if results.len() != expected {
         bail!("{} results for {expected} ranges", results.len());

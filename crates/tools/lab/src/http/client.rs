@@ -134,7 +134,7 @@ fn json_of(method: &str, path: &str, answer: &Answer) -> Result<Value> {
         bail!("{method} {path} answered {}: {}", answer.status, answer.text());
     }
     serde_json::from_slice(&answer.body)
-        .with_context(|| format!("{method} {path} answered no JSON"))
+        .with_context(|| format!("{method} {path} did not return JSON"))
 }
 
 #[cfg(test)]

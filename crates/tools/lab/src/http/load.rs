@@ -296,7 +296,7 @@ impl<S: Source> Generator<'_, S> {
 
         match outcome {
             Outcome::Done(_) if connection.sending => {
-                bail!("the server answered before it had the whole request")
+                bail!("the server answered before it had received the whole request")
             }
             Outcome::Done(units) => {
                 self.recorder.complete(connection.intended, now, units);

@@ -116,7 +116,7 @@ impl<C: Client> Worker for Asker<C> {
 
         ensure!(
             answer == *expected,
-            "WRONG ANSWER of {}: {answer:?}, right is {expected:?}",
+            "WRONG ANSWER of {}: {answer:?}, expected {expected:?}",
             all.system
         );
         Ok(*units)

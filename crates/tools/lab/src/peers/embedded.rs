@@ -99,10 +99,10 @@ fn body<'a>(events: impl Iterator<Item = (&'a Drop, u64)>, render: Render) -> Ve
 
 /// Parses lines of tab-separated integers; an empty value is 0, as for a sum over no rows.
 fn rows(body: &[u8]) -> Result<Vec<Vec<i64>>> {
-    let text = std::str::from_utf8(body).context("an answer that is no text")?;
+    let text = std::str::from_utf8(body).context("the answer is not text")?;
     let number = |word: &str| match word {
         "" | "\\N" | "None" => Ok(0),
-        _ => word.parse().with_context(|| format!("no whole number: {word:?}")),
+        _ => word.parse().with_context(|| format!("not a whole number: {word:?}")),
     };
     text.lines().map(|line| line.split('\t').map(number).collect()).collect()
 }

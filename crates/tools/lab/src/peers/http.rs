@@ -29,7 +29,7 @@ impl Connection {
     pub async fn open(port: u16) -> Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port))
             .await
-            .with_context(|| format!("nothing at port {port}"))?;
+            .with_context(|| format!("no server at port {port}"))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::with_capacity(64 * 1024) })
     }
@@ -96,7 +96,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
     let Some(head_end) = memmem::find(bytes, b"\r\n\r\n") else {
         return Ok(None);
     };
-    let head = std::str::from_utf8(&bytes[..head_end]).context("a head that is no text")?;
+    let head = std::str::from_utf8(&bytes[..head_end]).context("the head is not text")?;
     let mut lines = head.split("\r\n");
     let status =
         lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|word| word.parse().ok());
@@ -142,9 +142,10 @@ fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
             return Ok(None);
         };
         let line = std::str::from_utf8(&bytes[at..at + line_end])
-            .context("a chunk's length is no text")?;
+            .context("a chunk's length is not text")?;
         let digits = line.split(';').next().unwrap_or_default().trim();
-        let length = usize::from_str_radix(digits, 16).context("a chunk's length is no number")?;
+        let length =
+            usize::from_str_radix(digits, 16).context("a chunk's length is not a number")?;
 
         at += line_end + 2;
         let Some(chunk) = bytes.get(at..at + length + 2) else {

@@ -166,7 +166,7 @@ async fn counts(connection: &mut PgConnection, slices: &Slices) -> Result<Vec<i6
     let mut counts = vec![0; slices.ranges];
     for row in query.fetch_all(connection).await? {
         let number = usize::try_from(row.try_get::<i32, _>(0)?)?;
-        *counts.get_mut(number).context("a number that was not asked")? = row.try_get(1)?;
+        *counts.get_mut(number).context("an unknown number in the answer")? = row.try_get(1)?;
     }
     Ok(counts)
 }

@@ -70,7 +70,7 @@ impl Days {
             let place = usize::try_from((time_s - self.from_s).div_euclid(DAY_S)).ok();
             let place =
                 place.filter(|&place| place < counts.len() && time_s.rem_euclid(DAY_S) == 0);
-            ensure!(place.is_some(), "a day that was not asked for: {time_s}");
+            ensure!(place.is_some(), "an unexpected day: {time_s}");
             counts[place.unwrap_or_default()] += count;
         }
         Ok(counts)
@@ -98,13 +98,13 @@ impl Question {
         match self {
             Self::Counts(ranges) => {
                 let fits = rows.len() == 1 && rows[0].len() == ranges.len();
-                ensure!(fits, "{} ranges were answered by {rows:?}", ranges.len());
+                ensure!(fits, "{} ranges, but the answer is {rows:?}", ranges.len());
                 Ok(rows.swap_remove(0))
             }
             Self::Series(days, _) => {
                 let pair = |row: &Vec<i64>| match row[..] {
                     [day_s, count] => Ok((day_s, count)),
-                    _ => bail!("no day and count: {row:?}"),
+                    _ => bail!("not a day and a count: {row:?}"),
                 };
                 days.filled(rows.iter().map(pair).collect::<Result<Vec<_>>>()?)
             }

@@ -233,7 +233,7 @@ impl Bench {
         self.runtime.block_on(peer.settle())?;
 
         let history_bytes = disk_bytes(&place.disk).saturating_sub(disk_before);
-        say(&format!("{name}: history loaded in {loaded_s:.1} s, answers are right"));
+        say(&format!("{name}: history loaded in {loaded_s:.1} s, answers are correct"));
 
         let reads = self.reads(place, peer)?;
         let memory_bytes = usage(&place.pids)?.memory_bytes.saturating_sub(memory_before);
@@ -409,7 +409,7 @@ impl Bench {
             }
             ensure!(
                 Instant::now() < deadline,
-                "only {total} of {expected} events show after {SHOWN_MAX:?}"
+                "only {total} of {expected} events are visible after {SHOWN_MAX:?}"
             );
             is_first = false;
             std::thread::sleep(SHOWN_POLL);

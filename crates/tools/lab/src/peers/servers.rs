@@ -54,15 +54,11 @@ pub struct Running {
 impl Script {
     pub fn start(&self, name: &str) -> Result<Started> {
         if !self.path.is_file() {
-            return Ok(Started::Missing(format!(
-                "{} is not there to start it",
-                self.path.display()
-            )));
+            return Ok(Started::Missing(format!("{} is missing", self.path.display())));
         }
 
-        let said: Said = serde_json::from_slice(&self.call("start", name)?).with_context(|| {
-            format!("{} start said something else than JSON", self.path.display())
-        })?;
+        let said: Said = serde_json::from_slice(&self.call("start", name)?)
+            .with_context(|| format!("{} start did not return JSON", self.path.display()))?;
         if let Some(why) = said.missing {
             return Ok(Started::Missing(why));
         }

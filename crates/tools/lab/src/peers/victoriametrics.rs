@@ -100,7 +100,7 @@ fn request(question: &Question) -> Vec<u8> {
 
 fn whole(text: &str) -> Result<i64> {
     let number: f64 = text.parse().with_context(|| format!("no number: {text}"))?;
-    ensure!(number.fract() == 0.0, "no whole number: {text}");
+    ensure!(number.fract() == 0.0, "not a whole number: {text}");
     Ok(number as i64)
 }
 
@@ -114,7 +114,7 @@ fn answer_of(question: &Question, body: &[u8]) -> Result<Vec<i64>> {
                     series.metric.place.as_deref().and_then(|place| place.parse::<usize>().ok());
                 let (place, (_, text)) =
                     place.zip(series.value.as_ref()).context("a count without its place")?;
-                *counts.get_mut(place).context("a place that was not asked for")? = whole(text)?;
+                *counts.get_mut(place).context("an unknown place in the answer")? = whole(text)?;
             }
 
             Ok(counts)

@@ -49,9 +49,9 @@ pub fn run(options: &Options) -> Result<Report> {
     let ended = conductor.go();
     if let Err(error) = &ended {
         conductor.rollout.fail(format!("{error:#}"));
-        conductor.obey().context("the policy of before could not be set again")?;
+        conductor.obey().context("the previous policy could not be restored")?;
     }
-    ended.context("the policy of before is in force again")?;
+    ended.context("the previous policy is restored")?;
     Ok(Report { started, rollout: conductor.rollout })
 }
 
@@ -165,5 +165,5 @@ fn policy_at(portal: &Target) -> Result<(Policy, u32, String)> {
     let policy = Policy::from_json(&policy).map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
     let version = found["version"].as_u64().and_then(|version| u32::try_from(version).ok());
     let version = version.with_context(|| format!("a policy without a version: {found}"))?;
-    Ok((policy, version, found["changedBy"].as_str().unwrap_or("somebody").to_owned()))
+    Ok((policy, version, found["changedBy"].as_str().unwrap_or("an unknown user").to_owned()))
 }

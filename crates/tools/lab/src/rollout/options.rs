@@ -104,5 +104,5 @@ fn kebab(field: &str) -> String {
 fn strategy(name: &str) -> Result<Strategy> {
     let names = || Strategy::ALL.map(Strategy::name).join(", ");
     let found = Strategy::ALL.into_iter().find(|strategy| strategy.name() == name);
-    found.ok_or_else(|| anyhow!("is one of {}", names()))
+    found.ok_or_else(|| anyhow!("must be one of {}", names()))
 }

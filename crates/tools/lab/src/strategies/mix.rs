@@ -45,12 +45,12 @@ pub fn judge(asked: &Asked, covered: Covered, truth: &Truth<'_>, may_be_early: b
     let Covered { from_s, to_s, count } = covered;
     ensure!(
         may_be_answered_as(asked, from_s, to_s, may_be_early),
-        "an answer to another question: {covered:?}, asked was {asked:?}"
+        "the answer is for a different range: {covered:?}, requested was {asked:?}"
     );
     let right = truth.count(asked.city, from_s, to_s);
     ensure!(
         count == right,
-        "WRONG COUNT: {} answered {covered:?}, right is {right}",
+        "WRONG COUNT: {} returned {covered:?}, expected {right}",
         key_of(asked.city)
     );
     Ok(())

@@ -220,7 +220,7 @@ impl Bench<'_> {
             self.wait_equal(plan, &batches, false, LOADED_MAX)?;
         }
         eprintln!(
-            "strategies: {buckets} buckets of history are stored after {:.0} s",
+            "strategies: {buckets} buckets of history stored after {:.0} s",
             began.elapsed().as_secs_f64()
         );
         Ok(buckets)
@@ -240,7 +240,7 @@ impl Bench<'_> {
             }
             ensure!(
                 Instant::now() < deadline,
-                "waited {LOADED_MAX:?} until the counter took effect"
+                "the counter did not take effect within {LOADED_MAX:?}"
             );
             std::thread::sleep(POLL);
         }
@@ -377,7 +377,7 @@ fn difference(asked: &[Asked], right: &[i64], counts: Result<Vec<i64>>) -> Strin
             let mut all = asked.iter().zip(right).zip(counts);
             let wrong = all.find(|((_, right), count)| *right != count);
             wrong.map_or_else(String::new, |((asked, right), count)| {
-                format!("WRONG COUNT: {asked:?} answered {count}, right is {right}")
+                format!("WRONG COUNT: {asked:?} returned {count}, expected {right}")
             })
         }
     }

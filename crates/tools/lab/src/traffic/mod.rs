@@ -68,7 +68,7 @@ impl Model {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
         let model: Self = toml::from_str(&text)
-            .with_context(|| format!("{} is no traffic model", path.display()))?;
+            .with_context(|| format!("{} is not a valid traffic model", path.display()))?;
         model.check()?;
         Ok(model)
     }

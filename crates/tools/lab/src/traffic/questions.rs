@@ -72,7 +72,7 @@ impl Keys {
                 "retentionDays": { "quarter": null, "hour": null, "day": null },
                 "state": "active",
                 "owner": "lab",
-                "description": "Synthetic traffic by which raingauge is measured",
+                "description": "Synthetic traffic for measuring raingauge",
             })
         };
         (0..self.counters).map(counter).collect()

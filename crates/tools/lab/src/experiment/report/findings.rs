@@ -104,11 +104,11 @@ impl Compared<'_> {
         let hits = self.before(|phase| phase.hit_share);
         Finding {
             figure: 2,
-            claim: "About half of the counts come from the cache while it is there",
+            claim: "About half of the counts come from the cache while it is in use",
             reference: "The result cache, with a lifetime of 5 minutes, answered roughly half of all requests.",
             here: format!("Hits per phase: {}.", self.row(|phase| phase.hit_share, percent)),
             verdict: rules::half_is_cached(hits),
-            rule: "Agrees where 35 % to 65 % of the answered counts came from the cache before the first step.",
+            rule: "Agrees if 35 % to 65 % of the answered counts came from the cache before the first step.",
         }
     }
 
@@ -118,7 +118,7 @@ impl Compared<'_> {
             figure: 5,
             claim: "The store answers more with every step, and everything in the end",
             reference: "With each step requests moved from the cache to the store: half of them went there at first, all \
-                        of them in the end, so that the load of the store doubled.",
+                        of them in the end, which doubled the load of the store.",
             here: format!(
                 "The store's part: {}. Its load: {}.",
                 self.row(|phase| phase.store_share, percent),
@@ -128,7 +128,7 @@ impl Compared<'_> {
                 &shares,
                 self.before.is_some() && self.after.is_some(),
             ),
-            rule: "Agrees where the store's part of the answered counts never falls by more than 2 points from a phase to \
+            rule: "Agrees if the store's part of the answered counts never falls by more than 2 points from a phase to \
                    the next and ends at 98 % or more.",
         }
     }
@@ -141,12 +141,12 @@ impl Compared<'_> {
         };
         Finding {
             figure: 6,
-            claim: "The spikes of load at every quarter hour go away, the hourly ones stay",
+            claim: "The load spikes at every quarter hour disappear, the hourly ones remain",
             reference: "While results were cached, the load of the store shot up at every quarter hour, when all cached \
-                        results became useless at once. Without the cache only the spike at full hours was left, which \
-                        the clients make.",
+                        results became useless at once. Without the cache only the spike at full hours was left, caused by \
+                        the clients.",
             here: format!(
-                "The first 30 seconds over the mean of the phase, at quarter hours that begin no hour: {}. At full hours: \
+                "The first 30 seconds relative to the mean of the phase, at quarter hours that do not start an hour: {}. At full hours: \
                  {}.",
                 self.row(|phase| phase.load_others.first_30_s, times),
                 self.row(|phase| phase.load_full_hours.first_30_s, times)
@@ -156,8 +156,8 @@ impl Compared<'_> {
                 self.after.map(turn),
                 rules::LOAD_SPIKES,
             ),
-            rule: "Agrees where the first 30 seconds of quarter hours that begin no hour had at least 1.3 times the mean \
-                   load before, at most a quarter of that excess is left after, and full hours then still stand at least \
+            rule: "Agrees if the first 30 seconds of quarter hours that do not start an hour had at least 1.3 times the mean \
+                   load before, at most a quarter of that excess is left after, and full hours are then still at least \
                    0.1 above the others. At least 8 quarter hours of each kind.",
         }
     }
@@ -170,11 +170,11 @@ impl Compared<'_> {
         };
         Finding {
             figure: 7,
-            claim: "The spikes of latency at every quarter hour go away, the hourly ones stay",
+            claim: "The latency spikes at every quarter hour disappear, the hourly ones remain",
             reference: "Latency followed the load of the store: its spikes at quarter hours were gone with the cache, those \
                         at full hours remained.",
             here: format!(
-                "The first 30 seconds over the mean of the phase, at quarter hours that begin no hour: {}. At full hours: \
+                "The first 30 seconds relative to the mean of the phase, at quarter hours that do not start an hour: {}. At full hours: \
                  {}.",
                 self.row(|phase| phase.latency_others.first_30_s, times),
                 self.row(|phase| phase.latency_full_hours.first_30_s, times)
@@ -193,11 +193,11 @@ impl Compared<'_> {
         let most = self.most.and_then(|phase| phase.mean_ms);
         Finding {
             figure: 8,
-            claim: "Latency rises once most counters are without cache",
+            claim: "Latency rises once most counters have no cache",
             reference: "At 75 % of the counters the mean went from 6–8 ms to 7–12 ms.",
             here: format!("Mean per phase: {}.", self.row(|phase| phase.mean_ms, milliseconds)),
             verdict: rules::rises(self.before(|phase| phase.mean_ms), most, 1.1),
-            rule: "Agrees where the mean of the last phase with at least 50 % but not all of the counters is 1.1 times that \
+            rule: "Agrees if the mean of the last phase with at least 50 % but not all of the counters is 1.1 times that \
                    of the first phase or more.",
         }
     }
@@ -207,7 +207,7 @@ impl Compared<'_> {
         let here = effect.map(|effect| {
             let side = |mean_ms: Option<f64>| mean_ms.map_or("no answers".to_owned(), milliseconds);
             format!(
-                "Mean in the {} hours after the first compaction by day: {}. In the same hours of the day before: {}.",
+                "Mean in the {} hours after the first daytime compaction: {}. In the same hours of the previous day: {}.",
                 number((effect.compared_ms as f64 / HOUR_MS as f64 * 10.0).round() / 10.0),
                 side(effect.after_ms),
                 side(effect.before_ms)
@@ -219,24 +219,24 @@ impl Compared<'_> {
         });
         Finding {
             figure: 8,
-            claim: "A compaction by day brings latency down",
+            claim: "A daytime compaction reduces latency",
             reference: "A second compaction every day, between 14:00 and 17:00, brought mean and 99th percentile almost \
                         back to where they had been with the cache.",
             here: here.unwrap_or_else(|| {
-                "No compaction by day with at least two hours after it, and the same hours the day before, in one phase."
+                "No daytime compaction with at least two hours after it, and the same hours of the previous day, in one phase."
                     .to_owned()
             }),
             verdict,
-            rule: "Agrees where the mean after the first compaction that begins between 8:00 and 20:00 is at most 0.95 \
-                   times that of the same hours the day before, within one phase.",
+            rule: "Agrees if the mean after the first compaction that begins between 8:00 and 20:00 is at most 0.95 \
+                   times that of the same hours of the previous day, within one phase.",
         }
     }
 
     fn latency_ends_as_before(&self) -> Finding {
         Finding {
             figure: 8,
-            claim: "Without any cache the mean latency is what it was",
-            reference: "With the compaction by day, taking the cache from the last quarter of the counters had no \
+            claim: "Without any cache the mean latency is as before",
+            reference: "With the daytime compaction, removing the cache from the last quarter of the counters had no \
                         noticeable effect on latency.",
             here: format!("{}.", self.change(|phase| phase.mean_ms, milliseconds)),
             verdict: rules::stays_below(
@@ -244,16 +244,16 @@ impl Compared<'_> {
                 self.after(|phase| phase.mean_ms),
                 1.15,
             ),
-            rule: "Agrees where the mean without any cache is at most 1.15 times the one before the first step.",
+            rule: "Agrees if the mean without any cache is at most 1.15 times the one before the first step.",
         }
     }
 
     fn p99_ends_as_before(&self) -> Finding {
         Finding {
             figure: 9,
-            claim: "Without any cache the 99th percentile is what it was",
+            claim: "Without any cache the 99th percentile is as before",
             reference: "The 99th percentile went from 30–50 ms to 30–70 ms at 75 % of the counters and came back after the \
-                        compaction by day.",
+                        daytime compaction.",
             here: format!(
                 "99th percentile per phase: {}.",
                 self.row(|phase| phase.p99_ms, milliseconds)
@@ -263,7 +263,7 @@ impl Compared<'_> {
                 self.after(|phase| phase.p99_ms),
                 1.15,
             ),
-            rule: "Agrees where the 99th percentile of all batches without any cache is at most 1.15 times the one before \
+            rule: "Agrees if the 99th percentile of all batches without any cache is at most 1.15 times the one before \
                    the first step.",
         }
     }
@@ -271,7 +271,7 @@ impl Compared<'_> {
     fn own_cache_is_used(&self) -> Finding {
         Finding {
             figure: 10,
-            claim: "The store's own cache is used far better",
+            claim: "The store's own cache is much more effective",
             reference: "The store found about 30 % of what it read in its own cache before, and about 70 % after.",
             here: format!(
                 "Share of its own hits: {}. Hits: {}.",
@@ -285,7 +285,7 @@ impl Compared<'_> {
                 self.before(|phase| phase.own_hit_share),
                 self.after(|phase| phase.own_hit_share),
             ),
-            rule: "Agrees where the share of the store's own hits is at least 10 points higher without any cache.",
+            rule: "Agrees if the share of the store's own hits is at least 10 points higher without any cache.",
         }
     }
 
@@ -295,7 +295,7 @@ impl Compared<'_> {
         Finding {
             figure: 11,
             claim: "The store misses its own cache no more often, at twice the load",
-            reference: "Misses of the store's own cache stayed about the same although it was asked twice as much.",
+            reference: "Misses of the store's own cache stayed about the same although its load doubled.",
             here: format!(
                 "{}.",
                 self.change(misses, |rate| format!("{} misses per second", number(rate)))
@@ -304,7 +304,7 @@ impl Compared<'_> {
                 [self.before(load), self.after(load)],
                 [self.before(misses), self.after(misses)],
             ),
-            rule: "Agrees where misses per second without any cache are at most 1.25 times those before the first step. Cannot be told where the store did not answer at least 1.3 times as many counts.",
+            rule: "Agrees if misses per second without any cache are at most 1.25 times those before the first step. Undecided if the store did not answer at least 1.3 times as many counts.",
         }
     }
 
@@ -312,7 +312,7 @@ impl Compared<'_> {
         let peak = |phase: &PhaseNumbers| phase.store_cores_peak;
         Finding {
             figure: 12,
-            claim: "The store's processors are hardly busier",
+            claim: "The store uses hardly more processor time",
             reference: "At its peak the store used about 50 % of its processors before and about 52 % after.",
             here: format!(
                 "In the busiest bin: {}. On average: {}.",
@@ -320,7 +320,7 @@ impl Compared<'_> {
                 self.change(|phase| phase.store_cores, |cores| format!("{} cores", aligned(cores)))
             ),
             verdict: rules::stays_below(self.before(peak), self.after(peak), 1.1),
-            rule: "Agrees where the busiest bin without any cache is at most 1.1 times the busiest one before the first step.",
+            rule: "Agrees if the busiest bin without any cache is at most 1.1 times the busiest one before the first step.",
         }
     }
 
@@ -329,11 +329,11 @@ impl Compared<'_> {
         Finding {
             figure: 13,
             claim: "The store needs no more memory",
-            reference: "Memory stayed the same; its daily peak, which compaction makes, came twice a day instead of once \
+            reference: "Memory stayed the same; its daily peak, caused by compaction, came twice a day instead of once \
                         and was slightly lower.",
             here: format!("At most {}.", self.change(peak, memory)),
             verdict: rules::stays_below(self.before(peak), self.after(peak), 1.1),
-            rule: "Agrees where the greatest sample without any cache is at most 1.1 times the greatest one before the \
+            rule: "Agrees if the greatest sample without any cache is at most 1.1 times the greatest one before the \
                    first step.",
         }
     }
@@ -343,14 +343,14 @@ impl Compared<'_> {
         Finding {
             figure: 14,
             claim: "A count costs less without the cache",
-            reference: "The cache had been about a quarter of what the service cost in money; with it gone that was saved.",
+            reference: "The cache had been about a quarter of the cost of the service, which its removal saved.",
             here: format!(
-                "Processor time of all parts but the lab, for a million counts: {}.",
+                "Processor time of all parts except the lab, per million counts: {}.",
                 self.change(cost, |cpu_s| format!("{}\u{a0}s", aligned(cpu_s)))
             ),
             verdict: rules::costs_less(self.before(cost), self.after(cost)),
             rule: "Money cannot be measured here, processor time can. Agrees at 0.95 times or less, differs at 1.05 times \
-                   or more, and cannot be told in between.",
+                   or more, and is undecided in between.",
         }
     }
 
@@ -362,12 +362,12 @@ impl Compared<'_> {
         Finding {
             figure: 15,
             claim: "Circuit breakers open no more often without any cache",
-            reference: "Breakers opened more often at 75 % of the counters, less after the compaction by day, and no more \
+            reference: "Breakers opened more often at 75 % of the counters, less after the daytime compaction, and no more \
                         when the last counters followed.",
             here: format!("Openings: {}.", self.row(openings, number)),
             verdict: rules::harm_does_not_grow(self.before(rate), self.after(rate), total, 1.0),
-            rule: "Agrees where openings for a million counts are at most 1.1 times those before the first step, plus one. \
-                   Cannot be told where no breaker ever opened.",
+            rule: "Agrees if openings per million counts are at most 1.1 times those before the first step, plus one. \
+                   Undecided if no breaker ever opened.",
         }
     }
 
@@ -376,17 +376,20 @@ impl Compared<'_> {
         let total: u64 = self.phases.iter().map(|phase| phase.failed).sum();
         Finding {
             figure: 16,
-            claim: "Not more counts fail without any cache",
-            reference: "The spikes had made requests time out at peak hours; nothing of the kind grew by the change.",
-            here: format!("Failed, of what was asked: {}.", self.row(failed, fine_percent)),
+            claim: "No more counts fail without any cache",
+            reference: "The spikes had made requests time out at peak hours; the change did not increase them.",
+            here: format!(
+                "Failed share of the requested counts: {}.",
+                self.row(failed, fine_percent)
+            ),
             verdict: rules::harm_does_not_grow(
                 self.before(failed),
                 self.after(failed),
                 total as f64,
                 0.0001,
             ),
-            rule: "Agrees where the failed share is at most 1.1 times the one before the first step, plus 0.01 points. \
-                   Cannot be told where nothing failed in any phase.",
+            rule: "Agrees if the failed share is at most 1.1 times the one before the first step, plus 0.01 points. \
+                   Undecided if nothing failed in any phase.",
         }
     }
 }

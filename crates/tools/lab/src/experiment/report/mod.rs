@@ -65,7 +65,7 @@ struct Published<'a> {
 
 /// Writes the report of a run into a folder, which is created if it is missing.
 pub fn write(record: &Record, folder: &Path) -> anyhow::Result<Summary> {
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let analysis = Analysis::new(record);
     let numbers = Numbers::new(&analysis);
     let findings = findings(&analysis, &numbers);
@@ -89,9 +89,9 @@ pub fn write(record: &Record, folder: &Path) -> anyhow::Result<Summary> {
 /// Reads the record of a run from its report folder, so that the report can be recreated.
 pub fn read(folder: &Path) -> anyhow::Result<Record> {
     let path = folder.join(RECORD);
-    let file = File::open(&path).with_context(|| format!("{} cannot be opened", path.display()))?;
+    let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
     serde_json::from_reader(BufReader::new(file))
-        .with_context(|| format!("{} is not a record", path.display()))
+        .with_context(|| format!("{} is not a valid record", path.display()))
 }
 
 struct Files<'a> {
@@ -103,18 +103,18 @@ impl Files<'_> {
     fn json(&mut self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {
         let mut writer = BufWriter::new(self.create(name)?);
         serde_json::to_writer(&mut writer, value)
-            .with_context(|| format!("{name} cannot be written"))?;
-        writer.flush().with_context(|| format!("{name} cannot be written"))
+            .with_context(|| format!("cannot write {name}"))?;
+        writer.flush().with_context(|| format!("cannot write {name}"))
     }
 
     fn bytes(&mut self, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
-        self.create(name)?.write_all(bytes).with_context(|| format!("{name} cannot be written"))
+        self.create(name)?.write_all(bytes).with_context(|| format!("cannot write {name}"))
     }
 
     fn create(&mut self, name: &str) -> anyhow::Result<File> {
         let path = self.folder.join(name);
         self.written.push(name.to_owned());
-        File::create(&path).with_context(|| format!("{} cannot be made", path.display()))
+        File::create(&path).with_context(|| format!("cannot create {}", path.display()))
     }
 }
 

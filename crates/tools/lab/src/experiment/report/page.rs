@@ -46,8 +46,8 @@ pub fn html(
                 footer {
                     p { "The reference: “Evaluating performance impact of removing Redis-cache from a Scylla-backed service”, Grab Engineering, 11 April 2025." }
                     p {
-                        "Made from " code { "record.json" } " beside this page; " code { "numbers.json" } " and "
-                        code { "numbers.csv" } " have what the figures show, and every figure is there as SVG and as PNG."
+                        "Generated from " code { "record.json" } " beside this page; " code { "numbers.json" } " and "
+                        code { "numbers.csv" } " contain the values of the figures, and every figure is available as SVG and as PNG."
                     }
                 }
             }
@@ -70,18 +70,18 @@ fn lead(analysis: &Analysis, figures: &[Figure]) -> String {
 
     let steps = match shares.as_slice() {
         [] => "No counter lost its cache.".to_owned(),
-        [one] => format!("The result cache was taken from {one} of the counters."),
+        [one] => format!("The result cache was removed from {one} of the counters."),
         [first @ .., last] => {
             format!(
-                "The result cache was taken from {}, then {last} of the counters.",
+                "The result cache was removed from {}, then {last} of the counters.",
                 first.join(", ")
             )
         }
     };
 
     format!(
-        "{} of traffic in {minutes:.1} minutes of the machine. {steps} {} figures, in the order and with the numbers of the \
-         published experiment that this one repeats, say what that did.",
+        "{} of traffic in {minutes:.1} minutes of machine time. {steps} {} figures, in the order and with the numbers of the \
+         published experiment that this one repeats, show the effect.",
         capital(&length_words(length_ms)),
         figures.len()
     )
@@ -105,7 +105,7 @@ fn verdicts(analysis: &Analysis, findings: &[Finding]) -> Markup {
             p.checked.alarm[analysis.record.checked.wrong > 0] { (run::checked(analysis)) }
             div.scroll {
                 table.claims {
-                    thead { tr { th scope="col" { "Figure" } th scope="col" { "What the reference found" } th scope="col" { "Here" } } }
+                    thead { tr { th scope="col" { "Figure" } th scope="col" { "Claim of the reference" } th scope="col" { "This run" } } }
                     tbody {
                         @for finding in findings {
                             tr {
@@ -145,8 +145,8 @@ fn words(finding: &Finding) -> Markup {
         article.finding {
             h3 { (finding.claim) " " (chip(finding.verdict)) }
             div.sides {
-                div { h4 { "What the reference saw" } p { (finding.reference) } }
-                div { h4 { "What was seen here" } p { (finding.here) } }
+                div { h4 { "Result of the reference" } p { (finding.reference) } }
+                div { h4 { "Result of this run" } p { (finding.here) } }
             }
             p.rule { (finding.rule) }
         }

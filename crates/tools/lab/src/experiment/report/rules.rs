@@ -19,7 +19,7 @@ impl Verdict {
         match self {
             Self::Agrees => "agrees",
             Self::Differs => "differs",
-            Self::CannotBeTold => "cannot be told",
+            Self::CannotBeTold => "undecided",
         }
     }
 

@@ -111,7 +111,7 @@ impl Maker<'_> {
         Figure {
             number: 2,
             name: "cache-hits",
-            title: "Where answers came from".to_owned(),
+            title: "Sources of answers".to_owned(),
             words: format!("Share of the answered counts, in bins of {}.", self.bin_words()),
             content: Content::OverRun(OverRun {
                 series,
@@ -134,7 +134,7 @@ impl Maker<'_> {
             name: "store-and-cache",
             title: format!("Counts answered by {} and by {}", self.store(), self.cache()),
             words: format!(
-                "Per second of the machine's clock, in bins of {}. A hit of the reader's memory is counted with the cache.",
+                "Per second of the machine's clock, in bins of {}. Hits in the reader's memory are included in the cache.",
                 self.bin_words()
             ),
             content: Content::OverRun(OverRun {
@@ -167,7 +167,7 @@ impl Maker<'_> {
             number: 7,
             name: "latency-spikes",
             title: "Mean latency at the turn of a quarter hour".to_owned(),
-            words: "Of a batch, from the moment it was due. Above, two hours at the same time of the day in bins of one minute. \
+            words: "Of a batch, from its due time. Above, two hours at the same time of the day in bins of one minute. \
                     Below, all quarter hours of each phase laid on each other in bins of 30 seconds."
                 .to_owned(),
             content: Content::Spikes(Spikes {
@@ -184,7 +184,7 @@ impl Maker<'_> {
             name: "mean-latency",
             title: "Mean latency of a batch".to_owned(),
             words: format!(
-                "From the moment it was due until its answer was there, in bins of {}.",
+                "From its due time until its answer arrived, in bins of {}.",
                 self.bin_words()
             ),
             content: self.single(values, Unit::Number, "ms", self.levels(|phase| phase.mean_ms)),
@@ -198,7 +198,7 @@ impl Maker<'_> {
             name: "p99-latency",
             title: "99th percentile of the latency of a batch".to_owned(),
             words: format!(
-                "Exact, of all batches that were due in a bin of {}; none of fewer than 100.",
+                "Exact, of all batches due in a bin of {}; none for fewer than 100.",
                 self.bin_words()
             ),
             content: self.single(values, Unit::Number, "ms", self.levels(|phase| phase.p99_ms)),
@@ -250,7 +250,7 @@ impl Maker<'_> {
             name: "store-cpu",
             title: format!("Processor time of {}", self.store()),
             words: format!(
-                "Cores that it kept busy, of the {} that the machine has, in bins of {}.",
+                "Cores used, of the {} cores of the machine, in bins of {}.",
                 self.analysis.record.machine.cores,
                 self.bin_words()
             ),
@@ -271,7 +271,7 @@ impl Maker<'_> {
             number: 13,
             name: "store-memory",
             title: format!("Memory of {}", self.store()),
-            words: format!("Resident, the greatest sample in bins of {}.", self.bin_words()),
+            words: format!("Resident memory, the largest sample in bins of {}.", self.bin_words()),
             content: self.single(
                 self.analysis.sampled(of_store),
                 Unit::Bytes,
@@ -287,7 +287,7 @@ impl Maker<'_> {
             name: "parts-cpu",
             title: "Processor time of every part".to_owned(),
             words: format!(
-                "Cores that each kept busy, all on the same scale, in bins of {}.",
+                "Cores used by each, all on the same scale, in bins of {}.",
                 self.bin_words()
             ),
             content: Content::Parts,
@@ -306,7 +306,7 @@ impl Maker<'_> {
         Figure {
             number: 15,
             name: "breakers",
-            title: "Circuit breakers that opened".to_owned(),
+            title: "Circuit breaker openings".to_owned(),
             words: format!("Openings in bins of {}.", self.bin_words()),
             content: Content::OverRun(OverRun {
                 series,
@@ -323,7 +323,7 @@ impl Maker<'_> {
         Figure {
             number: 16,
             name: "failed",
-            title: "Counts that were not answered".to_owned(),
+            title: "Failed counts".to_owned(),
             words: format!("Per second of the machine's clock, in bins of {}.", self.bin_words()),
             content: Content::OverRun(OverRun {
                 series: vec![self.series("failed".to_owned(), Paint::Failed, failed)],

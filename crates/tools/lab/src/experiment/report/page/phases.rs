@@ -30,7 +30,7 @@ const GROUPS: [Group; 5] = [
         ],
     },
     Group {
-        name: "Load of the store after a quarter hour began, over the mean of the phase",
+        name: "Load of the store after the start of a quarter hour, relative to the mean of the phase",
         rows: &[
             Row("full hours, first 30 s · 5 min", |phase| spike(phase.load_full_hours)),
             Row("other quarters, first 30 s · 5 min", |phase| spike(phase.load_others)),

@@ -19,11 +19,11 @@ pub fn about(analysis: &Analysis, numbers: &Numbers) -> Markup {
             (steps(analysis))
             h3 { "Traffic" }
             (pairs(analysis.record.traffic.iter().filter(|(name, _)| *name != COMMAND)))
-            h3 { "Make it again" }
+            h3 { "Reproduce it" }
             (again(analysis))
         }
-        section #limits { h2 { "What compressed time can show, and what not" } (limits(analysis)) }
-        section #method { h2 { "How the numbers are made" } (method(numbers)) }
+        section #limits { h2 { "What compressed time can and cannot show" } (limits(analysis)) }
+        section #method { h2 { "How the numbers are computed" } (method(numbers)) }
     }
 }
 
@@ -85,7 +85,7 @@ pub fn checked(analysis: &Analysis) -> String {
         return "No answer was compared with the truth.".to_owned();
     }
     format!(
-        "{} answers were compared with the truth: {} were wrong, {} lacked events that had been sent before, by at most {} s \
+        "{} answers were compared with the truth: {} were wrong, {} lacked events that had already been sent, by at most {} s \
          of the service's time.",
         number(checked.compared as f64),
         number(checked.wrong as f64),
@@ -98,9 +98,9 @@ fn again(analysis: &Analysis) -> Markup {
     html! {
         @match analysis.record.traffic.get(COMMAND) {
             Some(command) => pre { code { (command) } },
-            None => p { "The record does not say how the run was started." },
+            None => p { "The record does not contain the command line." },
         }
-        p.quiet { "The seed decides keys, ranges and moments; what the machine makes of them differs from run to run." }
+        p.quiet { "The seed determines keys, ranges and times; the measurements differ from run to run." }
     }
 }
 
@@ -115,22 +115,22 @@ fn limits(analysis: &Analysis) -> Markup {
     html! {
         p {
             "The service's clock ran " (number(factor)) " times as fast as the machine's. One second of the service was "
-            (second_ms) " ms of the machine, and a quarter hour was " (quarter_s) " s. What depends on the clock alone is true \
-            to the original: which ranges share a cached result, when results lose their use, when clients send more, how \
+            (second_ms) " ms of the machine, and a quarter hour was " (quarter_s) " s. Everything that depends on the clock alone is as in \
+            real time: which ranges share a cached result, when results become useless, when clients send more, how \
             phases and compactions follow each other."
         }
         ul {
             li { "Rates and latencies are those of the machine. A latency of 5 ms took " (number(0.005 * factor)) " s of the \
                   service's time, so a queue that would drain within a spike lasts longer than the spike here." }
             li { "Between two turns of a quarter hour there are " (number(factor)) " times fewer requests than at the same rate \
-                  in real time. A result is asked for again less often before it ends, unless the traffic has fewer keys." }
+                  in real time. A result is requested less often during its lifetime, unless the traffic has fewer keys." }
             li { "The store flushes, compacts and ages its own cache by the machine's clock. Its files grow as in "
                   (number(machine_s(analysis.record.to_ms - analysis.record.from_ms, factor) / 60.0)) " minutes of such load, \
                   not as in " (length_words(analysis.record.to_ms - analysis.record.from_ms)) "." }
-            li { "All parts share one machine with what asks them. A cluster of many machines has networks between its parts and \
-                  room in its processors; ratios carry over better than values." }
-            li { "Phases lie on different days of the week, as in the reference, so that a difference of a tenth between two of \
-                  them may be the day's." }
+            li { "All parts share one machine with the load generator. A cluster of many machines has networks between its parts and \
+                  spare processor capacity; ratios are more transferable than absolute values." }
+            li { "Phases are on different days of the week, as in the reference, so a difference of 10 % between two of them \
+                  may be due to the day." }
         }
     }
 }
@@ -138,13 +138,13 @@ fn limits(analysis: &Analysis) -> Markup {
 fn method(numbers: &Numbers) -> Markup {
     html! {
         ul {
-            li { "A phase lasts from its step until the next canary or step. The time while a canary is out belongs to no phase." }
-            li { "Percentiles are exact, by nearest rank. A bin of fewer than 100 batches has no 99th percentile." }
+            li { "A phase lasts from its step until the next canary or step. The time of a canary belongs to no phase." }
+            li { "Percentiles are exact, by nearest rank. A bin with fewer than 100 batches has no 99th percentile." }
             li { "A bin of figures over the whole run is " (length_words(numbers.bin_width_ms)) " long. A bin without data is a gap, not 0." }
-            li { "Rates of the store and of processors are differences of samples; between two samples a counter is taken to \
-                  grow evenly, and nothing is said across a gap of more than four usual distances." }
-            li { "Quarter hours are laid on each other where they lie wholly within a phase. Full hours are those of the zone's clocks." }
-            li { "A hit is a count that the result cache or the reader's memory answered." }
+            li { "Rates of the store and of processors are differences of samples; between two samples a counter is assumed to \
+                  grow linearly, and a gap of more than four usual distances has no values." }
+            li { "Only quarter hours completely within a phase are superimposed. Full hours are those of local time." }
+            li { "A hit is a count answered by the result cache or the reader's memory." }
         }
     }
 }
