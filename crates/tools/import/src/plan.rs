@@ -63,7 +63,7 @@ enum Numbered {
 
 /// The parts of an event that each row rewrites, in reusable buffers.
 #[derive(Default)]
-pub(crate) struct Parts {
+pub(crate) struct EventBuffers {
     pub id: String,
     pub subject: String,
     pub data: String,
@@ -104,7 +104,7 @@ impl Plan {
         &self.columns
     }
 
-    /// Whether the row itself is the event's data; [`Parts::data`] then stays empty.
+    /// Whether the row itself is the event's data; [`EventBuffers::data`] then stays empty.
     pub(crate) fn row_is_data(&self) -> bool {
         self.fields.is_none()
     }
@@ -116,7 +116,7 @@ impl Plan {
         row: &impl Columns,
         mapping: &Mapping,
         default_id: (&str, u64),
-        parts: &mut Parts,
+        parts: &mut EventBuffers,
     ) -> Result<(), Refusal> {
         parts.time_ms = self.time_ms(row, mapping)?;
         self.write_id(row, default_id, &mut parts.id)?;

@@ -6,7 +6,7 @@ use crate::input::Input;
 use crate::limits::{REJECTED_ROW_LEN_MAX, ROW_LEN_MAX};
 use crate::mapping::{Format, Mapping};
 use crate::ndjson::{self, Object};
-use crate::plan::{Columns, Parts, Plan, Value};
+use crate::plan::{Columns, EventBuffers, Plan, Value};
 use crate::progress::Identity;
 use memchr::memchr;
 use raingauge_core::code::{Code, Refusal};
@@ -41,7 +41,7 @@ pub struct Rows {
     fingerprint: String,
     plan: Plan,
     shape: Shape,
-    parts: Parts,
+    parts: EventBuffers,
     /// The start of a row that exceeded the buffer.
     long_row: Vec<u8>,
     rows: u64,
@@ -63,7 +63,7 @@ enum Shape {
 
 /// A row that has been located but not yet parsed.
 #[derive(Clone, Copy)]
-enum Found {
+enum RawRow {
     /// The row's bytes in the buffer, without the line end.
     Whole { start: usize, end: usize, line: u64 },
     /// An unclosed quoted cell: the rest of its line is dropped.
@@ -106,7 +106,7 @@ impl Rows {
             fingerprint,
             plan: Plan::new(mapping, None),
             shape,
-            parts: Parts::default(),
+            parts: EventBuffers::default(),
             long_row: Vec::new(),
             rows: 0,
             line: 1,
@@ -159,7 +159,7 @@ impl Rows {
             reason: reason.to_owned(),
         };
         match self.find()? {
-            Some(Found::Whole { start, end, .. }) => {
+            Some(RawRow::Whole { start, end, .. }) => {
                 let Shape::Csv { cells, .. } = &self.shape else {
                     unreachable!("only a CSV file has a header")
                 };
@@ -169,8 +169,8 @@ impl Rows {
 
                 names.collect::<Result<_, _>>().map_err(|_| failed(self, "it is not UTF-8"))
             }
-            Some(Found::Unclosed { .. }) => Err(failed(self, "a quote in it is not closed")),
-            Some(Found::TooLong { .. }) => Err(failed(self, "it is too long")),
+            Some(RawRow::Unclosed { .. }) => Err(failed(self, "a quote in it is not closed")),
+            Some(RawRow::TooLong { .. }) => Err(failed(self, "it is too long")),
             None => Err(failed(self, "the file is empty")),
         }
     }
@@ -184,8 +184,8 @@ impl Rows {
 
         let number = self.rows;
         let (line, raw, fault) = match found {
-            Found::Whole { start, end, line } => (line, self.input.bytes(start, end), None),
-            Found::Unclosed { start, end, line } => {
+            RawRow::Whole { start, end, line } => (line, self.input.bytes(start, end), None),
+            RawRow::Unclosed { start, end, line } => {
                 let detail = "a quoted cell is not closed; write a quote inside of one twice";
                 (
                     line,
@@ -193,7 +193,7 @@ impl Rows {
                     Some(Refusal::new(Code::QuoteUnclosed, detail)),
                 )
             }
-            Found::TooLong { line } => {
+            RawRow::TooLong { line } => {
                 let detail = format!("the row has more than {ROW_LEN_MAX} bytes");
                 (line, &self.long_row[..], Some(Refusal::new(Code::RowTooLong, detail)))
             }
@@ -249,7 +249,7 @@ impl Rows {
     }
 
     /// Locates the next row and consumes it.
-    fn find(&mut self) -> Result<Option<Found>, Error> {
+    fn find(&mut self) -> Result<Option<RawRow>, Error> {
         loop {
             let rest = self.input.rest();
             let whole = self.input.ended();
@@ -277,17 +277,17 @@ impl Rows {
     }
 
     /// Consumes `len` bytes: the next row, including its line end.
-    fn take(&mut self, len: usize, lines: u64) -> Found {
+    fn take(&mut self, len: usize, lines: u64) -> RawRow {
         let start = self.input.position();
         let line = self.line;
         let content = without_line_end(&self.input.rest()[..len]).len();
         self.input.consume(len);
         self.line += lines;
-        Found::Whole { start, end: start + content, line }
+        RawRow::Whole { start, end: start + content, line }
     }
 
     /// Drops the first line of a row that has no end; reading continues on the next line.
-    fn take_line(&mut self) -> Result<Found, Error> {
+    fn take_line(&mut self) -> Result<RawRow, Error> {
         let rest = self.input.rest();
         let line_len =
             memchr(b'\n', rest).map(|end| end + 1).or(self.input.ended().then_some(rest.len()));
@@ -295,13 +295,13 @@ impl Rows {
             return self.drop_line();
         };
         match self.take(len, 1) {
-            Found::Whole { start, end, line } => Ok(Found::Unclosed { start, end, line }),
+            RawRow::Whole { start, end, line } => Ok(RawRow::Unclosed { start, end, line }),
             other => Ok(other),
         }
     }
 
     /// Skips a line that is longer than the buffer, and keeps its start.
-    fn drop_line(&mut self) -> Result<Found, Error> {
+    fn drop_line(&mut self) -> Result<RawRow, Error> {
         let line = self.line;
         self.long_row.clear();
         self.long_row.extend_from_slice(&self.input.rest()[..REJECTED_ROW_LEN_MAX]);
@@ -322,7 +322,7 @@ impl Rows {
         }
 
         self.line += 1;
-        Ok(Found::TooLong { line })
+        Ok(RawRow::TooLong { line })
     }
 
     fn fill(&mut self) -> Result<(), Error> {
@@ -341,7 +341,7 @@ fn event_of<'a>(
     plan: &Plan,
     mapping: &'a Mapping,
     default_id: (&str, u64),
-    parts: &'a mut Parts,
+    parts: &'a mut EventBuffers,
 ) -> Result<Event<'a>, Refusal> {
     let mut row_text = "";
     match shape {

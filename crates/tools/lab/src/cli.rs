@@ -5,7 +5,7 @@ mod experiments;
 
 use crate::events::Drops;
 use crate::http::Target;
-use crate::measure::{Measured, Pace};
+use crate::measure::{Measurement, Pace};
 use crate::report::{grouped, milliseconds};
 use crate::server;
 use crate::traffic::recording;
@@ -305,7 +305,7 @@ fn run_faults(options: &faults::Options) -> Result<()> {
     }
 }
 
-fn print(what: &str, measured: &Measured, pushed_back: u64) {
+fn print(what: &str, measured: &Measurement, pushed_back: u64) {
     let latency = &measured.latency;
     println!(
         "{what}: {}/s ({} units/s); ms p50 {} p99 {} p99.9 {} max {}; unanswered {}, pushed back {pushed_back}",

@@ -2,9 +2,9 @@
 
 use crate::http::load::{self, Outcome, Reply, Source};
 use crate::http::{JSON, Target};
-use crate::measure::{Measured, Pace, Run};
+use crate::measure::{Measurement, Pace, Run};
 use crate::plan::{self, QUARTER_S};
-use crate::workload::{Asked, BATCH_RANGES, Range, Workload, key_of};
+use crate::workload::{BATCH_RANGES, Range, RangeQuery, Workload, key_of};
 use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ pub struct Item {
 
 /// A count and the range that the answer covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Covered {
+pub struct CoveredCount {
     pub from_s: i64,
     pub to_s: i64,
     pub count: i64,
@@ -50,7 +50,7 @@ pub struct CountSource<'a, Q, J> {
     error_finder: memmem::Finder<'static>,
 }
 
-impl<'a, Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> CountSource<'a, Q, J> {
+impl<'a, Q: AsRef<RangeQuery>, J: Fn(&Q, CoveredCount) -> Result<()>> CountSource<'a, Q, J> {
     pub fn new(batches: &'a [Vec<Q>], target: &Target, connections: usize, judge: J) -> Self {
         let request = |batch: &Vec<Q>| {
             target.request("POST", "/v1/counts", JSON, body(batch, false).as_bytes())
@@ -89,14 +89,14 @@ impl<'a, Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> CountSource<'a, Q, J
                 "the answer is for a different range: {}, requested was {asked:?}",
                 item.key
             );
-            (self.judge)(question, Covered { from_s, to_s, count })?;
+            (self.judge)(question, CoveredCount { from_s, to_s, count })?;
         }
 
         Ok(())
     }
 }
 
-impl<Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> Source for CountSource<'_, Q, J> {
+impl<Q: AsRef<RangeQuery>, J: Fn(&Q, CoveredCount) -> Result<()>> Source for CountSource<'_, Q, J> {
     fn prepare(&mut self, slot: usize, _due: Instant) {
         self.current[slot] = self.next;
         self.next = (self.next + 1) % self.requests.len();
@@ -126,10 +126,10 @@ impl<Q: AsRef<Asked>, J: Fn(&Q, Covered) -> Result<()>> Source for CountSource<'
 }
 
 /// The request body for a batch.
-pub fn body<Q: AsRef<Asked>>(batch: &[Q], fresh: bool) -> String {
+pub fn body<Q: AsRef<RangeQuery>>(batch: &[Q], fresh: bool) -> String {
     let fresh = if fresh { r#","fresh":true"# } else { "" };
     let item = |question: &Q| {
-        let Asked { city, from_s, to_s } = question.as_ref();
+        let RangeQuery { city, from_s, to_s } = question.as_ref();
         format!(r#"{{"key":"{}","fromTime":{from_s},"toTime":{to_s}{fresh}}}"#, key_of(*city))
     };
     let items: Vec<String> = batch.iter().map(item).collect();
@@ -137,8 +137,8 @@ pub fn body<Q: AsRef<Asked>>(batch: &[Q], fresh: bool) -> String {
 }
 
 /// The answer must cover the range, and its count must be correct if the history is known.
-fn judge(range: &Range, history_known: bool, covered: Covered) -> Result<()> {
-    let Asked { city, from_s, to_s } = range.asked;
+fn judge(range: &Range, history_known: bool, covered: CoveredCount) -> Result<()> {
+    let RangeQuery { city, from_s, to_s } = range.asked;
     let (from_s, to_s) = (plan::floor(from_s, QUARTER_S), plan::floor(to_s, QUARTER_S));
     ensure!(
         (covered.from_s, covered.to_s) == (from_s, to_s),
@@ -157,7 +157,7 @@ fn judge(range: &Range, history_known: bool, covered: Covered) -> Result<()> {
 }
 
 pub struct CountsLoad {
-    pub measured: Measured,
+    pub measured: Measurement,
     pub answers_checked: u64,
     pub pushed_back: u64,
 }

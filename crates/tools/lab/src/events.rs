@@ -86,12 +86,12 @@ pub fn id_text(id: u64) -> String {
 }
 
 /// A rendered request (head and NDJSON body) whose ids can be replaced in place.
-pub struct Rendered {
+pub struct RenderedBody {
     pub bytes: Vec<u8>,
     id_offsets: Vec<usize>,
 }
 
-impl Rendered {
+impl RenderedBody {
     /// `head` renders the HTTP head for a body of the given length.
     pub fn new(drops: &[Drop], head: impl Fn(usize) -> Vec<u8>) -> Self {
         let mut body = Vec::with_capacity(drops.len() * 224);
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn every_renewal_makes_every_event_new_and_the_lines_stay_json() {
         let drops = Drops::new(10, 100, 1, 1_795_000_000);
-        let mut rendered = Rendered::new(&drops.batches[0], |_| b"HEAD\r\n\r\n".to_vec());
+        let mut rendered = RenderedBody::new(&drops.batches[0], |_| b"HEAD\r\n\r\n".to_vec());
         let mut ids = Ids::new(u64::MAX - 50);
         let mut seen = HashSet::new();
 
@@ -171,7 +171,7 @@ mod tests {
     fn events_are_about_two_hundred_bytes_and_lie_in_closed_quarter_hours() {
         let now_s = 1_795_000_123;
         let drops = Drops::new(10, 100, 1, now_s);
-        let rendered = Rendered::new(&drops.batches[0], |_| Vec::new());
+        let rendered = RenderedBody::new(&drops.batches[0], |_| Vec::new());
         let bytes_mean = rendered.bytes.len() / rendered.events();
 
         assert!((170..=210).contains(&bytes_mean), "{bytes_mean}");

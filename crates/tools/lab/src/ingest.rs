@@ -1,9 +1,9 @@
 //! Ingestion: NDJSON bodies of live events by `POST /v1/events`, durable when acknowledged.
 
-use crate::events::{Drops, Ids, Rendered};
+use crate::events::{Drops, Ids, RenderedBody};
 use crate::http::load::{self, Outcome, Reply, Source};
 use crate::http::{NDJSON, Target};
-use crate::measure::{Measured, Pace, Run};
+use crate::measure::{Measurement, Pace, Run};
 use crate::server::Lab;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,8 @@ const APPLIED_MAX: Duration = Duration::from_secs(120);
 struct IngestSource {
     /// The bodies that are not in use; each belongs to at most one slot at a time, because its ids
     /// are overwritten.
-    free: VecDeque<Rendered>,
-    current: Vec<Option<Rendered>>,
+    free: VecDeque<RenderedBody>,
+    current: Vec<Option<RenderedBody>>,
     ids: Ids,
     accepted: u64,
 }
@@ -71,7 +71,7 @@ impl Source for IngestSource {
 
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Ingested {
-    pub measured: Measured,
+    pub measured: Measurement,
     pub accepted: u64,
     /// Acknowledged events per second, from the first request to the last answer.
     pub acknowledged_per_s: f64,
@@ -94,7 +94,7 @@ pub fn measure(
 ) -> Result<Ingested> {
     let before = if applied { lab.total()? } else { 0 };
     let target = lab.target.clone();
-    let mut bodies: Vec<Rendered> =
+    let mut bodies: Vec<RenderedBody> =
         drops.batches.iter().map(|batch| render(batch, &target)).collect();
     while bodies.len() < connections {
         bodies.extend(drops.batches.iter().map(|batch| render(batch, &target)));
@@ -130,8 +130,8 @@ pub fn measure(
     })
 }
 
-fn render(batch: &[crate::events::Drop], target: &Target) -> Rendered {
-    Rendered::new(batch, |length| target.head("POST", "/v1/events", NDJSON, length))
+fn render(batch: &[crate::events::Drop], target: &Target) -> RenderedBody {
+    RenderedBody::new(batch, |length| target.head("POST", "/v1/events", NDJSON, length))
 }
 
 /// Returns the time from `start` until the counts add up to `expected`.

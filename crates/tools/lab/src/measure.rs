@@ -144,13 +144,13 @@ impl Recorder {
         abandoned
     }
 
-    pub fn finish(self, unanswered: u64) -> Measured {
+    pub fn finish(self, unanswered: u64) -> Measurement {
         let elapsed_s = (self.end - self.begin).as_secs_f64();
         let quantile_us =
             |quantile: f64| self.histogram.value_at_quantile(quantile) as f64 / 1_000.0;
         let answered = self.requests.saturating_sub(unanswered);
 
-        Measured {
+        Measurement {
             requests: answered,
             unanswered,
             elapsed_s,
@@ -175,7 +175,7 @@ pub struct Latency {
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Measured {
+pub struct Measurement {
     pub requests: u64,
     /// Requests of an open loop that were due but unanswered when the run ended.
     pub unanswered: u64,

@@ -27,7 +27,7 @@ const OTHER_KEYS: i64 = 64;
 
 /// The latencies of one page.
 #[derive(Debug)]
-pub struct Timed {
+pub struct PageTiming {
     pub what: &'static str,
     pub bytes: usize,
     pub p50_ms: f64,
@@ -107,7 +107,7 @@ fn year(now_s: i64) -> Vec<Value> {
 }
 
 /// Requests each page `requests` times, after a warm-up.
-pub fn measure(target: &Target, id: u32, requests: u32, now_s: i64) -> Result<Vec<Timed>> {
+pub fn measure(target: &Target, id: u32, requests: u32, now_s: i64) -> Result<Vec<PageTiming>> {
     let end_s = now_s - now_s % DAY_S;
     let (from_s, to_s) = (end_s - DAYS * DAY_S + 900, end_s - 4_500);
     let key = "key=lab_page%3A0%3A1";
@@ -136,7 +136,7 @@ pub fn measure(target: &Target, id: u32, requests: u32, now_s: i64) -> Result<Ve
     pages.iter().map(|(what, path)| time(&mut client, what, path, requests)).collect()
 }
 
-fn time(client: &mut Client, what: &'static str, path: &str, requests: u32) -> Result<Timed> {
+fn time(client: &mut Client, what: &'static str, path: &str, requests: u32) -> Result<PageTiming> {
     let mut histogram = Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_US, 3)
         .map_err(|error| anyhow!("cannot create a histogram: {error}"))?;
     let mut bytes = 0;
@@ -153,7 +153,7 @@ fn time(client: &mut Client, what: &'static str, path: &str, requests: u32) -> R
     }
 
     let ms = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1_000.0;
-    Ok(Timed { what, bytes, p50_ms: ms(0.5), p95_ms: ms(0.95), max_ms: ms(1.0) })
+    Ok(PageTiming { what, bytes, p50_ms: ms(0.5), p95_ms: ms(0.95), max_ms: ms(1.0) })
 }
 
 #[cfg(test)]

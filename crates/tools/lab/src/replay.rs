@@ -7,7 +7,7 @@ use crate::http::{JSON, Target};
 use crate::traffic::Model;
 use crate::traffic::arrivals::Clients;
 use crate::traffic::questions::{Keys, Questions};
-use crate::traffic::recording::{self, Recorded, Replay, Request};
+use crate::traffic::recording::{self, RecordedBatch, Replay, Request};
 use anyhow::{Result, bail};
 use memchr::memmem;
 use std::io::Write;
@@ -17,7 +17,7 @@ use std::time::Instant;
 pub fn run(
     target: &Target,
     connections: usize,
-    recording: &[Recorded],
+    recording: &[RecordedBatch],
     speed: f64,
 ) -> Result<(Load, u64)> {
     let start = Instant::now();
@@ -54,14 +54,14 @@ pub fn write(model: &Model, from_s: i64, seconds: i64, out: &mut impl Write) -> 
 
     for due_ms in clients.moments_ms() {
         let now_s = due_ms.div_euclid(1_000);
-        let request = |asked: &crate::traffic::questions::Asked| Request {
+        let request = |asked: &crate::traffic::questions::RangeQuery| Request {
             key: keys.key(asked.rank),
             from_time: asked.from_s - now_s,
             to_time: asked.to_s - now_s,
         };
 
         let requests = questions.batch(&keys, now_s).iter().map(request).collect();
-        recording::write(out, &Recorded { at_ms: (due_ms - from_ms) as u64, requests })?;
+        recording::write(out, &RecordedBatch { at_ms: (due_ms - from_ms) as u64, requests })?;
         len += 1;
     }
 
@@ -69,7 +69,7 @@ pub fn write(model: &Model, from_s: i64, seconds: i64, out: &mut impl Write) -> 
 }
 
 struct Asking<'a> {
-    recording: &'a [Recorded],
+    recording: &'a [RecordedBatch],
     target: Target,
     next: usize,
     slots: Vec<Vec<u8>>,

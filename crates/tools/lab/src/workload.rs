@@ -76,27 +76,27 @@ pub struct Bucket {
 
 /// One question: a range of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct RangeQuery {
     pub city: u32,
     pub from_s: i64,
     pub to_s: i64,
 }
 
-impl AsRef<Asked> for Asked {
-    fn as_ref(&self) -> &Asked {
+impl AsRef<RangeQuery> for RangeQuery {
+    fn as_ref(&self) -> &RangeQuery {
         self
     }
 }
 
-impl AsRef<Asked> for Range {
-    fn as_ref(&self) -> &Asked {
+impl AsRef<RangeQuery> for Range {
+    fn as_ref(&self) -> &RangeQuery {
         &self.asked
     }
 }
 
 #[derive(Debug, Clone)]
 pub struct Range {
-    pub asked: Asked,
+    pub asked: RangeQuery,
     /// The correct answer, computed from the quarter hours alone.
     pub expected: i64,
     pub slices: Vec<Slice>,
@@ -139,11 +139,11 @@ impl Workload {
     fn range(&self, popularity: &Popularity, random: &mut impl Rng) -> Range {
         let (city, to_s) = self.pick(popularity, random);
         let from_s = to_s - random.random_range(QUARTER_S..=RANGE_DAYS_MAX * DAY_S);
-        self.range_of(Asked { city, from_s, to_s })
+        self.range_of(RangeQuery { city, from_s, to_s })
     }
 
     /// Adds the correct answer to a question.
-    pub fn range_of(&self, asked: Asked) -> Range {
+    pub fn range_of(&self, asked: RangeQuery) -> Range {
         let expected = self.count(asked.city, asked.from_s, asked.to_s);
         Range { asked, expected, slices: plan::slices(asked.from_s, asked.to_s) }
     }

@@ -3,7 +3,7 @@
 //! are shared with other tests: only the processes of this run are killed and paused.
 
 use super::place::Place;
-use raingauge_lab::cluster::Given;
+use raingauge_lab::cluster::ClusterOptions;
 use raingauge_lab::faults::{self, Fault, Kind, Options};
 use std::path::Path;
 use std::time::Duration;
@@ -39,8 +39,11 @@ fn after_a_short_run_of_faults_every_count_equals_the_model() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services");
     let logs = tempfile::tempdir().expect("a temporary folder");
     let settings = place.settings().into_iter().map(|(name, value)| (name.to_owned(), value));
-    let given =
-        Given { services: services.into(), script, binary: env!("CARGO_BIN_EXE_raingauge").into() };
+    let given = ClusterOptions {
+        services: services.into(),
+        script,
+        binary: env!("CARGO_BIN_EXE_raingauge").into(),
+    };
     let options = Options {
         seconds_between: 0.2,
         seconds_quiet: 1.0,

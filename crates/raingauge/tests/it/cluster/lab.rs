@@ -1,7 +1,7 @@
 //! The lab's experiment, in small: what each cache strategy does to the store at the turn of a
 //! quarter hour.
 
-use raingauge_lab::cluster::Given;
+use raingauge_lab::cluster::ClusterOptions;
 use raingauge_lab::experiment::Options;
 use raingauge_lab::experiment::cases::{self, Row};
 use raingauge_lab::experiment::prices::Prices;
@@ -51,7 +51,7 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
 
     let scenario = Scenario::parse(SCENARIO).expect("a scenario");
     let logs = tempfile::tempdir().expect("a temporary folder");
-    let given = Given {
+    let given = ClusterOptions {
         services: services.into(),
         script: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services"),
         binary: env!("CARGO_BIN_EXE_raingauge").into(),

@@ -31,7 +31,7 @@ const SPAN_TILE_DAYS: f64 = 128.0;
 
 /// The load to plan for.
 #[derive(Debug, Clone, Copy, Serialize, clap::Args)]
-pub struct Wanted {
+pub struct Demand {
     /// Events per second
     #[arg(long)]
     pub events: f64,
@@ -147,7 +147,7 @@ impl Model {
         self.cores.iter().map(of_part).collect()
     }
 
-    pub fn answer(&self, wanted: &Wanted, prices: &Prices) -> Answer {
+    pub fn answer(&self, wanted: &Demand, prices: &Prices) -> Answer {
         let load = [
             1.0,
             wanted.counts * (1.0 - wanted.cached),
@@ -184,7 +184,7 @@ impl Model {
 }
 
 /// Day tiles of the active days, and the span tiles above them.
-fn stored_bytes(wanted: &Wanted) -> f64 {
+fn stored_bytes(wanted: &Demand) -> f64 {
     let day_tiles = wanted.keys * wanted.active * wanted.days;
     let span_tiles = wanted.keys * (wanted.days / SPAN_TILE_DAYS).ceil();
     let day_bytes = TILE_BYTES + COLUMN_BYTES + wanted.cells * CELL_BYTES;
@@ -264,10 +264,10 @@ pub fn markdown(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::record::{Answered, Usage};
+    use crate::experiment::record::{BatchRecord, Usage};
     use crate::experiment::report::sample_run;
 
-    const WANTED: Wanted = Wanted {
+    const WANTED: Demand = Demand {
         events: 1_000.0,
         counts: 10_000.0,
         cached: 0.5,
@@ -289,7 +289,7 @@ mod tests {
         // In the service's time.
         let second_ms = 60_000;
         record.answers = (0..60_000_i64)
-            .map(|number| Answered {
+            .map(|number| BatchRecord {
                 due_ms: number * 10 * 60 % (60 * second_ms),
                 latency_us: 1_000,
                 memory: 0,
@@ -336,11 +336,11 @@ mod tests {
             "{answer:?}"
         );
 
-        let much = Wanted { counts: 1e6, ..WANTED };
+        let much = Demand { counts: 1e6, ..WANTED };
         let much = model.answer(&much, &Prices::usual().unwrap());
         assert_eq!((much.bottleneck, much.nodes > 50), ("cores of the store", true));
 
-        let wide = model.answer(&Wanted { keys: 1e9, ..WANTED }, &Prices::usual().unwrap());
+        let wide = model.answer(&Demand { keys: 1e9, ..WANTED }, &Prices::usual().unwrap());
         assert_eq!(wide.bottleneck, "disk");
         assert!(markdown(&model, None, &answer).contains("| cassandra |"));
     }

@@ -73,7 +73,7 @@ pub enum Command {
         #[arg(long)]
         check: Option<PathBuf>,
         #[command(flatten)]
-        wanted: Box<capacity::Wanted>,
+        wanted: Box<capacity::Demand>,
         /// Prices of cores and memory; default: typical ones
         #[arg(long)]
         prices: Option<PathBuf>,

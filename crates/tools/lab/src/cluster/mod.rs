@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf, absolute};
 
 /// Command-line options of a run on a cluster.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Given {
+pub struct ClusterOptions {
     /// Folder of running servers, as created by `scripts/services start`
     #[arg(long)]
     pub services: PathBuf,
@@ -21,7 +21,7 @@ pub struct Given {
     pub binary: PathBuf,
 }
 
-impl Given {
+impl ClusterOptions {
     pub fn servers(&self) -> Result<Servers> {
         Servers::new(&self.script, &self.services)
     }

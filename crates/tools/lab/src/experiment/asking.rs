@@ -2,11 +2,11 @@
 //! answered it.
 
 use crate::counts::Answer;
-use crate::experiment::record::Answered;
+use crate::experiment::record::BatchRecord;
 use crate::fast::Fast;
 use crate::http::load::{Outcome, Reply, Source};
 use crate::http::{JSON, Target};
-use crate::traffic::questions::{self, Asked, Keys, Questions};
+use crate::traffic::questions::{self, Keys, Questions, RangeQuery};
 use anyhow::Result;
 use memchr::memmem;
 use std::time::Instant;
@@ -16,8 +16,8 @@ const KEEP_EVERY: usize = 16;
 
 /// An answered count.
 #[derive(Debug, Clone, Copy)]
-pub struct Kept {
-    pub asked: Asked,
+pub struct SampledCount {
+    pub asked: RangeQuery,
     /// The range that the answer covers.
     pub from_s: i64,
     pub to_s: i64,
@@ -29,7 +29,7 @@ pub struct Kept {
 #[derive(Default)]
 struct Slot {
     bytes: Vec<u8>,
-    batch: Vec<Asked>,
+    batch: Vec<RangeQuery>,
     due: Option<Instant>,
 }
 
@@ -39,8 +39,8 @@ pub struct Asking<'a> {
     clock: Fast,
     target: Target,
     slots: Vec<Slot>,
-    pub answers: Vec<Answered>,
-    pub kept: Vec<Kept>,
+    pub answers: Vec<BatchRecord>,
+    pub kept: Vec<SampledCount>,
 }
 
 impl<'a> Asking<'a> {
@@ -60,7 +60,7 @@ impl<'a> Asking<'a> {
         let at_ms = self.clock.at_ms(reply.at);
         for (asked, item) in self.slots[slot].batch.iter().zip(answer.results) {
             if let (Some(from_s), Some(to_s), Some(count)) = (item.from_s, item.to_s, item.count) {
-                self.kept.push(Kept { asked: *asked, from_s, to_s, count, at_ms });
+                self.kept.push(SampledCount { asked: *asked, from_s, to_s, count, at_ms });
             }
         }
         Ok(())
@@ -84,12 +84,12 @@ impl Source for Asking<'_> {
         let len = self.slots[slot].batch.len() as u16;
         let due = self.slots[slot].due.unwrap_or(reply.at);
         let waited = reply.at.saturating_duration_since(due).as_micros();
-        let answered = Answered {
+        let answered = BatchRecord {
             due_ms: self.clock.at_ms(due),
             latency_us: u32::try_from(waited).unwrap_or(u32::MAX),
             ..match reply.status {
                 200 => served(reply),
-                _ => Answered { failed: len, ..NOBODY },
+                _ => BatchRecord { failed: len, ..EMPTY },
             }
         };
 
@@ -102,11 +102,11 @@ impl Source for Asking<'_> {
     }
 }
 
-const NOBODY: Answered =
-    Answered { due_ms: 0, latency_us: 0, memory: 0, cache: 0, store: 0, failed: 0 };
+const EMPTY: BatchRecord =
+    BatchRecord { due_ms: 0, latency_us: 0, memory: 0, cache: 0, store: 0, failed: 0 };
 
 /// What answered the ranges, according to the header. Failed ranges had been sent to the store.
-fn served(reply: &Reply<'_>) -> Answered {
+fn served(reply: &Reply<'_>) -> BatchRecord {
     let number = |name: &str| -> u16 {
         let found =
             memmem::find(reply.head, name.as_bytes()).map(|at| &reply.head[at + name.len()..]);
@@ -118,12 +118,12 @@ fn served(reply: &Reply<'_>) -> Answered {
 
     let failed = memmem::find_iter(reply.body, b"\"error\":").count() as u16;
     let store = number("store;desc=");
-    Answered {
+    BatchRecord {
         memory: number("memory;desc="),
         cache: number("cache;desc="),
         store: store.saturating_sub(failed),
         failed,
-        ..NOBODY
+        ..EMPTY
     }
 }
 

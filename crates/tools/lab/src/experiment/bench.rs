@@ -1,16 +1,16 @@
 //! Runs an experiment, from the engines to the record.
 
-use super::asking::{Asking, Kept};
+use super::asking::{Asking, SampledCount};
 use super::place::{self, Place};
 use super::probe::{Probe, Store};
-use super::record::{Answered, LAB, Record, Sample, Step};
+use super::record::{BatchRecord, LAB, Record, Sample, Step};
 use super::scenario::{Action, Scenario};
 use super::steps::Steps;
-use super::stream::{Sent, Stream};
+use super::stream::{SentEvent, Stream};
 use super::truth::Truth;
 use crate::cluster::roles::Role;
 use crate::cluster::servers::Servers;
-use crate::cluster::{Given, made};
+use crate::cluster::{ClusterOptions, made};
 use crate::cores;
 use crate::fast::Fast;
 use crate::http::client::Client;
@@ -19,7 +19,7 @@ use crate::plan::{DAY_S, HOUR_S, QUARTER_S, floor};
 use crate::policy;
 use crate::report::Machine;
 use crate::traffic::arrivals::Clients;
-use crate::traffic::questions::{self, Asked, Keys, Questions};
+use crate::traffic::questions::{self, Keys, Questions, RangeQuery};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ const TABLES: [&str; 5] =
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
-    pub given: Given,
+    pub given: ClusterOptions,
     /// The timeline and the traffic; default: the published ones
     #[arg(long)]
     pub scenario: Option<PathBuf>,
@@ -70,7 +70,7 @@ impl Arguments {
 
 #[derive(Debug, Clone)]
 pub struct Options {
-    pub given: Given,
+    pub given: ClusterOptions,
     /// Folder for the logs of the processes.
     pub logs: PathBuf,
     /// Whether readers and clients have priority over everything else on this machine.
@@ -85,7 +85,7 @@ pub struct Bench<'a> {
     contact_points: Option<String>,
     keys: Keys,
     /// All events so far.
-    happened: Vec<Sent>,
+    happened: Vec<SentEvent>,
     buckets: usize,
     prefer: bool,
     clock: Fast,
@@ -112,7 +112,7 @@ pub struct Window {
 
 /// The results of the threads that run beside the traffic.
 struct Beside {
-    sent: Vec<Sent>,
+    sent: Vec<SentEvent>,
     samples: Vec<Sample>,
     steps: Vec<Step>,
 }
@@ -291,9 +291,9 @@ impl<'a> Bench<'a> {
 
         let ranks: Vec<u32> = (0..self.scenario.traffic.keys).collect();
         for part in ranks.chunks(ASKED_AT_ONCE) {
-            let asked: Vec<Asked> = part
+            let asked: Vec<RangeQuery> = part
                 .iter()
-                .map(|rank| Asked { rank: *rank, from_s: from_s(*rank), to_s })
+                .map(|rank| RangeQuery { rank: *rank, from_s: from_s(*rank), to_s })
                 .collect();
             let right: Vec<Option<i64>> = asked
                 .iter()
@@ -332,7 +332,7 @@ impl<'a> Bench<'a> {
         treatment: Treatment<'_>,
         window: Window,
         actions: &[(i64, Action)],
-    ) -> Result<(Vec<Answered>, Vec<Kept>, Beside)> {
+    ) -> Result<(Vec<BatchRecord>, Vec<SampledCount>, Beside)> {
         let (reader, writer) =
             (self.place.reader(treatment.plan).target(), self.place.writer.target());
         let steps = Steps::new([treatment.before, treatment.after], self.clock, &writer)?;
@@ -379,8 +379,8 @@ impl<'a> Bench<'a> {
         {
             let to_s = self.clock.now_ms().div_euclid(1_000);
             let from_s = to_s - i64::from(window.hours) * HOUR_S;
-            let asked: Vec<Asked> =
-                part.iter().map(|rank| Asked { rank: *rank, from_s, to_s }).collect();
+            let asked: Vec<RangeQuery> =
+                part.iter().map(|rank| RangeQuery { rank: *rank, from_s, to_s }).collect();
             place::counts(&mut client, &questions::body(&self.keys, &asked, false))?;
         }
 
@@ -407,7 +407,11 @@ impl<'a> Bench<'a> {
         })
     }
 
-    fn ask(&self, reader: &Target, window: Window) -> Result<(Vec<Answered>, Vec<Kept>)> {
+    fn ask(
+        &self,
+        reader: &Target,
+        window: Window,
+    ) -> Result<(Vec<BatchRecord>, Vec<SampledCount>)> {
         let model = &self.scenario.traffic;
         let clock = self.clock;
 

@@ -3,7 +3,7 @@
 
 use super::bench::{Bench, Options, Treatment, Window};
 use super::prices::{Cost, Prices};
-use super::record::{Answered, Checked, Record};
+use super::record::{BatchRecord, Record, TruthCheck};
 use super::report::analysis::Analysis;
 use super::report::bins::{MINUTE_MS, QUARTER_MS, Tally, ratio};
 use super::report::fold::Spike;
@@ -41,7 +41,7 @@ pub struct Row {
     /// Share of the batches answered within a minute of the service's time. If many were later, the
     /// machine was busy with other work, and requests cannot be attributed to a turn.
     pub kept_pace: Option<f64>,
-    pub checked: Checked,
+    pub checked: TruthCheck,
     /// Number of counts up to now that were compared afterwards; all of them were correct.
     pub equal: usize,
     pub cost: Cost,
@@ -133,7 +133,7 @@ fn share_at_turn(record: &Record) -> Option<f64> {
 }
 
 fn kept_pace(record: &Record) -> Option<f64> {
-    let waited_ms = |answer: &&Answered| f64::from(answer.latency_us) / 1e3 * record.factor;
+    let waited_ms = |answer: &&BatchRecord| f64::from(answer.latency_us) / 1e3 * record.factor;
     let in_time =
         record.answers.iter().filter(|answer| waited_ms(answer) < MINUTE_MS as f64).count();
     ratio(in_time as f64, record.answers.len() as f64)

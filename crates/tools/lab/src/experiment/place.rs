@@ -5,7 +5,7 @@ use crate::cluster::servers::Servers;
 use crate::counts::Answer;
 use crate::http::client::Client;
 use crate::plan::{DAY_S, Granularity};
-use crate::traffic::questions::{self, Asked, Keys};
+use crate::traffic::questions::{self, Keys, RangeQuery};
 use anyhow::{Context, Result, ensure};
 use sqlx::Connection;
 use std::collections::BTreeMap;
@@ -219,8 +219,8 @@ fn wait_loaded(reader: &Role, keys: &Keys, history: &[(u32, i64)]) -> Result<()>
     let deadline = Instant::now() + LOADED_MAX;
 
     for part in ranks.chunks(KEYS_PER_REQUEST) {
-        let asked: Vec<Asked> =
-            part.iter().map(|rank| Asked { rank: *rank, from_s, to_s }).collect();
+        let asked: Vec<RangeQuery> =
+            part.iter().map(|rank| RangeQuery { rank: *rank, from_s, to_s }).collect();
         let right: Vec<Option<i64>> = part.iter().map(|rank| expected.get(rank).copied()).collect();
         while counts(&mut client, &questions::body(keys, &asked, true))? != right {
             ensure!(

@@ -29,10 +29,10 @@ pub struct Record {
     /// Description of the traffic, in words and numbers.
     pub traffic: BTreeMap<String, String>,
     pub steps: Vec<Step>,
-    pub answers: Vec<Answered>,
+    pub answers: Vec<BatchRecord>,
     /// Oldest first. All their counters are monotonic.
     pub samples: Vec<Sample>,
-    pub checked: Checked,
+    pub checked: TruthCheck,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ pub enum StepKind {
 
 /// One batch of ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Answered {
+pub struct BatchRecord {
     /// When it was due.
     pub due_ms: i64,
     /// Time from then until its answer arrived, in microseconds of the machine's clock.
@@ -72,7 +72,7 @@ pub struct Answered {
     pub failed: u16,
 }
 
-impl Answered {
+impl BatchRecord {
     pub fn ranges(&self) -> u32 {
         u32::from(self.memory)
             + u32::from(self.cache)
@@ -116,7 +116,7 @@ pub struct StoreCounters {
 
 /// Answers that were compared with the truth.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct Checked {
+pub struct TruthCheck {
     pub compared: u64,
     /// Counts that are not correct at any moment.
     pub wrong: u64,

@@ -33,14 +33,14 @@ pub struct Scenario {
     #[serde(default)]
     pub flush_hours: u32,
     #[serde(default)]
-    pub steps: Vec<Planned>,
+    pub steps: Vec<PlannedStep>,
     pub traffic: Model,
 }
 
 /// A planned action. Exactly one of the three is given.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Planned {
+pub struct PlannedStep {
     pub at: DateTime,
     /// A canary: this percentage of the counters uses the new strategy, to see whether it does
     /// harm.
@@ -144,7 +144,7 @@ impl Scenario {
     }
 }
 
-impl Planned {
+impl PlannedStep {
     fn action(&self) -> Result<Action> {
         let action = match (self.canary, self.share, self.compact) {
             (Some(canary), None, false) => Action::Canary(canary),

@@ -19,7 +19,7 @@ const SEND_MAX: Duration = Duration::from_secs(60);
 
 /// The key's rank, the time of the event in seconds, and the time of sending in milliseconds, both
 /// by the service's clock.
-pub type Sent = (u32, i64, i64);
+pub type SentEvent = (u32, i64, i64);
 
 pub struct Stream<'a> {
     keys: &'a Keys,
@@ -51,7 +51,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Sends until it is stopped, waits until everything is counted, and returns the events sent.
-    pub fn run(mut self, stop: &AtomicBool) -> Result<Vec<Sent>> {
+    pub fn run(mut self, stop: &AtomicBool) -> Result<Vec<SentEvent>> {
         let began = Instant::now();
         let mut all = Vec::new();
         for turn in 1.. {
@@ -74,7 +74,7 @@ impl<'a> Stream<'a> {
     }
 
     /// The events that are due now; the last call returns at least one, which can be waited for.
-    fn happen(&mut self, is_last: bool) -> Vec<Sent> {
+    fn happen(&mut self, is_last: bool) -> Vec<SentEvent> {
         let now_ms = self.clock.now_ms();
         self.owed += self.per_send * self.shape.at(now_ms);
         let len = self.owed.floor();
@@ -83,7 +83,7 @@ impl<'a> Stream<'a> {
         (0..len).map(|_| (self.random.event(self.keys), now_ms.div_euclid(1_000), now_ms)).collect()
     }
 
-    fn send(&mut self, sent: &[Sent], path: &str) -> Result<()> {
+    fn send(&mut self, sent: &[SentEvent], path: &str) -> Result<()> {
         let mut body = String::new();
         for (rank, time_s, _) in sent {
             self.number += 1;

@@ -1,8 +1,8 @@
 //! The correct value of every count, and how far an answer may lag behind recent events, in the
 //! service's time.
 
-use super::asking::Kept;
-use super::record::Checked;
+use super::asking::SampledCount;
+use super::record::TruthCheck;
 use crate::plan::{QUARTER_S, floor};
 
 /// The events of each key, by its rank: the quarter hour, and when the event was sent.
@@ -34,7 +34,7 @@ impl Truth {
     /// The delay of an answer: the age of the oldest event that it lacks, provided that it lacks
     /// only the newest ones. `None` if it is complete; the delay of an answer that counts too much,
     /// or lacks history, is infinite.
-    fn late_ms(&self, kept: &Kept) -> Option<i64> {
+    fn late_ms(&self, kept: &SampledCount) -> Option<i64> {
         let events = self.within(kept.asked.rank, kept.from_s, kept.to_s);
         let missing = events.len() as i64 - kept.count;
         if missing == 0 {
@@ -48,8 +48,8 @@ impl Truth {
 
     /// Compares answers with the truth. An answer may lag by at most `allowed_ms` of the service's
     /// time.
-    pub fn check(&self, answers: &[Kept], allowed_ms: i64) -> Checked {
-        let mut checked = Checked { compared: answers.len() as u64, ..Checked::default() };
+    pub fn check(&self, answers: &[SampledCount], allowed_ms: i64) -> TruthCheck {
+        let mut checked = TruthCheck { compared: answers.len() as u64, ..TruthCheck::default() };
         for kept in answers {
             let asked_to_s = floor(kept.asked.to_s, QUARTER_S);
             checked.early += u64::from(kept.to_s < asked_to_s);
@@ -71,7 +71,7 @@ impl Truth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traffic::questions::Asked;
+    use crate::traffic::questions::RangeQuery;
 
     #[test]
     fn an_answer_may_lack_the_newest_events_for_a_while_and_no_others() {
@@ -82,8 +82,8 @@ mod tests {
         assert_eq!((truth.within(1, 900, 1_800).len(), truth.within(1, 0, 900).len()), (3, 0));
 
         let kept = |count, at_ms| {
-            let asked = Asked { rank: 1, from_s: 900, to_s: 1_850 };
-            [Kept { asked, from_s: 900, to_s: 1_800, count, at_ms }]
+            let asked = RangeQuery { rank: 1, from_s: 900, to_s: 1_850 };
+            [SampledCount { asked, from_s: 900, to_s: 1_800, count, at_ms }]
         };
         let check = |count, at_ms| {
             let checked = truth.check(&kept(count, at_ms), 2_000);
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(check(0, 8_500), (1, 0, 0), "history is never late");
         assert_eq!(check(4, 8_500), (1, 0, 0), "nothing is counted twice");
 
-        let early = [Kept { to_s: 900, count: 0, ..kept(0, 0)[0] }];
+        let early = [SampledCount { to_s: 900, count: 0, ..kept(0, 0)[0] }];
         assert_eq!(truth.check(&early, 0).early, 1);
     }
 }

@@ -25,7 +25,7 @@ const SPREAD_PER_PARTITION: usize = 32;
 
 /// The result of one comparison.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Compared {
+pub struct Comparison {
     /// Number of faults injected before.
     pub after_faults: usize,
     pub readers: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Compared {
     pub differences: Vec<String>,
 }
 
-impl Compared {
+impl Comparison {
     fn note(&mut self, what: impl FnOnce() -> String, count: i64, expected: i64) {
         if count == expected {
             return;
@@ -158,11 +158,11 @@ pub fn compare(
     readers: &[(String, Target)],
     after_faults: usize,
     random: &mut StdRng,
-) -> Result<Compared> {
+) -> Result<Comparison> {
     let names = readers.iter().map(|(name, _)| name.clone()).collect();
     let keys = model.keys();
     let mut compared =
-        Compared { after_faults, readers: names, keys: keys.len(), ..Compared::default() };
+        Comparison { after_faults, readers: names, keys: keys.len(), ..Comparison::default() };
 
     for (name, target) in readers {
         let mut ranges = Vec::new();
@@ -193,7 +193,7 @@ fn compare_counts(
     name: &str,
     target: &Target,
     ranges: &[(&String, i64, i64)],
-    compared: &mut Compared,
+    compared: &mut Comparison,
 ) -> Result<()> {
     let requests: Vec<Value> = ranges
         .iter()
@@ -218,7 +218,7 @@ fn compare_series(
     target: &Target,
     key: &str,
     span: Span,
-    compared: &mut Compared,
+    compared: &mut Comparison,
 ) -> Result<()> {
     let path = format!(
         "/v1/series?key={key}&fromTime={}&toTime={}&granularity=hour&timezone=UTC",

@@ -19,7 +19,7 @@ mod report;
 mod samples;
 mod traffic;
 
-use crate::cluster::Given;
+use crate::cluster::ClusterOptions;
 use crate::cluster::roles::{Role, Setup};
 use crate::report::Machine;
 use anyhow::{Context, Result, ensure};
@@ -31,7 +31,7 @@ use model::{Names, Span};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 pub use report::Report;
-use report::{Done, Episode, Totals};
+use report::{Episode, InjectedFault, Totals};
 use samples::{Door, POLL};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ const ACKNOWLEDGED_MAX: Duration = Duration::from_secs(180);
 #[derive(Debug, Clone, Args)]
 pub struct Options {
     #[command(flatten)]
-    pub given: Given,
+    pub given: ClusterOptions,
     /// Number of faults
     #[arg(long, default_value_t = 100)]
     pub faults: usize,
@@ -96,7 +96,7 @@ pub struct Options {
 
 impl Options {
     /// The defaults of the command line.
-    pub fn new(given: Given) -> Self {
+    pub fn new(given: ClusterOptions) -> Self {
         let arguments = Self::augment_args(clap::Command::new("faults"));
         let matches = arguments.get_matches_from(["faults", "--services", "."]);
         let options = Self::from_arg_matches(&matches).expect("every other option has a default");
@@ -296,7 +296,7 @@ impl<'a> Director<'a> {
         cluster: &mut Cluster,
         traffic: &Traffic,
         round: &[Fault],
-        done: &mut Vec<Done>,
+        done: &mut Vec<InjectedFault>,
     ) -> Result<u64> {
         for fault in round {
             self.report.faults += 1;
@@ -313,7 +313,7 @@ impl<'a> Director<'a> {
                 self.report.faults,
                 self.report.faults_planned
             );
-            done.push(Done { kind, target, at_ms, lasted_ms });
+            done.push(InjectedFault { kind, target, at_ms, lasted_ms });
             cluster.begin(fault)?;
 
             // The second of two begins while the first lasts.
@@ -371,7 +371,13 @@ impl<'a> Director<'a> {
     }
 
     /// Records what the clients observed from `from_ms` until now.
-    fn record(&mut self, traffic: &Traffic, faults: Vec<Done>, from_ms: u64, back_ms: u64) {
+    fn record(
+        &mut self,
+        traffic: &Traffic,
+        faults: Vec<InjectedFault>,
+        from_ms: u64,
+        back_ms: u64,
+    ) {
         let to_ms = traffic.samples.now_ms();
         let seen = |door| traffic.samples.seen(door, from_ms, to_ms);
         let counts = seen(Door::Counts);

@@ -1,8 +1,8 @@
 //! The results of a fault run, as JSON and as tables.
 
-use super::compare::Compared;
+use super::compare::Comparison;
 use super::deck::Kind;
-use super::samples::Seen;
+use super::samples::DoorStats;
 use crate::report::{Machine, grouped};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// One injected fault.
 #[derive(Debug, Clone, Serialize)]
-pub struct Done {
+pub struct InjectedFault {
     pub kind: &'static str,
     pub target: String,
     /// Since the start of the run.
@@ -22,14 +22,14 @@ pub struct Done {
 /// What clients observed from one fault, or two at once, to the next.
 #[derive(Debug, Clone, Serialize)]
 pub struct Episode {
-    pub faults: Vec<Done>,
+    pub faults: Vec<InjectedFault>,
     pub from_ms: u64,
     pub to_ms: u64,
     /// Time from the end of the fault until every process answered.
     pub back_ms: u64,
-    pub counts: Seen,
-    pub events: Seen,
-    pub changes: Seen,
+    pub counts: DoorStats,
+    pub events: DoorStats,
+    pub changes: DoorStats,
 }
 
 /// What clients observed during faults, summed over all episodes.
@@ -37,9 +37,9 @@ pub struct Episode {
 pub struct Availability {
     pub fault: String,
     pub times: usize,
-    pub counts: Seen,
-    pub events: Seen,
-    pub changes: Seen,
+    pub counts: DoorStats,
+    pub events: DoorStats,
+    pub changes: DoorStats,
     /// Longest time from the end of the fault until every process answered.
     pub back_ms: u64,
 }
@@ -113,7 +113,7 @@ pub struct Report {
     pub partitions: u16,
     pub sent: Totals,
     pub kinds: BTreeMap<&'static str, usize>,
-    pub compared: Vec<Compared>,
+    pub compared: Vec<Comparison>,
     /// Counts observed during the run that no order of events explains.
     pub impossible: Vec<String>,
     pub availability: Vec<Availability>,
@@ -243,17 +243,21 @@ mod tests {
     use super::*;
 
     fn episode(kinds: &[Kind], requests_failed: u64, gap_ms: u64) -> Episode {
-        let done =
-            |kind: &Kind| Done { kind: kind.name(), target: String::new(), at_ms: 0, lasted_ms: 0 };
-        let seen = Seen { requests: 10, requests_failed, gap_ms, ..Seen::default() };
+        let done = |kind: &Kind| InjectedFault {
+            kind: kind.name(),
+            target: String::new(),
+            at_ms: 0,
+            lasted_ms: 0,
+        };
+        let seen = DoorStats { requests: 10, requests_failed, gap_ms, ..DoorStats::default() };
         Episode {
             faults: kinds.iter().map(done).collect(),
             from_ms: 0,
             to_ms: 0,
             back_ms: gap_ms,
             counts: seen,
-            events: Seen::default(),
-            changes: Seen::default(),
+            events: DoorStats::default(),
+            changes: DoorStats::default(),
         }
     }
 

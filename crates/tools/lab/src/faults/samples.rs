@@ -64,9 +64,9 @@ impl Samples {
     }
 
     /// Summarizes what clients of a door observed in `[from, to)`.
-    pub fn seen(&self, door: Door, from_ms: u64, to_ms: u64) -> Seen {
+    pub fn seen(&self, door: Door, from_ms: u64, to_ms: u64) -> DoorStats {
         let samples = self.samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut seen = Seen::default();
+        let mut seen = DoorStats::default();
         let mut successes = vec![from_ms, to_ms];
 
         for sample in samples.iter().filter(|sample| sample.door == door) {
@@ -91,7 +91,7 @@ impl Samples {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Seen {
+pub struct DoorStats {
     pub requests: u64,
     /// Attempts at one process that failed; the request went on to another.
     pub attempts_failed: u64,
@@ -102,8 +102,8 @@ pub struct Seen {
     pub slowest_ms: u64,
 }
 
-impl Seen {
-    pub fn add(&mut self, other: Seen) {
+impl DoorStats {
+    pub fn add(&mut self, other: DoorStats) {
         self.requests += other.requests;
         self.attempts_failed += other.attempts_failed;
         self.requests_failed += other.requests_failed;

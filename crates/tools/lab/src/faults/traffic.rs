@@ -54,7 +54,7 @@ pub struct Traffic {
     pub ending: AtomicBool,
     /// Batches that are not acknowledged yet.
     pub backlog: AtomicUsize,
-    pub sent: Sent,
+    pub sent: SentTotals,
     /// The largest count that each reader returned for keys that never decrease, over the whole
     /// span.
     grown: Mutex<HashMap<(usize, String), i64>>,
@@ -69,7 +69,7 @@ pub struct Traffic {
 }
 
 #[derive(Default)]
-pub struct Sent {
+pub struct SentTotals {
     pub events: AtomicU64,
     pub late: AtomicU64,
     pub repeated: AtomicU64,
@@ -78,7 +78,7 @@ pub struct Sent {
     pub backfills: AtomicU64,
 }
 
-impl Sent {
+impl SentTotals {
     pub fn totals(&self) -> Totals {
         let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Totals {
@@ -146,7 +146,7 @@ impl Traffic {
             producing: AtomicBool::new(true),
             ending: AtomicBool::new(false),
             backlog: AtomicUsize::new(0),
-            sent: Sent::default(),
+            sent: SentTotals::default(),
             grown: Mutex::default(),
             counted: Mutex::default(),
             impossible: Mutex::default(),

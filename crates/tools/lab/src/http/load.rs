@@ -8,7 +8,7 @@
 //! request is due.
 
 use super::response::{self, Head};
-use crate::measure::{Arrivals, DRAIN_MAX, Measured, Pace, Recorder, Run, Schedule};
+use crate::measure::{Arrivals, DRAIN_MAX, Measurement, Pace, Recorder, Run, Schedule};
 use anyhow::{Context, Result, bail};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Registry, Token};
@@ -80,7 +80,7 @@ struct Generator<'a, S> {
 }
 
 pub struct Load {
-    pub measured: Measured,
+    pub measured: Measurement,
     /// How often the server asked for a retry.
     pub pushed_back: u64,
     /// From the first request to the last answer.

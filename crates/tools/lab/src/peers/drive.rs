@@ -1,7 +1,7 @@
 //! Runs the workers of a peer on one thread, each on its own connection, in a closed or an open
 //! loop.
 
-use crate::measure::{Arrivals, DRAIN_MAX, Measured, Recorder, Run, Schedule};
+use crate::measure::{Arrivals, DRAIN_MAX, Measurement, Recorder, Run, Schedule};
 use anyhow::Result;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -31,7 +31,7 @@ pub fn drive<W: Worker>(
     runtime: &Runtime,
     workers: Vec<W>,
     run: &Run,
-) -> Result<(Measured, Vec<W>)> {
+) -> Result<(Measurement, Vec<W>)> {
     let start = Instant::now();
     let recorder = Recorder::new(run, start)?;
     let end = recorder.end();

@@ -33,7 +33,7 @@ pub mod servers;
 pub mod sqlite;
 pub mod victoriametrics;
 
-use crate::events::{Drop, Drops, Ids, Rendered};
+use crate::events::{Drop, Drops, Ids, RenderedBody};
 use crate::plan::{self, DAY_S, Granularity};
 use crate::workload::{Bucket, Workload};
 use std::cell::{Cell, RefCell};
@@ -69,7 +69,7 @@ impl Writes {
     }
 
     /// Gives every event of a body a new id.
-    pub fn renew(&self, body: &mut Rendered) {
+    pub fn renew(&self, body: &mut RenderedBody) {
         body.renew(&mut self.ids.borrow_mut());
     }
 

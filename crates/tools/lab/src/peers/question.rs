@@ -2,7 +2,7 @@
 //! batches of ten, and a series. Each question comes with its correct answer.
 
 use crate::plan::{self, DAY_S};
-use crate::workload::{Asked, Popularity, Range, Workload};
+use crate::workload::{Popularity, Range, RangeQuery, Workload};
 use anyhow::{Result, bail, ensure};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -140,7 +140,7 @@ pub fn questions(workload: &Workload, kind: Kind) -> Vec<Question> {
                 Kind::Series => series(workload, city, plan::floor(to_s, DAY_S)),
                 _ => {
                     let from_s = to_s - kind.days() * DAY_S;
-                    Question::Counts(vec![workload.range_of(Asked { city, from_s, to_s })])
+                    Question::Counts(vec![workload.range_of(RangeQuery { city, from_s, to_s })])
                 }
             }
         })

@@ -6,7 +6,7 @@ use super::client::{Client, Mode, Peer};
 use super::http::{self, Connection};
 use super::question::Question;
 use crate::counts::{self, Answer};
-use crate::events::Rendered;
+use crate::events::RenderedBody;
 use crate::http::{JSON, NDJSON};
 use crate::server::Lab;
 use crate::workload::{Workload, key_of};
@@ -25,7 +25,7 @@ pub struct Raingauge {
 
 pub struct Connected {
     connection: Connection,
-    bodies: HashMap<u64, Rendered>,
+    bodies: HashMap<u64, RenderedBody>,
 }
 
 #[derive(Deserialize)]
@@ -91,7 +91,7 @@ impl Client for Connected {
         let body = self
             .bodies
             .entry(turn % BODIES)
-            .or_insert_with_key(|&place| Rendered::new(writes.batch(place), head));
+            .or_insert_with_key(|&place| RenderedBody::new(writes.batch(place), head));
         writes.renew(body);
         let answer = self.connection.call(&body.bytes).await?;
         let taken: Taken = serde_json::from_slice(&answer)?;

@@ -3,7 +3,7 @@
 use super::client::Mode;
 use super::question::Kind;
 use crate::cores::Busy;
-use crate::measure::{Latency, Measured};
+use crate::measure::{Latency, Measurement};
 use crate::report::{Machine, grouped, milliseconds};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -18,11 +18,11 @@ pub struct Report {
     pub history_events: u64,
     pub connections: usize,
     pub systems: Vec<System>,
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedSystem>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct ExcludedSystem {
     pub system: String,
     pub why: String,
     /// The system is installed, but did not start, failed, or returned wrong answers.
@@ -43,23 +43,23 @@ pub struct System {
     /// Cores used by other processes during the measurement: near 0 on a quiet machine.
     pub others_cores: f64,
     pub reads: Vec<Read>,
-    pub writes: Vec<Written>,
+    pub writes: Vec<WriteResult>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Read {
     pub kind: Kind,
     /// Closed loop: the maximum rate.
-    pub greatest: Measured,
+    pub greatest: Measurement,
     /// Open loop at half of the maximum rate, with latency from the intended moment.
-    pub half: Measured,
+    pub half: Measurement,
     /// Processor time of the system per million ranges or series, in the closed loop.
     pub cpu_s_per_million: f64,
     pub busy: Busy,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Written {
+pub struct WriteResult {
     pub mode: Mode,
     pub events: u64,
     pub events_per_s: f64,
@@ -99,7 +99,7 @@ impl System {
     }
 
     /// The way of writing with the strongest guarantees.
-    pub fn best_written(&self) -> Option<&Written> {
+    pub fn best_written(&self) -> Option<&WriteResult> {
         self.writes.iter().max_by_key(|written| (written.mode.exactly_once, written.mode.durable))
     }
 }
@@ -126,7 +126,7 @@ impl Report {
         self.markdown_latencies(&mut text);
         self.markdown_events(&mut text);
 
-        for LeftOut { system, why, .. } in &self.left_out {
+        for ExcludedSystem { system, why, .. } in &self.left_out {
             let _ = writeln!(text, "{system} was left out: {why}.");
         }
         text
@@ -249,9 +249,9 @@ pub fn short(value: f64) -> String {
 pub mod tests {
     use super::*;
 
-    fn measured(rate: f64) -> Measured {
+    fn measured(rate: f64) -> Measurement {
         let latency = Latency { p50_us: 100.0, p99_us: 2_000.0, p999_us: 3_000.0, max_us: 4_000.0 };
-        Measured {
+        Measurement {
             requests: 100,
             unanswered: 0,
             elapsed_s: 1.0,
@@ -279,7 +279,7 @@ pub mod tests {
                     Read { kind, greatest, half, cpu_s_per_million: 1_000.0 / rate, busy }
                 })
                 .into(),
-            writes: vec![Written {
+            writes: vec![WriteResult {
                 mode: Mode {
                     how: "in lines".to_owned(),
                     durable: true,
@@ -304,7 +304,7 @@ pub mod tests {
             history_events: 1_000,
             connections: 32,
             systems: vec![system("raingauge", 1_000.0, true), system("duckdb", 100.0, false)],
-            left_out: vec![LeftOut {
+            left_out: vec![ExcludedSystem {
                 system: "questdb".to_owned(),
                 why: "it is not installed".to_owned(),
                 has_failed: false,
@@ -329,7 +329,7 @@ pub mod tests {
     fn only_a_system_that_is_installed_can_fail_the_comparison() {
         let mut report = sample();
         assert_eq!(report.fault(), None);
-        report.left_out.push(LeftOut {
+        report.left_out.push(ExcludedSystem {
             system: "redis".to_owned(),
             why: "it did not answer".to_owned(),
             has_failed: true,

@@ -2,7 +2,7 @@
 
 use super::client::{Asker, Askings, Client, Mode, Peer, Writer};
 use super::question::{Kind, Question, questions};
-use super::report::{LeftOut, Read, Report, System, Written};
+use super::report::{ExcludedSystem, Read, Report, System, WriteResult};
 use super::servers::{Running, Script, Started, Usage, disk_bytes, usage};
 use super::{
     Writes, cassandra, clickhouse, drive, duckdb, live_from_day_s, postgres, questdb, raingauge,
@@ -133,7 +133,7 @@ pub fn run(options: Options) -> Result<Report> {
 
 fn leave_out(report: &mut Report, system: &str, why: String, has_failed: bool) {
     say(&format!("{system} is left out: {why}"));
-    report.left_out.push(LeftOut { system: system.to_owned(), why, has_failed });
+    report.left_out.push(ExcludedSystem { system: system.to_owned(), why, has_failed });
 }
 
 fn say(text: &str) {
@@ -341,7 +341,7 @@ impl Bench {
         Ok((read, askers.into_iter().map(Asker::into_client).collect()))
     }
 
-    fn writes<P: Peer>(&self, place: &Place, peer: &P, mode: Mode) -> Result<Written> {
+    fn writes<P: Peer>(&self, place: &Place, peer: &P, mode: Mode) -> Result<WriteResult> {
         let settings = self.options.settings;
         let name = place.name;
         let drops =
@@ -382,7 +382,7 @@ impl Bench {
         let events_per_s = writes.counted() as f64 / took_s;
         say(&format!("{name}, {}: {events_per_s:.0} events/s", mode.how));
 
-        Ok(Written {
+        Ok(WriteResult {
             mode,
             events: writes.counted(),
             events_per_s,

@@ -25,7 +25,7 @@ pub struct Script {
 /// The script's answer about a system: the reason why it is missing, or its details.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Said {
+struct ScriptReply {
     missing: Option<String>,
     version: String,
     port: u16,
@@ -57,13 +57,13 @@ impl Script {
             return Ok(Started::Missing(format!("{} is missing", self.path.display())));
         }
 
-        let said: Said = serde_json::from_slice(&self.call("start", name)?)
+        let said: ScriptReply = serde_json::from_slice(&self.call("start", name)?)
             .with_context(|| format!("{} start did not return JSON", self.path.display()))?;
         if let Some(why) = said.missing {
             return Ok(Started::Missing(why));
         }
 
-        let Said { version, port, pids, disk, user, .. } = said;
+        let ScriptReply { version, port, pids, disk, user, .. } = said;
         let script = self.clone();
         let name = name.to_owned();
 

@@ -1,10 +1,10 @@
 //! Typical questions of services to a reader: windows that end within the last hour, of keys with
 //! skewed popularity.
 
-use crate::counts::Covered;
+use crate::counts::CoveredCount;
 use crate::plan::{self, DAY_S, HOUR_S, QUARTER_S};
 use crate::strategies::truth::Truth;
-use crate::workload::{Asked, BATCH_RANGES, Popularity, key_of};
+use crate::workload::{BATCH_RANGES, Popularity, RangeQuery, key_of};
 use anyhow::{Result, ensure};
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -21,10 +21,10 @@ pub fn batches(
     random: &mut StdRng,
     now_s: i64,
     len: usize,
-) -> Vec<Vec<Asked>> {
+) -> Vec<Vec<RangeQuery>> {
     let mut range = || {
         let to_s = now_s - random.random_range(0..END_SPREAD_S);
-        Asked { city: popularity.pick(random), from_s: to_s - window_s(random), to_s }
+        RangeQuery { city: popularity.pick(random), from_s: to_s - window_s(random), to_s }
     };
     (0..len).map(|_| (0..BATCH_RANGES).map(|_| range()).collect()).collect()
 }
@@ -41,8 +41,13 @@ fn window_s(random: &mut StdRng) -> i64 {
 }
 
 /// The answer must belong to the question, and its count must be correct.
-pub fn judge(asked: &Asked, covered: Covered, truth: &Truth<'_>, may_be_early: bool) -> Result<()> {
-    let Covered { from_s, to_s, count } = covered;
+pub fn judge(
+    asked: &RangeQuery,
+    covered: CoveredCount,
+    truth: &Truth<'_>,
+    may_be_early: bool,
+) -> Result<()> {
+    let CoveredCount { from_s, to_s, count } = covered;
     ensure!(
         may_be_answered_as(asked, from_s, to_s, may_be_early),
         "the answer is for a different range: {covered:?}, requested was {asked:?}"
@@ -58,7 +63,7 @@ pub fn judge(asked: &Asked, covered: Covered, truth: &Truth<'_>, may_be_early: b
 
 /// Whether an answer may cover this range. Under the `phased` strategy a key may still be answered
 /// up to the previous quarter hour.
-fn may_be_answered_as(asked: &Asked, from_s: i64, to_s: i64, may_be_early: bool) -> bool {
+fn may_be_answered_as(asked: &RangeQuery, from_s: i64, to_s: i64, may_be_early: bool) -> bool {
     let asked = (plan::floor(asked.from_s, QUARTER_S), plan::floor(asked.to_s, QUARTER_S));
     let early_to_s = asked.1 - QUARTER_S;
     (from_s, to_s) == asked
@@ -94,10 +99,10 @@ mod tests {
     fn only_a_phased_answer_may_cover_the_quarter_hour_before() {
         let workload = Workload::new(Settings { keys: 20, history: 5_000, seed: 1 }, NOW_S);
         let truth = Truth::new(&workload);
-        let asked = Asked { city: 3, from_s: NOW_S - DAY_S, to_s: NOW_S };
+        let asked = RangeQuery { city: 3, from_s: NOW_S - DAY_S, to_s: NOW_S };
         let (from_s, to_s) = (plan::floor(NOW_S - DAY_S, QUARTER_S), plan::floor(NOW_S, QUARTER_S));
         let is_right = |may_be_early, from_s: i64, to_s: i64, count| {
-            judge(&asked, Covered { from_s, to_s, count }, &truth, may_be_early).is_ok()
+            judge(&asked, CoveredCount { from_s, to_s, count }, &truth, may_be_early).is_ok()
         };
 
         let right = truth.count(3, from_s, to_s);

@@ -15,19 +15,19 @@ mod mix;
 mod report;
 mod truth;
 
-use crate::cluster::Given;
+use crate::cluster::ClusterOptions;
 use crate::cluster::roles::{Role, Setup};
 use crate::counts::{self, CountSource};
-use crate::events::{Drop, Ids, Rendered};
+use crate::events::{Drop, Ids, RenderedBody};
 use crate::http::client::Client;
 use crate::http::{NDJSON, load};
-use crate::measure::{Measured, Pace, Run};
+use crate::measure::{Measurement, Pace, Run};
 use crate::metrics;
 use crate::plan::{self, QUARTER_S};
 use crate::policy;
 use crate::report::Machine;
 use crate::server::Lab;
-use crate::workload::{Asked, Popularity, Settings, Workload};
+use crate::workload::{Popularity, RangeQuery, Settings, Workload};
 use anyhow::{Context, Result, ensure};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -62,7 +62,7 @@ const CASES: [(&str, &str); 5] = [
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    pub given: Given,
+    pub given: ClusterOptions,
     #[command(flatten)]
     pub settings: Settings,
     /// Partitions of the log
@@ -212,8 +212,8 @@ impl Bench<'_> {
 
         let buckets = lab.load_history(workload)?;
         let to_s = workload.end_s;
-        let whole = |city| Asked { city, from_s: workload.start_s(), to_s };
-        let batches: Vec<Vec<Asked>> =
+        let whole = |city| RangeQuery { city, from_s: workload.start_s(), to_s };
+        let batches: Vec<Vec<RangeQuery>> =
             (0..self.options.settings.keys).map(|city| vec![whole(city)]).collect();
 
         for plan in ["tiles", "tables"] {
@@ -234,7 +234,7 @@ impl Bench<'_> {
         for city in self.options.settings.keys.. {
             let sent = send_probes(&self.processes.writer, city, self.options.partitions)?;
             let now_s = crate::now_s();
-            let asked = Asked { city, from_s: now_s - QUARTER_S, to_s: now_s };
+            let asked = RangeQuery { city, from_s: now_s - QUARTER_S, to_s: now_s };
             if ask(&self.processes.tiles, &[asked], true).is_ok_and(|counts| counts == [sent]) {
                 break;
             }
@@ -266,7 +266,7 @@ impl Bench<'_> {
         let connections = self.options.connections;
         let truth = &self.truth;
         let judge =
-            |asked: &Asked, covered| mix::judge(asked, covered, truth, strategy == "phased");
+            |asked: &RangeQuery, covered| mix::judge(asked, covered, truth, strategy == "phased");
         let mut asking = CountSource::new(&batches, &target, connections, judge);
         let mut drive = |pace, warm_up: u64, seconds: u64| {
             let warm_up = Duration::from_secs(warm_up);
@@ -336,7 +336,7 @@ impl Bench<'_> {
     fn wait_equal(
         &self,
         plan: &str,
-        batches: &[Vec<Asked>],
+        batches: &[Vec<RangeQuery>],
         fresh: bool,
         time: Duration,
     ) -> Result<()> {
@@ -364,13 +364,13 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn right(&self, asked: &Asked, fresh: bool) -> i64 {
+    fn right(&self, asked: &RangeQuery, fresh: bool) -> i64 {
         let to_s = if fresh { asked.to_s + QUARTER_S } else { asked.to_s };
         self.truth.count(asked.city, asked.from_s, to_s)
     }
 }
 
-fn difference(asked: &[Asked], right: &[i64], counts: Result<Vec<i64>>) -> String {
+fn difference(asked: &[RangeQuery], right: &[i64], counts: Result<Vec<i64>>) -> String {
     match counts {
         Err(error) => format!("{error:#}"),
         Ok(counts) => {
@@ -384,7 +384,7 @@ fn difference(asked: &[Asked], right: &[i64], counts: Result<Vec<i64>>) -> Strin
 }
 
 /// Queries the counts of ranges.
-fn ask(reader: &Role, asked: &[Asked], fresh: bool) -> Result<Vec<i64>> {
+fn ask(reader: &Role, asked: &[RangeQuery], fresh: bool) -> Result<Vec<i64>> {
     let body = counts::body(asked, fresh);
     let answer = Client::connect(&reader.target())?.json("POST", "/v1/counts", body.as_bytes())?;
     let answer: counts::Answer = serde_json::from_value(answer)?;
@@ -398,7 +398,9 @@ fn ask(reader: &Role, asked: &[Asked], fresh: bool) -> Result<Vec<i64>> {
 fn send_probes(writer: &Role, city: u32, partitions: u16) -> Result<i64> {
     let drop = Drop { city, time_s: crate::now_s(), amount_cents: 100 };
     let mut body =
-        Rendered::new(&vec![drop; PROBES_PER_PARTITION * usize::from(partitions)], |_| Vec::new());
+        RenderedBody::new(&vec![drop; PROBES_PER_PARTITION * usize::from(partitions)], |_| {
+            Vec::new()
+        });
     body.renew(&mut Ids::new(rand::random()));
     let mut client = Client::connect(&writer.target())?;
     let answer = client.call_with(NDJSON, "POST", "/v1/events?wait=applied", &body.bytes)?;
@@ -406,7 +408,7 @@ fn send_probes(writer: &Role, city: u32, partitions: u16) -> Result<i64> {
     Ok(body.events() as i64)
 }
 
-fn say(round: usize, plan: &str, strategy: &str, measured: &Measured) {
+fn say(round: usize, plan: &str, strategy: &str, measured: &Measurement) {
     eprintln!(
         "strategies: round {round}: {plan}, {strategy}: {:.0} counts/s",
         measured.units_per_s

@@ -1,6 +1,6 @@
 //! The measurements, complete as JSON and as a table with ratios.
 
-use crate::measure::Measured;
+use crate::measure::Measurement;
 use crate::report::{Machine, grouped, milliseconds};
 use serde::Serialize;
 use std::fmt::Write;
@@ -12,9 +12,9 @@ pub struct Row {
     pub plan: &'static str,
     pub strategy: &'static str,
     /// Closed loop.
-    pub greatest: Measured,
+    pub greatest: Measurement,
     /// Open loop, at the same rate for every case.
-    pub paced: Measured,
+    pub paced: Measurement,
     /// In the closed loop, from the reader's metrics.
     pub requests_per_count: f64,
     pub rows_per_count: f64,

@@ -1,6 +1,6 @@
 //! The correct value of every count, and a stream of events that continues during the measurement.
 
-use crate::events::{Drop, Ids, Rendered};
+use crate::events::{Drop, Ids, RenderedBody};
 use crate::http::client::Client;
 use crate::http::{NDJSON, Target};
 use crate::plan::{self, QUARTER_S};
@@ -109,7 +109,7 @@ impl Sender {
         let drops: Vec<Drop> = (0..len)
             .map(|_| Drop { city: city(&mut self.random), time_s, amount_cents: 100 })
             .collect();
-        let mut body = Rendered::new(&drops, |_| Vec::new());
+        let mut body = RenderedBody::new(&drops, |_| Vec::new());
 
         body.renew(&mut self.ids);
         let deadline = Instant::now() + SEND_MAX;

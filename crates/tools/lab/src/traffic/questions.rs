@@ -14,7 +14,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// One range. The key is identified by its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct RangeQuery {
     pub rank: u32,
     pub from_s: i64,
     pub to_s: i64,
@@ -120,16 +120,16 @@ impl Questions {
     }
 
     /// The next batch of ranges, for a request at `now_s`.
-    pub fn batch(&mut self, keys: &Keys, now_s: i64) -> Vec<Asked> {
+    pub fn batch(&mut self, keys: &Keys, now_s: i64) -> Vec<RangeQuery> {
         let len = self.random.random_range(self.batch[0]..=self.batch[1]);
         (0..len).map(|_| self.ask(keys, now_s)).collect()
     }
 
-    fn ask(&mut self, keys: &Keys, now_s: i64) -> Asked {
+    fn ask(&mut self, keys: &Keys, now_s: i64) -> RangeQuery {
         let rank = keys.pick(&mut self.random);
         let is_now = self.random.random_bool(self.ends_now);
         let to_s = if is_now { now_s } else { now_s - self.random.random_range(0..DAY_S) };
-        Asked { rank, from_s: to_s - keys.windows[keys.counter_of(rank) as usize], to_s }
+        RangeQuery { rank, from_s: to_s - keys.windows[keys.counter_of(rank) as usize], to_s }
     }
 
     /// The key of the next event.
@@ -139,9 +139,9 @@ impl Questions {
 }
 
 /// The request body of a batch.
-pub fn body(keys: &Keys, batch: &[Asked], fresh: bool) -> String {
+pub fn body(keys: &Keys, batch: &[RangeQuery], fresh: bool) -> String {
     let fresh = if fresh { r#","fresh":true"# } else { "" };
-    let item = |Asked { rank, from_s, to_s }: &Asked| {
+    let item = |RangeQuery { rank, from_s, to_s }: &RangeQuery| {
         format!(r#"{{"key":"{}","fromTime":{from_s},"toTime":{to_s}{fresh}}}"#, keys.key(*rank))
     };
     let items: Vec<String> = batch.iter().map(item).collect();
@@ -160,7 +160,7 @@ mod tests {
         let model = model();
         let keys = Keys::new(&model);
         let mut questions = Questions::new(&model);
-        let asked: Vec<Asked> = (0..500).flat_map(|_| questions.batch(&keys, NOW_S)).collect();
+        let asked: Vec<RangeQuery> = (0..500).flat_map(|_| questions.batch(&keys, NOW_S)).collect();
 
         assert!(
             (4_500..5_500).contains(&asked.len()),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Recorded {
+pub struct RecordedBatch {
     pub at_ms: u64,
     pub requests: Vec<Request>,
 }
@@ -24,7 +24,7 @@ pub struct Request {
     pub to_time: i64,
 }
 
-impl Recorded {
+impl RecordedBatch {
     /// The request body, for a request at `now_s`.
     pub fn body(&self, now_s: i64) -> String {
         let time = |time: i64| if time > 0 { time } else { now_s + time };
@@ -39,15 +39,15 @@ impl Recorded {
 }
 
 /// Reads a recording; it fails if the times are not in order.
-pub fn read(lines: impl BufRead) -> Result<Vec<Recorded>> {
-    let mut all: Vec<Recorded> = Vec::new();
+pub fn read(lines: impl BufRead) -> Result<Vec<RecordedBatch>> {
+    let mut all: Vec<RecordedBatch> = Vec::new();
     for (number, line) in (1..).zip(lines.lines()) {
         let line = line?;
         if line.trim().is_empty() {
             continue;
         }
 
-        let recorded: Recorded = serde_json::from_str(&line)
+        let recorded: RecordedBatch = serde_json::from_str(&line)
             .with_context(|| format!("line {number} of the recording"))?;
         let is_later = all.last().is_none_or(|before| before.at_ms <= recorded.at_ms);
         ensure!(
@@ -61,7 +61,7 @@ pub fn read(lines: impl BufRead) -> Result<Vec<Recorded>> {
     Ok(all)
 }
 
-pub fn write(out: &mut impl Write, recorded: &Recorded) -> Result<()> {
+pub fn write(out: &mut impl Write, recorded: &RecordedBatch) -> Result<()> {
     serde_json::to_writer(&mut *out, recorded)?;
     out.write_all(b"\n")?;
     Ok(())
@@ -76,7 +76,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    pub fn new(start: Instant, speed: f64, recording: &[Recorded]) -> Self {
+    pub fn new(start: Instant, speed: f64, recording: &[RecordedBatch]) -> Self {
         Self {
             start,
             speed,
@@ -116,8 +116,11 @@ mod tests {
         let request =
             |from_time, to_time| Request { key: "drops:oslo".to_owned(), from_time, to_time };
         let all = [
-            Recorded { at_ms: 1_000, requests: vec![request(900, 1_800)] },
-            Recorded { at_ms: 3_000, requests: vec![request(-3_600, 0), request(1_800, 2_700)] },
+            RecordedBatch { at_ms: 1_000, requests: vec![request(900, 1_800)] },
+            RecordedBatch {
+                at_ms: 3_000,
+                requests: vec![request(-3_600, 0), request(1_800, 2_700)],
+            },
         ];
         let mut file = Vec::new();
         all.iter().for_each(|recorded| write(&mut file, recorded).unwrap());

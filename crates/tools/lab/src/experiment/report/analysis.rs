@@ -141,12 +141,12 @@ fn bin_width_ms(record: &Record, sample_distance_ms: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::record::Answered;
+    use crate::experiment::record::BatchRecord;
     use crate::experiment::report::sample_run;
 
     fn width_ms(days: i64, answers: usize, sample_distance_ms: i64) -> i64 {
         let answer =
-            Answered { due_ms: 0, latency_us: 0, memory: 0, cache: 0, store: 0, failed: 0 };
+            BatchRecord { due_ms: 0, latency_us: 0, memory: 0, cache: 0, store: 0, failed: 0 };
         let record = Record {
             from_ms: 0,
             to_ms: days * DAY_MS,

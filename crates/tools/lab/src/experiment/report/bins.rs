@@ -1,6 +1,6 @@
 //! Answers sorted into bins of equal length. A bin without answers has no values, not zeros.
 
-use super::record::Answered;
+use super::record::BatchRecord;
 use serde::Serialize;
 
 pub const MINUTE_MS: i64 = 60_000;
@@ -23,7 +23,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn add(&mut self, answer: &Answered) {
+    pub fn add(&mut self, answer: &BatchRecord) {
         self.batches += 1;
         self.memory += u64::from(answer.memory);
         self.cache += u64::from(answer.cache);
@@ -73,7 +73,7 @@ pub struct Bins {
 }
 
 impl Bins {
-    pub fn new(answers: &[Answered], from_ms: i64, to_ms: i64, width_ms: i64) -> Self {
+    pub fn new(answers: &[BatchRecord], from_ms: i64, to_ms: i64, width_ms: i64) -> Self {
         let len = ((to_ms - from_ms).max(0) as u64).div_ceil(width_ms as u64) as usize;
         let mut tallies = vec![Tally::default(); len];
         let mut latencies: Vec<Vec<u32>> = vec![Vec::new(); len];
@@ -117,8 +117,8 @@ pub fn percentile_ms(latencies_us: &mut [u32], share: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn answer(due_ms: i64, latency_us: u32) -> Answered {
-        Answered { due_ms, latency_us, memory: 1, cache: 2, store: 3, failed: 4 }
+    fn answer(due_ms: i64, latency_us: u32) -> BatchRecord {
+        BatchRecord { due_ms, latency_us, memory: 1, cache: 2, store: 3, failed: 4 }
     }
 
     #[test]
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn few_answers_have_no_99th_percentile() {
-        let few: Vec<Answered> = (0..99).map(|place| answer(place, 1)).collect();
+        let few: Vec<BatchRecord> = (0..99).map(|place| answer(place, 1)).collect();
         assert_eq!(Bins::new(&few, 0, 100, 100).bins[0].p99_ms, None);
-        let enough: Vec<Answered> = (0..100).map(|place| answer(place, 1_000)).collect();
+        let enough: Vec<BatchRecord> = (0..100).map(|place| answer(place, 1_000)).collect();
         assert_eq!(Bins::new(&enough, 0, 100, 100).bins[0].p99_ms, Some(1.0));
     }
 }

@@ -25,7 +25,7 @@ pub struct Finding {
 }
 
 /// The phases to compare, if the run has them.
-struct Compared<'a> {
+struct ComparedPhases<'a> {
     analysis: &'a Analysis<'a>,
     phases: &'a [PhaseNumbers],
     before: Option<&'a PhaseNumbers>,
@@ -37,7 +37,7 @@ struct Compared<'a> {
 /// In the order of their figures.
 pub fn findings(analysis: &Analysis, numbers: &Numbers) -> Vec<Finding> {
     let phases = numbers.phases.as_slice();
-    let compared = Compared {
+    let compared = ComparedPhases {
         analysis,
         phases,
         before: analysis.before().map(|place| &phases[place]),
@@ -64,7 +64,7 @@ pub fn findings(analysis: &Analysis, numbers: &Numbers) -> Vec<Finding> {
     ]
 }
 
-impl Compared<'_> {
+impl ComparedPhases<'_> {
     fn before(&self, value: impl Fn(&PhaseNumbers) -> Option<f64>) -> Option<f64> {
         self.before.and_then(value)
     }

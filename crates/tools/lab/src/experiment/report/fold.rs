@@ -9,7 +9,7 @@
 
 use super::bins::{QUARTER_MS, Tally, ratio};
 use super::phase::Phase;
-use super::record::Answered;
+use super::record::BatchRecord;
 use super::zone::Zone;
 use serde::Serialize;
 
@@ -22,12 +22,12 @@ const EARLY_SLOTS: usize = 10;
 #[derive(Debug, Clone)]
 pub struct Fold {
     /// The quarter hours that start a full hour, and the others.
-    pub full_hours: Folded,
-    pub others: Folded,
+    pub full_hours: FoldedQuarters,
+    pub others: FoldedQuarters,
 }
 
 #[derive(Debug, Clone)]
-pub struct Folded {
+pub struct FoldedQuarters {
     pub quarters: usize,
     pub slots: [Tally; SLOTS],
 }
@@ -49,14 +49,15 @@ pub enum Measure {
 }
 
 impl Fold {
-    pub fn new(answers: &[Answered], phase: &Phase, zone: &Zone) -> Self {
+    pub fn new(answers: &[BatchRecord], phase: &Phase, zone: &Zone) -> Self {
         let first_ms =
             phase.from_ms + (QUARTER_MS - phase.from_ms.rem_euclid(QUARTER_MS)) % QUARTER_MS;
         let len = ((phase.to_ms - first_ms).max(0) / QUARTER_MS) as usize;
         let end_ms = first_ms + len as i64 * QUARTER_MS;
         let is_full: Vec<bool> =
             (0..len).map(|place| zone.is_full_hour(first_ms + place as i64 * QUARTER_MS)).collect();
-        let mut fold = Self { full_hours: Folded::default(), others: Folded::default() };
+        let mut fold =
+            Self { full_hours: FoldedQuarters::default(), others: FoldedQuarters::default() };
 
         for full in &is_full {
             fold.side(*full).quarters += 1;
@@ -71,7 +72,7 @@ impl Fold {
         fold
     }
 
-    fn side(&mut self, is_full: bool) -> &mut Folded {
+    fn side(&mut self, is_full: bool) -> &mut FoldedQuarters {
         if is_full { &mut self.full_hours } else { &mut self.others }
     }
 
@@ -93,7 +94,7 @@ impl Fold {
     }
 
     /// Each slot relative to the mean of the phase.
-    pub fn relative(&self, folded: &Folded, measure: Measure) -> Vec<Option<f64>> {
+    pub fn relative(&self, folded: &FoldedQuarters, measure: Measure) -> Vec<Option<f64>> {
         let mean = self.mean(measure);
         folded
             .slots
@@ -102,7 +103,7 @@ impl Fold {
             .collect()
     }
 
-    pub fn spike(&self, folded: &Folded, measure: Measure) -> Spike {
+    pub fn spike(&self, folded: &FoldedQuarters, measure: Measure) -> Spike {
         let over = |slots: &[Tally]| ratio(folded.value(slots, measure)?, self.mean(measure)?);
         Spike {
             first_30_s: over(&folded.slots[..1]),
@@ -111,13 +112,13 @@ impl Fold {
     }
 }
 
-impl Default for Folded {
+impl Default for FoldedQuarters {
     fn default() -> Self {
         Self { quarters: 0, slots: [Tally::default(); SLOTS] }
     }
 }
 
-impl Folded {
+impl FoldedQuarters {
     /// Counts per slot, or microseconds per batch.
     fn value(&self, slots: &[Tally], measure: Measure) -> Option<f64> {
         match measure {
@@ -140,16 +141,16 @@ fn total<'a>(slots: impl Iterator<Item = &'a Tally>, part: impl Fn(&Tally) -> u6
 mod tests {
     use super::*;
 
-    fn answer(due_ms: i64, store: u16, latency_us: u32) -> Answered {
-        Answered { due_ms, latency_us, memory: 0, cache: 0, store, failed: 0 }
+    fn answer(due_ms: i64, store: u16, latency_us: u32) -> BatchRecord {
+        BatchRecord { due_ms, latency_us, memory: 0, cache: 0, store, failed: 0 }
     }
 
-    fn fold(answers: &[Answered], from_ms: i64, to_ms: i64) -> Fold {
+    fn fold(answers: &[BatchRecord], from_ms: i64, to_ms: i64) -> Fold {
         Fold::new(answers, &Phase { share: 0.0, from_ms, to_ms }, &Zone::new("UTC"))
     }
 
     /// Ten counts in every slot, plus `more` in the first slot of each quarter hour.
-    fn quarters(len: i64, more: impl Fn(i64) -> u16) -> Vec<Answered> {
+    fn quarters(len: i64, more: impl Fn(i64) -> u16) -> Vec<BatchRecord> {
         let slots = (0..len * SLOTS as i64).map(|slot| (slot / SLOTS as i64, slot % SLOTS as i64));
         let store = |(quarter, slot)| if slot == 0 { 10 + more(quarter) } else { 10 };
         slots

@@ -3,7 +3,9 @@
 //! is slower until it is compacted.
 
 use super::bins::{DAY_MS, HOUR_MS, MINUTE_MS, QUARTER_MS};
-use super::record::{Answered, Checked, Record, Sample, Step, StepKind, StoreCounters, Usage};
+use super::record::{
+    BatchRecord, Record, Sample, Step, StepKind, StoreCounters, TruthCheck, Usage,
+};
 use crate::report::Machine;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -47,7 +49,7 @@ pub fn empty() -> Record {
         steps: Vec::new(),
         answers: Vec::new(),
         samples: Vec::new(),
-        checked: Checked::default(),
+        checked: TruthCheck::default(),
     }
 }
 
@@ -60,7 +62,7 @@ pub fn small() -> Record {
         engines: engines(),
         traffic: traffic(),
         steps: steps(),
-        checked: Checked { compared: 48_211, wrong: 0, late: 37, late_max_ms: 41_000, early: 0 },
+        checked: TruthCheck { compared: 48_211, wrong: 0, late: 37, late_max_ms: 41_000, early: 0 },
         ..empty()
     };
 
@@ -251,7 +253,7 @@ fn hours_since_compaction(at_ms: i64) -> f64 {
     last.map_or(8.0, |to_ms| (at_ms - to_ms) as f64 / HOUR_MS as f64)
 }
 
-fn answer(random: &mut StdRng, due_ms: i64, share: f64, load: f64, age_h: f64) -> Answered {
+fn answer(random: &mut StdRng, due_ms: i64, share: f64, load: f64, age_h: f64) -> BatchRecord {
     let since_s = ((due_ms - FROM_MS) % QUARTER_MS) as f64 / 1_000.0;
     let hit = 0.53 * (1.0 - (-since_s / 45.0).exp()) * (1.0 - share);
     let cache = (0..RANGES).filter(|_| random.random::<f64>() < hit).count() as u16;
@@ -266,5 +268,12 @@ fn answer(random: &mut StdRng, due_ms: i64, share: f64, load: f64, age_h: f64) -
     let failed = if latency_ms > 46.0 { RANGES - cache } else { 0 };
     let store = RANGES - cache - failed;
 
-    Answered { due_ms, latency_us: (latency_ms * 1_000.0) as u32, memory: 0, cache, store, failed }
+    BatchRecord {
+        due_ms,
+        latency_us: (latency_ms * 1_000.0) as u32,
+        memory: 0,
+        cache,
+        store,
+        failed,
+    }
 }

@@ -9,7 +9,7 @@ use super::scale::{Scale, Unit};
 use super::wrapped;
 use crate::experiment::report::analysis::Analysis;
 use crate::experiment::report::bins::{Bin, Bins, MINUTE_MS, QUARTER_MS};
-use crate::experiment::report::fold::{Fold, Folded, Measure, SLOT_MS};
+use crate::experiment::report::fold::{Fold, FoldedQuarters, Measure, SLOT_MS};
 use crate::experiment::report::phase::Phase;
 use crate::experiment::report::window::Windows;
 use crate::experiment::report::words::percent;
@@ -26,7 +26,7 @@ pub struct Spikes {
 }
 
 /// Selects the full hours or the other quarter hours of a phase.
-type Side = fn(&Fold) -> &Folded;
+type Side = fn(&Fold) -> &FoldedQuarters;
 
 /// Two panels side by side, or stacked if there is not enough width.
 struct Grid {
