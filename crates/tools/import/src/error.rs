@@ -17,12 +17,12 @@ pub enum Error {
     Header { path: PathBuf, reason: String },
     #[error("the mapping names columns that {} does not have: {}; it has: {}", path.display(), quoted(missing), quoted(existing))]
     ColumnsMissing { path: PathBuf, missing: Vec<String>, existing: Vec<String> },
-    #[error("{} has several columns of one name: {}; give them different names in its first line", path.display(), quoted(repeated))]
+    #[error("{} has several columns with the same name: {}; give them different names in its first line", path.display(), quoted(repeated))]
     ColumnsRepeated { path: PathBuf, repeated: Vec<String> },
     #[error("{} is not a progress file of this version: {reason}; delete it to import from the start", path.display())]
     ProgressUnreadable { path: PathBuf, reason: String },
     #[error(
-        "{} belongs to another import: {}; use another progress file, or delete this one to import from the start",
+        "{} belongs to a different import: {}; use another progress file, or delete this one to import from the start",
         path.display(), differences.join(", ")
     )]
     ProgressOfAnother { path: PathBuf, differences: Vec<String> },

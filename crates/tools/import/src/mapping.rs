@@ -177,7 +177,7 @@ fn time_of(table: Table, problems: &mut Vec<String>) -> Option<(String, Times)> 
 fn fields_of(table: Table, problems: &mut Vec<String>) -> Vec<(String, Content)> {
     if table.len() > FIELDS_MAX {
         problems
-            .push(format!("fields: has {} fields; at most {FIELDS_MAX} are taken", table.len()));
+            .push(format!("fields: has {} fields; at most {FIELDS_MAX} are allowed", table.len()));
         return Vec::new();
     }
 
@@ -185,7 +185,7 @@ fn fields_of(table: Table, problems: &mut Vec<String>) -> Vec<(String, Content)>
     for (name, value) in table {
         if name.contains('.') || Field::of_path(&format!("data.{name}")).is_none() {
             problems.push(format!(
-                "fields: \"{name}\" cannot be named by a counter; leave out {{ }} : and ."
+                "fields: \"{name}\" cannot be used by a counter; it must not contain {{ }} : or ."
             ));
         }
         if let Some(content) = content_of(&name, value, problems) {
@@ -227,7 +227,7 @@ fn content_of(name: &str, value: Value, problems: &mut Vec<String>) -> Option<Co
         Some("boolean") => Some(Kind::Boolean),
         Some(other) => section.problem(
             "type",
-            &format!("\"{other}\" is none of auto, string, number, integer, boolean"),
+            &format!("\"{other}\" is not one of auto, string, number, integer, boolean"),
         ),
     };
 
@@ -305,7 +305,7 @@ impl Section<'_> {
 
     fn finish(self) {
         for name in self.table.keys() {
-            self.problems.push(format!("{}{name}: is not known", self.path));
+            self.problems.push(format!("{}{name}: is not a known key", self.path));
         }
     }
 }
@@ -364,14 +364,14 @@ mod tests {
             "type: is missing",
             "source:",
             "id:",
-            "colour: is not known",
+            "colour: is not a known key",
             "time.column: is missing",
             "time.format:",
-            "time.zone: is not known",
+            "time.zone: is not a known key",
             "fields: \"a.b\"",
             "fields.n:",
             "fields.t.type:",
-            "fields.t.scale: is not known",
+            "fields.t.scale: is not a known key",
             "fields.m.multiply:",
         ] {
             assert_eq!(

@@ -22,7 +22,7 @@ impl<'a> Object<'a> {
     pub(crate) fn read(line: &'a [u8], members: &[Field]) -> Result<(Self, &'a str), Refusal> {
         if line.len() > EVENT_LEN_MAX {
             let detail =
-                format!("the line has {} bytes; at most {EVENT_LEN_MAX} are taken", line.len());
+                format!("the line has {} bytes; at most {EVENT_LEN_MAX} are allowed", line.len());
             return Err(Refusal::new(Code::EventTooLarge, detail));
         }
 

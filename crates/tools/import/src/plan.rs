@@ -140,7 +140,7 @@ impl Plan {
 
         if parts.data.len() > EVENT_LEN_MAX {
             let detail = format!(
-                "the event's data has {} bytes; at most {EVENT_LEN_MAX} are taken",
+                "the event's data has {} bytes; at most {EVENT_LEN_MAX} are allowed",
                 parts.data.len()
             );
             return Err(Refusal::new(Code::EventTooLarge, detail));
@@ -166,9 +166,9 @@ impl Plan {
 
         mapping.times.read_ms(text).map_err(|fault| {
             let why = match fault {
-                Fault::Unreadable => "does not have the format that the mapping gives",
-                Fault::Skipped => "was skipped by the clocks of the mapping's time zone",
-                Fault::OutOfSpan => "lies outside the years 1970 to 9999",
+                Fault::Unreadable => "does not match the format in the mapping",
+                Fault::Skipped => "does not exist in the mapping's time zone",
+                Fault::OutOfSpan => "is outside the years 1970 to 9999",
             };
             Refusal::new(
                 Code::TimeInvalid,
@@ -213,7 +213,7 @@ impl Plan {
             let (fingerprint, row_number) = default_id;
             out.push_str(fingerprint);
             out.push(':');
-            write!(out, "{row_number}").expect("a string takes all that is written to it");
+            write!(out, "{row_number}").expect("writing to a string cannot fail");
         }
 
         bounded("id", out)
@@ -249,14 +249,14 @@ impl Plan {
                 continue;
             };
             let factor = Plain::of(text)
-                .ok_or_else(|| self.mismatch(*column, value, "a number without exponent"))?;
+                .ok_or_else(|| self.mismatch(*column, value, "a number without an exponent"))?;
 
             product = match product {
                 None => None,
                 Some(product) => Some(product.times(factor).ok_or_else(|| {
                     Refusal::new(
                         Code::FieldInvalid,
-                        "a product has more than 28 digits, more than can be added up exactly",
+                        "a product has more than 28 digits and cannot be added up exactly",
                     )
                 })?),
             };

@@ -74,7 +74,7 @@ impl Progress {
             serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
         if progress.version != VERSION {
             return Err(unreadable(format!(
-                "it has version {}, this is version {VERSION}",
+                "it has version {}, expected {VERSION}",
                 progress.version
             )));
         }
@@ -101,14 +101,14 @@ impl Identity {
     fn differences(&self, now: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         if self.fingerprint != now.fingerprint {
-            differences.push(format!("it is about {}, not {}", self.file, now.file));
+            differences.push(format!("it is for {}, not {}", self.file, now.file));
         } else if self.size != now.size {
             differences.push(format!("the file had {} bytes and has {}", self.size, now.size));
         } else if self.modified_ms != now.modified_ms {
-            differences.push("the file was changed since".to_owned());
+            differences.push("the file has changed since".to_owned());
         }
         if self.mapping_hash != now.mapping_hash {
-            differences.push("it was made with another mapping".to_owned());
+            differences.push("it was written with a different mapping".to_owned());
         }
         differences
     }
@@ -197,7 +197,7 @@ mod tests {
         assert!(
             refused(|other| other.fingerprint.clear())
                 .unwrap_err()
-                .contains("it is about taxi.csv.gz")
+                .contains("it is for taxi.csv.gz")
         );
         assert!(
             refused(|other| other.size += 1)
@@ -206,7 +206,9 @@ mod tests {
         );
         assert!(refused(|other| other.modified_ms += 1).unwrap_err().contains("changed since"));
         assert!(
-            refused(|other| other.mapping_hash.clear()).unwrap_err().contains("another mapping")
+            refused(|other| other.mapping_hash.clear())
+                .unwrap_err()
+                .contains("a different mapping")
         );
 
         for (from, to) in [("\"version\": 1", "\"version\": 2"), ("{", "")] {

@@ -169,7 +169,7 @@ impl Rows {
 
                 names.collect::<Result<_, _>>().map_err(|_| failed(self, "it is not UTF-8"))
             }
-            Some(RawRow::Unclosed { .. }) => Err(failed(self, "a quote in it is not closed")),
+            Some(RawRow::Unclosed { .. }) => Err(failed(self, "it contains an unclosed quote")),
             Some(RawRow::TooLong { .. }) => Err(failed(self, "it is too long")),
             None => Err(failed(self, "the file is empty")),
         }
@@ -186,7 +186,7 @@ impl Rows {
         let (line, raw, fault) = match found {
             RawRow::Whole { start, end, line } => (line, self.input.bytes(start, end), None),
             RawRow::Unclosed { start, end, line } => {
-                let detail = "a quoted cell is not closed; write a quote inside of one twice";
+                let detail = "a quoted cell is not closed; a quote inside one must be doubled";
                 (
                     line,
                     self.input.bytes(start, end),

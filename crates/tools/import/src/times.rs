@@ -67,7 +67,7 @@ impl Times {
             Ok(zone) => Some(zone),
             Err(_) => {
                 problems.push(format!(
-                    "time.timezone: \"{name}\" is no IANA time zone, such as \"Europe/Berlin\""
+                    "time.timezone: \"{name}\" is not an IANA time zone, such as \"Europe/Berlin\""
                 ));
                 None
             }
@@ -93,7 +93,7 @@ impl Times {
 
         if placed && zone.is_some() {
             problems.push(format!(
-                "time.timezone: times in \"{format}\" say themselves where they lie; leave it out"
+                "time.timezone: times in \"{format}\" already carry an offset or zone; leave it out"
             ));
         }
 
@@ -207,16 +207,15 @@ fn compile(format: &str) -> Option<Box<[Step]>> {
 /// invalid.
 fn names_offset(format: &str) -> Result<bool, String> {
     let sample = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
-    let text =
-        strtime::format(format, &sample).map_err(|error| format!("is not understood ({error})"))?;
+    let text = strtime::format(format, &sample).map_err(|error| format!("is invalid ({error})"))?;
     let parts = BrokenDownTime::parse(format, &text)
         .map_err(|error| format!("cannot be read ({error})"))?;
     if parts.timestamp().is_some() {
         return Ok(true);
     }
-    parts
-        .to_datetime()
-        .map_err(|_| "does not say year, month and day, and hours before minutes".to_owned())?;
+    parts.to_datetime().map_err(|_| {
+        "does not contain year, month and day, or has minutes without hours".to_owned()
+    })?;
     Ok(parts.offset().is_some() || parts.iana_time_zone().is_some())
 }
 

@@ -1,4 +1,4 @@
-//! Files that nobody wrote: none of them panics, and what is written as CSV is what comes out.
+//! Generated files: none of them causes a panic, and what is written as CSV is what is read.
 
 mod support;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use raingauge_import::{Mapping, Rows};
 use std::io::Cursor;
 use std::path::Path;
-use support::{CSV_MAPPING, Seen, mapping, read_all, rows_of};
+use support::{CSV_MAPPING, OwnedRow, mapping, read_all, rows_of};
 
 const NDJSON_MAPPING: &str = r#"
 format = "ndjson"
@@ -18,7 +18,7 @@ column = "at"
 format = "epoch_seconds"
 "#;
 
-/// Reads any bytes; whatever became an event must hold JSON that the strictest reader takes.
+/// Reads arbitrary bytes; the data of every event must be JSON that a strict parser accepts.
 fn read_anything(bytes: Vec<u8>, mapping: &Mapping) -> Result<(), TestCaseError> {
     let Ok(mut rows) = Rows::read(Box::new(Cursor::new(bytes)), Path::new("test"), mapping) else {
         return Ok(());
@@ -36,7 +36,7 @@ fn read_anything(bytes: Vec<u8>, mapping: &Mapping) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// JSON objects a line with a byte changed here and there.
+/// One JSON object per line, with some bytes changed.
 fn nearly_ndjson() -> impl Strategy<Value = Vec<u8>> {
     let line = prop_oneof![
         Just("{\"at\":1,\"id\":\"x\",\"a\":{\"b\":-0.5e3},\"n\":null}\n"),
@@ -116,7 +116,7 @@ fn expected_note(note: &str) -> serde_json::Value {
         .unwrap_or_else(|| note.into())
 }
 
-fn check(seen: &Seen, cells: &Cells) -> Result<(), TestCaseError> {
+fn check(seen: &OwnedRow, cells: &Cells) -> Result<(), TestCaseError> {
     let event = seen.event.as_ref().unwrap();
     prop_assert_eq!(event.time_ms, cells.time_s * 1_000);
     prop_assert_eq!(event.subject.clone(), cells.zone.map(|zone| zone.to_string()));
@@ -161,7 +161,7 @@ proptest! {
         }
     }
 
-    /// An import that is resumed sees what the first one would have seen, ids and lines among it.
+    /// A resumed import reads the same rows as an uninterrupted one, including ids and lines.
     #[test]
     fn skipping_leads_to_the_same_tail(
         cells in prop::collection::vec(any_cells(), 0..20),
@@ -183,7 +183,7 @@ proptest! {
     }
 }
 
-/// A parser that calls itself for every bracket would run out of stack.
+/// A recursive parser would overflow the stack.
 #[test]
 fn deep_nesting_is_read_or_refused() {
     for inner in ["[", "{\"a\":"] {

@@ -1,4 +1,4 @@
-//! Whole files through the public door: what becomes of their rows.
+//! Whole files through the public API: the events and rejections of their rows.
 
 mod support;
 
@@ -7,14 +7,14 @@ use flate2::write::GzEncoder;
 use raingauge_import::{Error, Mapping, Rows};
 use std::io::Write;
 use std::path::Path;
-use support::{CSV_MAPPING, Seen, gzip, mapping, read_all, rows_of};
+use support::{CSV_MAPPING, OwnedRow, gzip, mapping, read_all, rows_of};
 
-fn csv(bytes: impl AsRef<[u8]>) -> Vec<Seen> {
+fn csv(bytes: impl AsRef<[u8]>) -> Vec<OwnedRow> {
     read_all(&mut rows_of(bytes.as_ref(), &mapping(CSV_MAPPING)))
 }
 
 /// `(line, code)` of every row; an event has the code `ok`.
-fn codes(rows: &[Seen]) -> Vec<(u64, &str)> {
+fn codes(rows: &[OwnedRow]) -> Vec<(u64, &str)> {
     rows.iter().map(|row| (row.line, row.code())).collect()
 }
 
@@ -77,7 +77,7 @@ fn a_row_that_is_broken_does_not_break_the_next() {
     assert_eq!(codes(&csv(&file)), expected);
     assert_eq!(csv(&file)[3].raw, [b'x'; 4_096]);
 
-    // An open quote is not followed through the whole file, either.
+    // Nor does an unclosed quote consume the rest of the file.
     file.extend_from_slice(format!("{good}\n").repeat(100_000).as_bytes());
     assert_eq!(codes(&csv(&file))[..7], expected);
 }
@@ -97,7 +97,9 @@ fn the_header_must_hold_the_columns() {
         fault(b"at,Zone, fare\n"),
         "the mapping names columns that x.csv does not have: \"zone\", \"fare\", \"note\"; it has: \"at\", \"Zone\", \" fare\""
     );
-    assert!(fault(b"at,zone,zone,fare,note\n").contains("several columns of one name: \"zone\""));
+    assert!(
+        fault(b"at,zone,zone,fare,note\n").contains("several columns with the same name: \"zone\"")
+    );
 
     for (bytes, reason) in [
         (&b""[..], "empty"),
@@ -116,7 +118,7 @@ fn ids_are_of_the_content() {
     let mapping = mapping(CSV_MAPPING);
     let file = format!("at,zone,note,fare\n{}", "2019-01-15 03:36:12,1,,\n".repeat(5_000));
     let ids = |bytes: &[u8]| {
-        read_all(&mut rows_of(bytes, &mapping)).iter().map(Seen::id).collect::<Vec<_>>()
+        read_all(&mut rows_of(bytes, &mapping)).iter().map(OwnedRow::id).collect::<Vec<_>>()
     };
     let plain = ids(file.as_bytes());
 
@@ -126,7 +128,7 @@ fn ids_are_of_the_content() {
     let (fingerprint, number) = plain[41].split_once(':').unwrap();
     assert_eq!((fingerprint.len(), number), (16, "42"));
 
-    // Rows at the end of a long file leave the ids alone; a change at its start gives others.
+    // Rows appended to a long file do not change the ids; a change at its start does.
     assert_eq!(plain[..], ids(format!("{file}2019-01-15 03:36:12,1,,\n").as_bytes())[..5_000]);
     assert_ne!(plain[0], ids(file.replacen(",1,", ",2,", 1).as_bytes())[0]);
 }
@@ -137,7 +139,10 @@ fn ids_of_columns() {
     let file = format!("at,zone,note,fare\n{time},a/b,c,\n{time},a,b/c,\n{time},,%,\n{time},,,\n");
     let ids = |columns: &str| {
         let mapping = mapping(&CSV_MAPPING.replace("subject", &format!("id = {columns}\nsubject")));
-        read_all(&mut rows_of(file.as_bytes(), &mapping)).iter().map(Seen::id).collect::<Vec<_>>()
+        read_all(&mut rows_of(file.as_bytes(), &mapping))
+            .iter()
+            .map(OwnedRow::id)
+            .collect::<Vec<_>>()
     };
     let both = ids(r#"["zone", "note"]"#);
     assert_eq!(both[..3], ["a%2Fb/c", "a/b%2Fc", "/%25"]);
@@ -197,7 +202,7 @@ fn products_and_kinds() {
     assert_eq!(refusal.code.as_str(), "field_invalid");
     assert_eq!(
         refusal.detail,
-        "the column \"zone\" holds \"x\", which is not a number without exponent"
+        "the column \"zone\" holds \"x\", which is not a number without an exponent"
     );
 }
 

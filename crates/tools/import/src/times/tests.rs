@@ -36,7 +36,7 @@ fn the_shapes_of_real_files() {
     assert_eq!(read_s("%s", None, "86400"), Ok(86_400));
 }
 
-/// jiff takes a month of one digit, so the way by hand must not refuse it.
+/// jiff accepts a month of one digit, so the fast path must not reject it.
 #[test]
 fn parts_that_are_not_filled_up_with_zeros() {
     assert_eq!(read_s("%m/%d/%Y %H:%M", None, "1/2/1970 3:04"), Ok(86_400 + 3 * 3_600 + 4 * 60));
@@ -114,7 +114,7 @@ fn any_format() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// Texts that nearly have a format: written in it, then one character is changed.
+/// Texts that nearly match a format: formatted with it, then changed in one character.
 fn nearly_a_time() -> impl Strategy<Value = (&'static str, String)> {
     let change = prop::option::of((any::<prop::sample::Index>(), "[0-9 .:/Tx-]"));
     (any_format(), 0i64..4_102_444_800_000, change).prop_map(|(format, time_ms, change)| {
@@ -134,7 +134,7 @@ fn nearly_a_time() -> impl Strategy<Value = (&'static str, String)> {
 }
 
 proptest! {
-    /// The way by hand reads nothing that jiff does not read, and nothing differently.
+    /// The fast path accepts nothing that jiff rejects, and returns the same times.
     #[test]
     fn by_hand_or_by_jiff((format, text) in nearly_a_time(), zone in prop::sample::select(vec![None, NEW_YORK])) {
         let times = times(format, zone);

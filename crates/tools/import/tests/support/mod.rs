@@ -1,4 +1,4 @@
-//! What the tests of whole files share.
+//! Helpers for tests of whole files.
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -25,15 +25,15 @@ note = "note"
 
 /// A row that no longer borrows from its reader.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct OwnedRow {
     pub number: u64,
     pub line: u64,
     pub raw: Vec<u8>,
-    pub event: Result<SeenEvent, Refusal>,
+    pub event: Result<OwnedEvent, Refusal>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct SeenEvent {
+pub struct OwnedEvent {
     pub id: String,
     pub source: String,
     pub kind: String,
@@ -42,7 +42,7 @@ pub struct SeenEvent {
     pub data: String,
 }
 
-impl Seen {
+impl OwnedRow {
     #[allow(dead_code, reason = "not every test looks at it")]
     pub fn id(&self) -> String {
         self.event.as_ref().unwrap().id.clone()
@@ -62,10 +62,10 @@ pub fn rows_of(bytes: &[u8], mapping: &Mapping) -> Rows {
     Rows::read(Box::new(Cursor::new(bytes.to_vec())), Path::new("test"), mapping).unwrap()
 }
 
-pub fn read_all(rows: &mut Rows) -> Vec<Seen> {
+pub fn read_all(rows: &mut Rows) -> Vec<OwnedRow> {
     let mut seen = Vec::new();
     while let Some(row) = rows.next_row().unwrap() {
-        let event = row.event.map(|event| SeenEvent {
+        let event = row.event.map(|event| OwnedEvent {
             id: event.id.into_owned(),
             source: event.source.into_owned(),
             kind: event.kind.into_owned(),
@@ -73,7 +73,7 @@ pub fn read_all(rows: &mut Rows) -> Vec<Seen> {
             time_ms: event.time_ms,
             data: event.data.to_owned(),
         });
-        seen.push(Seen { number: row.number, line: row.line, raw: row.raw.to_vec(), event });
+        seen.push(OwnedRow { number: row.number, line: row.line, raw: row.raw.to_vec(), event });
     }
 
     seen
@@ -86,7 +86,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The rows of a compressed file as others count them.
+/// The number of rows in a compressed file according to other tools.
 #[allow(dead_code, reason = "not every test looks at it")]
 pub fn count_rows(path: &Path) -> usize {
     let bytes = GzDecoder::new(File::open(path).unwrap());

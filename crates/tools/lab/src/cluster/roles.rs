@@ -262,7 +262,7 @@ impl Role {
         };
         let status =
             Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status()?;
-        ensure!(status.success(), "{} cannot be sent SIG{signal}", self.name);
+        ensure!(status.success(), "cannot send SIG{signal} to {}", self.name);
         Ok(())
     }
 }

@@ -105,7 +105,7 @@ impl Options {
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("a setting is NAME=VALUE")?;
+    let (name, value) = text.split_once('=').ok_or("a setting must be NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 

@@ -71,14 +71,14 @@ pub fn availability(episodes: &[Episode]) -> Vec<Availability> {
     let lost = Kind::LOSS_OF_A_NODE.map(Kind::name).to_vec();
     let mut rows = vec![
         Availability::of("nothing broken", quiet),
-        Availability::of("one Cassandra node lost, nothing else", alone(lost)),
+        Availability::of("only one Cassandra node lost", alone(lost)),
     ];
 
     for kind in Kind::all().map(Kind::name) {
         rows.push(Availability::of(kind, alone(vec![kind])));
         let beside = episodes.iter().filter(|episode| episode.faults.len() > 1);
         let beside = beside.filter(|episode| episode.faults.iter().any(|fault| fault.kind == kind));
-        rows.push(Availability::of(format!("{kind}, beside another fault"), beside));
+        rows.push(Availability::of(format!("{kind}, with another fault"), beside));
     }
 
     rows.retain(|row| row.times > 0);
@@ -276,10 +276,10 @@ mod tests {
             (row.times, row.counts.requests, row.counts.requests_failed, row.counts.gap_ms)
         };
         assert_eq!(row("nothing broken"), (1, 10, 0, 5));
-        assert_eq!(row("one Cassandra node lost, nothing else"), (2, 20, 3, 700));
+        assert_eq!(row("only one Cassandra node lost"), (2, 20, 3, 700));
         assert_eq!(row("Cassandra node killed"), (1, 10, 1, 300));
-        assert_eq!(row("Cassandra node killed, beside another fault"), (1, 10, 9, 9_000));
-        assert_eq!(row("Kafka paused, beside another fault"), (1, 10, 9, 9_000));
+        assert_eq!(row("Cassandra node killed, with another fault"), (1, 10, 9, 9_000));
+        assert_eq!(row("Kafka paused, with another fault"), (1, 10, 9, 9_000));
         assert!(rows.iter().all(|row| row.fault != "Kafka paused"));
     }
 }

@@ -123,13 +123,13 @@ fn rates(report: &Report) -> Picture {
 
     Picture {
         stem: "peers-rates",
-        title: "Counts and events in a second",
+        title: "Counts and events per second",
         words: "One core for the system, one for its client; logarithmic. Counts in batches of ten ranges of up to 90 days. \
-                Events in the way that promises most: d survives a power cut, o counts a duplicate once.",
+                Events in the way with the strongest guarantees: d survives a power failure, o counts a duplicate once.",
         panels: vec![
-            Panel { title: "Counts a second".to_owned(), rows: counts },
+            Panel { title: "Counts per second".to_owned(), rows: counts },
             Panel {
-                title: "Events a second".to_owned(),
+                title: "Events per second".to_owned(),
                 rows: report.systems.iter().filter_map(event).collect(),
             },
         ],
@@ -150,8 +150,8 @@ fn latencies(report: &Report) -> Picture {
     };
     Picture {
         stem: "peers-latency",
-        title: "How long a question takes",
-        words: "Milliseconds, logarithmic: a bar begins at p50 and ends at p99. Each system is asked at half of its own greatest \
+        title: "Latency of questions",
+        words: "Milliseconds, logarithmic: a bar begins at p50 and ends at p99. Each system is queried at half of its own maximum \
                 rate, and latency runs from the moment at which a question was due.",
         panels: Kind::ALL.map(panel).into(),
     }
@@ -169,21 +169,21 @@ fn costs(report: &Report) -> Picture {
     let megabytes = |bytes: f64| bytes / 1_000_000.0;
     Picture {
         stem: "peers-cost",
-        title: "What counts and events cost",
-        words: "Logarithmic. Processor time is the system's own. Events are written in the way that promises most; disk is what \
+        title: "Cost of counts and events",
+        words: "Logarithmic. Processor time is the system's own. Events are written in the way with the strongest guarantees; disk is what \
                 grew with them, after merging, with the ids or events themselves where a system keeps them.",
         panels: vec![
-            panel("CPU s for a million counts", &|system| {
+            panel("CPU s per million counts", &|system| {
                 Some(system.read(Kind::Batch)?.cpu_s_per_million)
             }),
-            panel("CPU s for a million events", &|system| {
+            panel("CPU s per million events", &|system| {
                 Some(system.best_written()?.cpu_s_per_million)
             }),
             panel("Memory, MB", &|system| Some(megabytes(system.memory_bytes as f64))),
-            panel("Disk, MB for a million events of history", &|system| {
+            panel("Disk, MB per million events of history", &|system| {
                 Some(megabytes(system.history_bytes_per_million))
             }),
-            panel("Disk, MB for a million new events", &|system| {
+            panel("Disk, MB per million new events", &|system| {
                 Some(megabytes(system.best_written()?.disk_bytes_per_million))
             }),
         ],

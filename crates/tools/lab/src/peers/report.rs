@@ -140,7 +140,7 @@ impl Report {
     }
 
     fn markdown_questions(&self, text: &mut String) {
-        text.push_str("### Questions: the greatest rates, and what they cost\n\n");
+        text.push_str("### Questions: maximum rates and their cost\n\n");
         text.push_str("| system | how | counts/s in batches of ten | raingauge is | 1 day | 90 days | series/s | CPU s per million counts | memory MB | history, MB per million events | other work, cores |\n");
         text.push_str("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
 
@@ -180,7 +180,7 @@ impl Report {
 
     fn markdown_latencies(&self, text: &mut String) {
         text.push_str(
-            "### Questions: p50 and p99 in ms, open loop at half of the system's own greatest rate\n\n| system |",
+            "### Questions: p50 and p99 in ms, open loop at half of the system's own maximum rate\n\n| system |",
         );
 
         for kind in Kind::ALL {
@@ -206,7 +206,7 @@ impl Report {
 
     fn markdown_events(&self, text: &mut String) {
         text.push_str("### Events\n\n");
-        text.push_str("| system, how | survives a power cut | a duplicate counts once | events/s | until they show | batch x connections | p50, p99 ms per batch | CPU s per million | disk MB per million |\n");
+        text.push_str("| system, how | survives a power failure | a duplicate counts once | events/s | until they show | batch x connections | p50, p99 ms per batch | CPU s per million | disk MB per million |\n");
         text.push_str("|---|---|---|--:|--:|--:|--:|--:|--:|\n");
 
         let yes = |value: bool| if value { "yes" } else { "no" };

@@ -132,7 +132,7 @@ pub fn run(options: Options) -> Result<Report> {
 }
 
 fn leave_out(report: &mut Report, system: &str, why: String, has_failed: bool) {
-    say(&format!("{system} is left out: {why}"));
+    say(&format!("{system} was left out: {why}"));
     report.left_out.push(ExcludedSystem { system: system.to_owned(), why, has_failed });
 }
 

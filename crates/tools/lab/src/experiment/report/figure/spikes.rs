@@ -138,7 +138,7 @@ impl Spikes {
         let top =
             top + legend(canvas, (0.0, top + 8.0), canvas.width, &items).max(LEGEND_ROW) - 6.0;
         let sides: [(&str, Side); 2] = [
-            ("Quarter hours that begin an hour", |fold| &fold.full_hours),
+            ("Quarter hours that start an hour", |fold| &fold.full_hours),
             ("The other quarter hours", |fold| &fold.others),
         ];
         let all = |side: Side| {
