@@ -273,7 +273,7 @@ fn run_rollout(options: &rollout::Options) -> Result<()> {
     let report = rollout::run(options)?;
     write_json(&report, options.json.clone())?;
     print!("{}", report.rollout.markdown());
-    match report.why_back() {
+    match report.failure() {
         Some(why) => anyhow::bail!("rolled back: {why}"),
         None => Ok(()),
     }

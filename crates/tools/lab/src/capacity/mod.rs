@@ -282,7 +282,7 @@ mod tests {
     };
 
     /// A run whose store uses 0.1 cores, plus 0.5 per 1,000 counts/s.
-    fn made() -> Record {
+    fn synthetic_record() -> Record {
         let mut record = sample_run::empty();
         record.factor = 60.0;
 
@@ -324,8 +324,8 @@ mod tests {
 
     #[test]
     fn a_fitted_model_says_what_was_seen_and_what_more_needs() {
-        let model = Model::fitted(&made()).unwrap();
-        let error = model.check(&made())["cassandra"];
+        let model = Model::fitted(&synthetic_record()).unwrap();
+        let error = model.check(&synthetic_record())["cassandra"];
         assert!(error.relative.abs() < 0.01, "{error:?}");
 
         let answer = model.answer(&WANTED, &Prices::usual().unwrap());
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_short_run_fits_nothing() {
-        let mut record = made();
+        let mut record = synthetic_record();
         record.samples.truncate(10);
         assert!(Model::fitted(&record).unwrap_err().to_string().contains("too short"));
     }

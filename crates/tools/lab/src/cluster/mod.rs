@@ -28,12 +28,12 @@ impl ClusterOptions {
 
     /// The folder for the logs of a run: `wanted`, or one below the servers' folder.
     pub fn logs(&self, wanted: Option<&Path>, run: &str) -> Result<PathBuf> {
-        made(&wanted.map_or_else(|| self.services.join("logs").join(run), Path::to_owned))
+        create_folder(&wanted.map_or_else(|| self.services.join("logs").join(run), Path::to_owned))
     }
 }
 
 /// Creates a folder, and returns its absolute path.
-pub fn made(folder: &Path) -> Result<PathBuf> {
+pub fn create_folder(folder: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
     Ok(absolute(folder)?)

@@ -126,7 +126,7 @@ impl Servers {
     }
 
     /// Restores every server that is not running, and waits until it responds.
-    pub fn mend(&self) -> Result<()> {
+    pub fn restore_all(&self) -> Result<()> {
         for (name, state) in self.states()? {
             match state.as_str() {
                 "running" => {}

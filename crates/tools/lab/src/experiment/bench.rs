@@ -10,7 +10,7 @@ use super::stream::{SentEvent, Stream};
 use super::truth::Truth;
 use crate::cluster::roles::Role;
 use crate::cluster::servers::Servers;
-use crate::cluster::{ClusterOptions, made};
+use crate::cluster::{ClusterOptions, create_folder};
 use crate::cores;
 use crate::fast::Fast;
 use crate::http::client::Client;
@@ -144,7 +144,7 @@ impl<'a> Bench<'a> {
             &servers,
             &options.given.binary,
             &name,
-            &made(&options.logs)?,
+            &create_folder(&options.logs)?,
         )?;
 
         let mut bench = Self::loaded(scenario, place, options.prefer, (machine, started))?;
@@ -155,7 +155,7 @@ impl<'a> Bench<'a> {
         for (part, name) in ENGINES {
             bench.processes.insert(part.to_owned(), servers.process(name)?);
         }
-        bench.hurry()?;
+        bench.restart_fast()?;
         Ok(bench)
     }
 
@@ -163,9 +163,9 @@ impl<'a> Bench<'a> {
     pub fn embedded(scenario: &'a Scenario, options: &Options) -> Result<Self> {
         let machine = Machine::here();
         let started = jiff::Timestamp::now();
-        let place = Place::embedded(&options.given.binary, &made(&options.logs)?)?;
+        let place = Place::embedded(&options.given.binary, &create_folder(&options.logs)?)?;
         let mut bench = Self::loaded(scenario, place, options.prefer, (machine, started))?;
-        bench.hurry()?;
+        bench.restart_fast()?;
         Ok(bench)
     }
 
@@ -208,7 +208,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Restarts the processes under the fast clock.
-    fn hurry(&mut self) -> Result<()> {
+    fn restart_fast(&mut self) -> Result<()> {
         self.place.stop()?;
         self.clock = Fast::starting_in(READY, self.scenario.from_ms()?, self.scenario.factor);
         self.place.set("clock.experiment", &self.clock.setting());

@@ -83,7 +83,7 @@ impl Probe {
 
         for turn in 1.. {
             let is_last = stop.load(Ordering::Acquire);
-            samples.push(self.look(&mut reader, &mut writer)?);
+            samples.push(self.sample(&mut reader, &mut writer)?);
 
             if is_last {
                 break;
@@ -96,7 +96,7 @@ impl Probe {
         Ok(samples)
     }
 
-    fn look(&self, reader: &mut Client, writer: &mut Client) -> Result<Sample> {
+    fn sample(&self, reader: &mut Client, writer: &mut Client) -> Result<Sample> {
         let at_ms = self.clock.now_ms();
         let page = reader.call("GET", "/metrics", b"")?.text();
         let number = |name: &str, label: &str| metrics::sum(&page, name, label) as u64;

@@ -139,7 +139,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let ran = director.run(&mut cluster, &traffic);
     if ran.is_err() {
         // Leaves the servers intact for the next user.
-        if let Err(error) = cluster.servers.mend() {
+        if let Err(error) = cluster.servers.restore_all() {
             eprintln!("faults: could not restore all servers: {error:#}");
         }
     }
@@ -147,7 +147,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let context =
         |error: anyhow::Error| format!("{error:#} (seed {seed}, logs in {})", folder.display());
     director.report.error = ran.err().map(context);
-    director.tell(&traffic)?;
+    director.write_report(&traffic)?;
 
     Ok(director.report)
 }
@@ -258,7 +258,7 @@ impl<'a> Director<'a> {
             }
         }
 
-        cluster.servers.mend()?;
+        cluster.servers.restore_all()?;
         let tables = self.start_tables_reader(cluster)?;
         self.compare(cluster, traffic, &[&tables])
     }
@@ -436,14 +436,14 @@ impl<'a> Director<'a> {
         );
         compared.differences.iter().for_each(|line| eprintln!("faults: DIFFERENT {line}"));
         self.report.compared.push(compared);
-        self.tell(traffic)?;
+        self.write_report(traffic)?;
         traffic.producing.store(true, Ordering::SeqCst);
 
         Ok(())
     }
 
     /// Updates the report, and writes it to its file if one is given.
-    fn tell(&mut self, traffic: &Traffic) -> Result<()> {
+    fn write_report(&mut self, traffic: &Traffic) -> Result<()> {
         self.report.seconds = traffic.samples.now_ms() / 1_000;
         self.report.sent = traffic.sent.totals();
         self.report.impossible =

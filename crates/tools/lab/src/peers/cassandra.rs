@@ -178,7 +178,7 @@ impl Client for Connected {
     async fn write(&mut self, writes: &Writes, turn: u64) -> Result<u64> {
         let batch = writes.batch(turn);
         if writes.dedupe {
-            bail!("counter columns cannot tell duplicates");
+            bail!("counter columns cannot detect duplicates");
         }
         self.add(&aggregate(batch.iter())).await?;
         Ok(batch.len() as u64)

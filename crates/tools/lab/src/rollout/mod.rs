@@ -33,7 +33,7 @@ pub struct Report {
 
 impl Report {
     /// Why the strategy does not apply to all the planned counters.
-    pub fn why_back(&self) -> Option<&str> {
+    pub fn failure(&self) -> Option<&str> {
         match &self.rollout.phase {
             Phase::Ended { end, why } if *end != End::Finished => Some(why),
             _ => None,
@@ -46,10 +46,10 @@ impl Report {
 pub fn run(options: &Options) -> Result<Report> {
     let mut conductor = Conductor::new(options)?;
     let started = jiff::Timestamp::now().to_string();
-    let ended = conductor.go();
+    let ended = conductor.run_stages();
     if let Err(error) = &ended {
         conductor.rollout.fail(format!("{error:#}"));
-        conductor.obey().context("the previous policy could not be restored")?;
+        conductor.apply_orders().context("the previous policy could not be restored")?;
     }
     ended.context("the previous policy is restored")?;
     Ok(Report { started, rollout: conductor.rollout })
@@ -94,13 +94,13 @@ impl Conductor {
     }
 
     /// Runs stage by stage until the rollout has ended.
-    fn go(&mut self) -> Result<()> {
+    fn run_stages(&mut self) -> Result<()> {
         while let Some(stage) = self.rollout.stage() {
             std::thread::sleep(Duration::from_secs_f64(
                 (stage.seconds / BEATS).clamp(BEAT_S_MIN, BEAT_S_MAX),
             ));
             let over = self.rollout.watched.len();
-            self.look()?;
+            self.observe()?;
 
             for watched in &self.rollout.watched[over..] {
                 let what = watched.stage.words();
@@ -111,13 +111,13 @@ impl Conductor {
                 );
             }
 
-            self.obey()?;
+            self.apply_orders()?;
         }
         Ok(())
     }
 
     /// Observes every reader once.
-    fn look(&mut self) -> Result<()> {
+    fn observe(&mut self) -> Result<()> {
         let readings = self.readers.iter().map(Reading::take).collect::<Result<Vec<_>>>()?;
         if readings.iter().any(|reading| reading.version > self.rollout.version) {
             let (policy, version, by) = policy_at(&self.portal)?;
@@ -142,7 +142,7 @@ impl Conductor {
     }
 
     /// Sets the policies that the rollout orders.
-    fn obey(&mut self) -> Result<()> {
+    fn apply_orders(&mut self) -> Result<()> {
         while let Some(order) = self.rollout.order() {
             let reason = format!("rollout: {}", order.reason);
             eprintln!("{reason}");

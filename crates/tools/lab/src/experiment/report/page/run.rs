@@ -20,7 +20,7 @@ pub fn about(analysis: &Analysis, numbers: &Numbers) -> Markup {
             h3 { "Traffic" }
             (pairs(analysis.record.traffic.iter().filter(|(name, _)| *name != COMMAND)))
             h3 { "Reproduce it" }
-            (again(analysis))
+            (reproduction(analysis))
         }
         section #limits { h2 { "What compressed time can and cannot show" } (limits(analysis)) }
         section #method { h2 { "How the numbers are computed" } (method(numbers)) }
@@ -94,7 +94,7 @@ pub fn checked(analysis: &Analysis) -> String {
     )
 }
 
-fn again(analysis: &Analysis) -> Markup {
+fn reproduction(analysis: &Analysis) -> Markup {
     html! {
         @match analysis.record.traffic.get(COMMAND) {
             Some(command) => pre { code { (command) } },
