@@ -42,8 +42,8 @@ pub fn run(
     Ok((load, asking.failed))
 }
 
-/// Writes the requests of a traffic model for `seconds` seconds from `from_s` on. Ranges that end
-/// now are written relative to the time of the request.
+/// Writes the requests of a traffic model for `seconds` seconds from `from_s` on. The times of
+/// ranges are relative to the time of the request.
 pub fn write(model: &Model, from_s: i64, seconds: i64, out: &mut impl Write) -> Result<usize> {
     let from_ms = from_s * 1_000;
     let keys = Keys::new(model);

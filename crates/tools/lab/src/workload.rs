@@ -119,7 +119,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// `now_s` is the present; the history ends one quarter hour before the last full one.
+    /// `now_s` is the present; the history ends a quarter hour before the latest boundary.
     pub fn new(settings: Settings, now_s: i64) -> Self {
         let end_s = plan::floor(now_s, QUARTER_S) - QUARTER_S;
         let mut random = StdRng::seed_from_u64(settings.seed);

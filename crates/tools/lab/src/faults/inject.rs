@@ -175,8 +175,8 @@ impl Cluster {
         self.start_shuffled(random)?;
         std::thread::sleep(Duration::from_millis(500));
 
-        // The first Cassandra nodes (seeds) are restarted first: the others do not start without
-        // one of them.
+        // The first Cassandra nodes are restarted first: the others do not start without one
+        // of them.
         let mut back = first.to_vec();
         back.sort();
         back.iter().try_for_each(|name| self.servers.restart(name))?;

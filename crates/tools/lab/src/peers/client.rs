@@ -33,7 +33,7 @@ pub trait Peer {
     /// The supported ways of writing events.
     fn modes(&self) -> Vec<Mode>;
 
-    /// A lower limit on connections, for systems that gain nothing from more.
+    /// Maximum number of connections, for systems that gain nothing from more.
     fn connections_max(&self) -> usize {
         usize::MAX
     }
