@@ -11,7 +11,7 @@ import { chromium } from "playwright-core";
 
 const BINARY = process.env.RAINGAUGE_BINARY;
 const PICTURES = process.env.RAINGAUGE_SCREENSHOTS;
-const ROOT = new URL("../../../", import.meta.url).pathname;
+const ROOT = new URL("../../../../", import.meta.url).pathname;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** Longest wait for anything; a failing test ends by it. */
 export const PATIENCE_MS = 60_000;
