@@ -1,8 +1,9 @@
-//! The cookies of a session, and of a trip to an OpenID provider.
+//! The cookies of a session, and of a sign-in through an OpenID provider.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// Over TLS names begin so, and browsers keep the cookies to this host, to `/` and to TLS.
+/// Over TLS, names carry this prefix. Browsers then restrict the cookie to this host, to the path
+/// `/` and to TLS.
 const SECURE_NAME: &str = "__Host-raingauge_session";
 const NAME: &str = "raingauge_session";
 const SECURE_TRIP_NAME: &str = "__Host-raingauge_trip";
@@ -10,25 +11,25 @@ const TRIP_NAME: &str = "raingauge_trip";
 const SECURE_DEVICE_NAME: &str = "__Host-raingauge_device";
 const DEVICE_NAME: &str = "raingauge_device";
 
-/// How long a browser is recognised after somebody signed in with it.
+/// How long a browser is recognised after a person has signed in with it.
 const DEVICE_S: i64 = 365 * 86_400;
 
-/// The secret of the session in the headers of a request.
+/// Returns the session secret from the headers of a request.
 pub fn session_in(headers: &HeaderMap, is_https: bool) -> Option<&str> {
     value_in(headers, session_name(is_https))
 }
 
-/// The trip in the headers of a request.
+/// Returns the state of a sign-in through a provider from the headers of a request.
 pub fn trip_in(headers: &HeaderMap, is_https: bool) -> Option<&str> {
     value_in(headers, trip_name(is_https))
 }
 
-/// What a browser kept of an earlier sign-in.
+/// Returns the device mark that the browser kept from an earlier sign-in.
 pub fn device_in(headers: &HeaderMap, is_https: bool) -> Option<&str> {
     value_in(headers, device_name(is_https))
 }
 
-/// The value of the first cookie of this name.
+/// Returns the value of the first cookie with this name.
 pub fn value_in<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let cookies =
         headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
@@ -37,29 +38,30 @@ pub fn value_in<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     pairs.into_iter().find_map(|(found, value)| (found == name).then_some(value))
 }
 
-/// Gives the browser a session. Without an age it ends with the browser at the latest; the server
-/// ends it sooner.
+/// Sets the session cookie. Without an age it ends with the browser at the latest; the server ends
+/// it sooner.
 pub fn give(secret: &str, is_https: bool) -> HeaderValue {
     line(session_name(is_https), secret, "", is_https)
 }
 
-/// Gives the browser a mark by which its person is recognised at the next sign-in. It opens
-/// nothing.
+/// Sets the device mark, by which the person's browser is recognised at the next sign-in. It grants
+/// no access.
 pub fn give_device(mark: &str, is_https: bool) -> HeaderValue {
     line(device_name(is_https), mark, &format!("; Max-Age={DEVICE_S}"), is_https)
 }
 
-/// Takes the session away from the browser.
+/// Removes the session cookie.
 pub fn take(is_https: bool) -> HeaderValue {
     line(session_name(is_https), "", "; Max-Age=0", is_https)
 }
 
-/// Gives the browser what it needs on its way back from the provider, for so many seconds.
+/// Sets the cookie that the browser needs on its return from the provider, valid for `age_s`
+/// seconds.
 pub fn give_trip(trip: &str, age_s: i64, is_https: bool) -> HeaderValue {
     line(trip_name(is_https), trip, &format!("; Max-Age={age_s}"), is_https)
 }
 
-/// Takes the trip away from the browser.
+/// Removes the cookie of the provider sign-in.
 pub fn take_trip(is_https: bool) -> HeaderValue {
     line(trip_name(is_https), "", "; Max-Age=0", is_https)
 }
@@ -76,7 +78,7 @@ const fn device_name(is_https: bool) -> &'static str {
     if is_https { SECURE_DEVICE_NAME } else { DEVICE_NAME }
 }
 
-/// Lax, so that a cookie also comes along when the provider sends the browser back.
+/// `SameSite=Lax`, so that the browser also sends the cookie when the provider redirects it back.
 fn line(name: &str, text: &str, age: &str, is_https: bool) -> HeaderValue {
     let secure = if is_https { "; Secure" } else { "" };
     let line = format!("{name}={text}; Path=/; HttpOnly; SameSite=Lax{secure}{age}");

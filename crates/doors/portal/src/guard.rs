@@ -1,5 +1,5 @@
-//! What stands before every page: who asks, whether they may, whether a form comes from one of our
-//! own pages; and what stands behind it: the audit log and the headers that protect a page.
+//! The middleware around every page. Before the page: authentication, roles, and whether a form
+//! comes from one of the portal's own pages. After it: the audit log and the protective headers.
 
 pub mod origin;
 
@@ -22,25 +22,26 @@ use raingauge_people::audit::AuditAction;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a form, at most.
+/// Largest form, in bytes.
 pub const FORM_BYTES_MAX: usize = 256 * 1024;
 
-/// What one route asks of its callers.
+/// The requirements of one route.
 #[derive(Clone)]
 pub struct Guard {
     pub portal: Portal,
     pub needs: Needs,
-    /// The path of the route, with the names of its parts.
+    /// The path of the route, with its parameter names.
     pub path: &'static str,
-    /// What the audit log calls it, where it has an entry.
+    /// The verb in the audit log, if the route writes an entry.
     pub verb: Option<&'static str>,
 }
 
-/// How long after signing in a user may give rights: a browser that was left open gives none.
+/// How long after signing in a person may grant rights. A browser that was left open cannot grant
+/// any.
 pub const FRESH_S: i64 = 900;
 
-/// Lets a request through to its page. A change goes on to its end, with its line in the audit log,
-/// also when whoever asked for it does not wait for the answer.
+/// Passes a request to its page. A change runs to its end and is written to the audit log even if
+/// the client disconnects.
 pub async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     if request.method() == Method::POST {
         tokio::spawn(async move { guard.answer(request, next).await }).await.unwrap_or_else(|_| {
@@ -53,8 +54,8 @@ pub async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> R
     }
 }
 
-/// The page of a request that took longer than it may. The connection is closed: the rest of a form
-/// may never come.
+/// The page for a request that exceeded its time limit. The connection is closed, because the rest
+/// of a form may never arrive.
 pub fn too_slow(portal: &Portal, limit: Duration) -> Response {
     let advice =
         format!("It took longer than {} s. Ask for less at once, or try again.", limit.as_secs());
@@ -98,7 +99,7 @@ impl Guard {
         response
     }
 
-    /// Who asks; none when they are not signed in.
+    /// The person who sent the request; `None` if they have not signed in.
     async fn person(&self, head: &Parts) -> Result<Option<Principal>, Fault> {
         let accounts = &self.portal.accounts;
         if accounts.options.sign_in {
@@ -109,8 +110,8 @@ impl Guard {
             };
         }
 
-        // Neither the callers of a proxy nor a page whose name was made to lead here become
-        // administrators.
+        // Clients behind a proxy, and pages under a name that was pointed at this host, do not
+        // become administrators.
         if let Some(reason) = remote(&head.headers, &head.uri) {
             let advice = format!(
                 "Nobody needs to sign in here, so this portal answers requests of this machine alone, and {reason}. \
@@ -182,7 +183,7 @@ impl Guard {
         person.session().is_some_and(|session| now_s - session.since_s > FRESH_S)
     }
 
-    /// Says which role is missing, and who can give it.
+    /// Says which role is missing, and who can grant it.
     async fn lacks(&self, person: &Principal, role: Role) -> Fault {
         let users = self.portal.accounts.users().await.unwrap_or_default();
         let admins: Vec<&str> = users
@@ -204,7 +205,7 @@ impl Guard {
     }
 }
 
-/// What a form did, and how it went; `None` for a form that is shown again.
+/// The audit entry of a form and its outcome; `None` when the form is only shown again.
 fn action(verb: &'static str, path: &str, response: &Response) -> Option<(AuditAction, String)> {
     let from_handler = response.extensions().get::<AuditAction>();
     let status =
@@ -219,13 +220,13 @@ fn action(verb: &'static str, path: &str, response: &Response) -> Option<(AuditA
     Some((from_handler.cloned().unwrap_or_else(|| AuditAction::of_path(verb, path)), outcome))
 }
 
-/// A form that leads back to its page, and did nothing: what it would have answered otherwise. Put
-/// into the extensions of a response.
+/// Marks a redirect back to a page after a form that changed nothing. Holds the status that the
+/// response would otherwise have. Stored in the extensions of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoChange(pub StatusCode);
 
-/// Where somebody who is not signed in goes: to sign in and back to the page. A form is not
-/// repeated by itself.
+/// Redirects a person who has not signed in to the sign-in page, and from there back. A submitted
+/// form is not repeated automatically.
 fn send_to_sign_in(request: &Request) -> Response {
     let headers = request.headers();
     if request.method() == Method::POST {
@@ -234,7 +235,7 @@ fn send_to_sign_in(request: &Request) -> Response {
     }
 
     if headers.contains_key("hx-request") {
-        // A part of a page cannot become the page of sign-in: the whole page goes there.
+        // The sign-in page cannot replace a part of a page, so the whole page goes there.
         let page =
             headers.get("hx-current-url").and_then(|url| url.to_str().ok()?.parse::<Uri>().ok());
         let place = sign_in_address(page.as_ref().unwrap_or(request.uri()));
@@ -245,7 +246,7 @@ fn send_to_sign_in(request: &Request) -> Response {
     Redirect::to(&sign_in_address(request.uri())).into_response()
 }
 
-/// To sign in again, and back to the page of the form. Nothing was done.
+/// Redirects to sign in again, and from there back to the page of the form. Nothing was done.
 fn sign_in_again(path: &str) -> Response {
     let page = path.split('/').nth(1).unwrap_or_default();
     let place = Redirect::to(&format!("/sign-in?again=1&next=%2F{page}"));
@@ -265,7 +266,7 @@ fn refuse(status: StatusCode, title: &str, advice: &str) -> Box<Response> {
     Box::new(Fault::new(status, title, advice).into_response())
 }
 
-/// The headers of every page.
+/// Sets the security headers of every page.
 pub fn protect(headers: &mut HeaderMap, is_https: bool) {
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);

@@ -1,4 +1,4 @@
-//! Whether a form comes from one of our own pages.
+//! Checks that a form comes from one of the portal's own pages.
 
 use crate::fields::Fields;
 use axum::http::header;
@@ -7,9 +7,9 @@ use raingauge_app::origin::{host, is_origin_of};
 use raingauge_people::secrets::is_equal;
 use raingauge_people::{Options, Principal};
 
-/// Whether a form was sent by a page of ours: the browser says so, and the form carries the
-/// person's secret. Somebody who is not signed in has no secret yet, so that the browser's word is
-/// needed.
+/// Whether the portal's own page sent a form: the browser's headers say so, and the form carries
+/// the person's secret. A person who has not signed in has no secret yet, so the headers are
+/// required.
 pub fn is_own(
     head: &Parts,
     fields: &Fields,
@@ -32,7 +32,7 @@ pub fn is_own(
     !is_foreign && !is_elsewhere && is_known
 }
 
-/// Whether an origin is the place under which this portal is reached, or would be but for a proxy.
+/// Whether an origin is the address of this portal, or the one it would have without a proxy.
 fn is_ours(origin: &str, host: &str, options: &Options) -> bool {
     let is_public = options.public_url.as_deref().is_some_and(|url| url == origin);
     is_public || is_origin_of(origin, host)

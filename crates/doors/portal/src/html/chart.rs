@@ -1,7 +1,7 @@
 //! Charts over time, drawn on the server as SVG.
 //!
 //! ```text
-//!   lines ──▶ thin: at most so many columns ──▶ scale: values, clock: times ──▶ draw ──▶ figure │ document
+//!   lines ──▶ thin: at most COLUMNS_MAX columns ──▶ scale: values, clock: times ──▶ draw ──▶ figure │ document
 //! ```
 //!
 //! One picture fits every width: what has a shape lies in a part that is stretched, and texts stand
@@ -24,44 +24,45 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::json;
 
-/// Columns that a picture shows at most: two for each point of a wide screen would only flicker.
+/// Largest number of columns in a picture: more than two for each point of a wide screen would only
+/// flicker.
 pub const COLUMNS_MAX: usize = 1_200;
-/// Lines that have a colour of their own.
+/// Number of lines with a colour of their own.
 pub const LINES_MAX: usize = 6;
-/// Rows of the table below a figure.
+/// Largest number of rows in the table below a figure.
 const ROWS_MAX: usize = 400;
 
-/// What is drawn, and over which time.
+/// The data of a chart, and its time axis.
 pub struct Chart<'a> {
-    /// What it shows, as a screen reader says it first.
+    /// The title, which a screen reader announces first.
     pub title: String,
-    /// What there is to see in it.
+    /// A description of what the chart shows.
     pub words: String,
     /// Seconds since 1970, ascending.
     pub times: Vec<i64>,
     pub lines: Vec<Line>,
-    /// The axis of time, which covers all times.
+    /// Start and end of the time axis, which covers all times.
     pub from_s: i64,
     pub to_s: i64,
     pub points: Points,
     pub unit: Unit,
     pub scale: Scale,
     pub zone: &'a TimeZone,
-    /// A mark at this moment, if it lies on the axis.
+    /// Draws a mark at this time if it lies on the axis.
     pub now_s: Option<i64>,
-    /// What happened meanwhile, in the order of time.
+    /// Events within the range, in time order.
     pub marks: Vec<Mark>,
 }
 
-/// Something that happened at a moment, to be seen beside what it did.
+/// An event at a point in time, shown beside its effect.
 #[derive(Clone, Debug)]
 pub struct Mark {
     pub at_s: i64,
-    /// A few words.
+    /// A short label.
     pub name: String,
 }
 
-/// One row of values, each at the time with the same place; `None` where nothing is known.
+/// One series of values, one for each entry of `times`; `None` where the value is unknown.
 #[derive(Clone, Debug)]
 pub struct Line {
     pub name: String,
@@ -71,19 +72,19 @@ pub struct Line {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Bars from the baseline; one surface when there are too many to tell apart.
+    /// Bars from the baseline; a single area when there are too many to tell apart.
     Bars,
     Line,
-    /// A pale line that others are compared with.
+    /// A pale line for comparison.
     Pale,
 }
 
-/// What the values are of.
+/// What the values stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Points {
-    /// Of the time up to the next point: sums that may be added up.
+    /// The time up to the next point: sums that can be added up.
     Buckets,
-    /// Of a moment.
+    /// A point in time.
     Moments,
 }
 
@@ -103,7 +104,7 @@ impl Scale {
 }
 
 impl Chart<'_> {
-    /// The picture for a page, with its legend and its numbers as a table.
+    /// Renders the picture for a page, with its legend and a table of the numbers.
     pub fn figure(&self) -> Markup {
         let thinned = thin::thin(&self.times, &self.lines, self.points, COLUMNS_MAX);
         let drawing = Drawing::new(self, &thinned);
@@ -119,7 +120,7 @@ impl Chart<'_> {
         }
     }
 
-    /// The picture alone, as a file that needs no style sheet.
+    /// Renders only the picture, as a file that needs no style sheet.
     pub fn document(&self) -> Markup {
         let thinned = thin::thin(&self.times, &self.lines, self.points, COLUMNS_MAX);
         Drawing::new(self, &thinned).document()
@@ -155,7 +156,7 @@ impl Chart<'_> {
         }
     }
 
-    /// The end of the bucket with this place.
+    /// The end of the bucket at this index.
     fn end_s(&self, place: usize) -> i64 {
         self.times.get(place + 1).copied().unwrap_or(self.to_s)
     }
@@ -167,7 +168,7 @@ impl Chart<'_> {
         }
     }
 
-    /// The same numbers as a table: what is not 0, latest first.
+    /// The same numbers as a table: values other than 0, latest first.
     fn table(&self) -> Markup {
         let says_something = |place: &usize| {
             self.lines.iter().any(|line| {
@@ -210,7 +211,7 @@ impl Chart<'_> {
         }
     }
 
-    /// What the script reads out.
+    /// The data that the script reads out.
     fn data(&self, thinned: &thin::Thinned) -> String {
         let lines: Vec<_> = thinned
             .lines
@@ -227,7 +228,7 @@ impl Chart<'_> {
     }
 }
 
-/// Whole numbers without a fraction, so that a year of them stays small.
+/// Writes whole numbers without a fraction, which keeps a year of them small.
 fn short_json(value: &Option<f64>) -> serde_json::Value {
     match value {
         Some(value) if value.fract() == 0.0 && value.abs() < 9e15 => json!(*value as i64),

@@ -1,5 +1,5 @@
-//! Parts of pages about drafts: what they change, who else has one, how three versions stand to
-//! each other.
+//! Parts of the pages about drafts: what a draft changes, who else is editing the counter, and a
+//! comparison of three versions.
 
 use crate::html::parts::{self, Mood};
 use maud::{Markup, html};
@@ -8,7 +8,7 @@ use raingauge_counters::difference::{self, Changed};
 use raingauge_counters::documents::{CounterKind, Document, Error};
 use raingauge_ports::drafts::{Draft, State};
 
-/// Where a draft stands, as a badge.
+/// The state of a draft, as a badge.
 pub fn state(state: State) -> Markup {
     html! { span.state data-state=(state_mood(state)) { (state_words(state)) } }
 }
@@ -41,7 +41,7 @@ pub fn title(draft: &Draft) -> String {
     }
 }
 
-/// Which fields change, with what they were and what they become.
+/// The changed fields, with their values before and after.
 pub fn changes(changed: &[Changed], before: &str, after: &str) -> Markup {
     if changed.is_empty() {
         return html! { p.quiet { "Nothing differs." } };
@@ -73,7 +73,7 @@ pub fn configuration(counter: &Counter) -> Markup {
     }
 }
 
-/// That others are at work on the same counter.
+/// Notice that other people have drafts of the same counter.
 pub fn others(drafts: &[&Draft]) -> Markup {
     html! {
         @for draft in drafts {
@@ -86,7 +86,8 @@ pub fn others(drafts: &[&Draft]) -> Markup {
     }
 }
 
-/// That somebody else saved the draft meanwhile, and how theirs differs from what was typed.
+/// Notice that another person has saved the draft since it was loaded, with the differences between
+/// their text and the one typed here.
 pub fn meanwhile(theirs: &Draft, changed: &[Changed]) -> Markup {
     parts::notice(
         Mood::Bad,
@@ -101,8 +102,8 @@ pub fn meanwhile(theirs: &Draft, changed: &[Changed]) -> Markup {
     )
 }
 
-/// Three versions of a counter: what a draft began with, what it is by now, what the draft would
-/// make of it.
+/// Three versions of a counter: the one the draft is based on, the current one, and the one the
+/// draft proposes.
 pub fn three_ways(
     draft: &Draft,
     mine: &Counter,

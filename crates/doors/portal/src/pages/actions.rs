@@ -1,5 +1,4 @@
-//! What is done to a counter as it stands: pausing, resuming, archiving, rolling back, counting
-//! again from the log.
+//! Actions on a published counter: pause, resume, archive, roll back, and backfill from the log.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -20,10 +19,10 @@ use raingauge_ports::catalog::Versioned;
 use raingauge_writer::states::{Progress, progress};
 use raingauge_writer::worker::BackfillStatus;
 
-/// How long after its end a backfill still stands on the page of its counter.
+/// How long a finished backfill stays on the counter's page.
 const BACKFILL_TOLD_S: i64 = 3_600;
 
-/// What may be done, by the last step of its address.
+/// The actions, by the last segment of their address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Pause,
@@ -42,7 +41,7 @@ impl Action {
         }
     }
 
-    /// The code of the note that says that it was done.
+    /// The code of the note that confirms the action.
     const fn note(self) -> &'static str {
         match self {
             Self::Pause => "paused",
@@ -90,7 +89,7 @@ impl Action {
     }
 }
 
-/// The buttons of a counter, for its page.
+/// The action buttons on a counter's page.
 pub fn buttons(person: &Principal, counter: &Counter) -> Markup {
     if !person.may(Role::Editor) {
         return html! {};
@@ -141,7 +140,7 @@ confirmed!(ask_resume, resume, Action::Resume);
 confirmed!(ask_archive, archive, Action::Archive);
 confirmed!(ask_roll_back, roll_back, Action::RollBack);
 
-/// The page that asks whether it is meant, and why.
+/// The confirmation page, which also asks for the reason.
 async fn ask(
     portal: &Portal,
     person: &Principal,
@@ -154,7 +153,7 @@ async fn ask(
     Ok(confirmation(person, &current, action, query, &wanted, None))
 }
 
-/// What the counter is to become.
+/// Returns the counter as it will be after the action.
 async fn wanted(
     portal: &Portal,
     current: &Versioned,
@@ -229,7 +228,7 @@ async fn act(
     let current = portal.counters.get(id).await?;
     let wanted = wanted(portal, &current, action, fields).await?;
     if !fields.pairs().iter().any(|(name, _)| name == "reason") {
-        // A button elsewhere, that does not ask for the reason by itself.
+        // The button is on a page that does not ask for the reason itself.
         return Ok(confirmation(person, &current, action, fields, &wanted, None).into_response());
     }
 
@@ -245,8 +244,8 @@ async fn act(
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     }
 
-    // What was confirmed is what was seen: a counter that somebody changed meanwhile is looked at
-    // again.
+    // The person confirmed the version they saw. If the counter has changed since, they must look
+    // at it again.
     let expected = fields.text("base").parse().unwrap_or(0);
     let replaced = portal.counters.replace(wanted, Some(expected), &person.name, &reason).await?;
     let deed = deeds::of_counter(action.name(), &current.counter, &replaced);
@@ -269,7 +268,7 @@ pub async fn start_backfill(
     Ok(Redirect::to(&format!("/counters/{id}/backfill")))
 }
 
-/// `GET /counters/{id}/backfill`: how far it is; the part alone where a script asks.
+/// `GET /counters/{id}/backfill`: the progress; a script gets only this part of the page.
 pub async fn backfill(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -299,8 +298,8 @@ pub async fn backfill(
     Ok(layout::page(Some(&person), layout::Place::Counters, &title, &body))
 }
 
-/// The newest backfill on the page of its counter: while it runs, and for a while after its end.
-/// Looking for it reads memory alone, so that it costs the page of a counter without one next to
+/// The newest backfill, for the counter's page: shown while it runs and for a while after its end.
+/// The lookup reads memory only, so it costs the page of a counter without a backfill next to
 /// nothing.
 pub fn backfill_card(portal: &Portal, person: &Principal, counter: &Counter) -> Markup {
     let found = progress(&*portal.counted.states, &portal.counted.published, counter.id);
@@ -320,8 +319,8 @@ fn runs(found: &Progress) -> bool {
     found.backfill.status == BackfillStatus::Running
 }
 
-/// The newest backfill of a counter, which follows itself while it runs, and the button that begins
-/// one.
+/// The newest backfill of a counter, which refreshes itself while it runs, and the button that
+/// starts one.
 fn backfill_part(portal: &Portal, person: &Principal, counter: &Counter) -> Markup {
     let found = progress(&*portal.counted.states, &portal.counted.published, counter.id);
     let runs = found.as_ref().is_some_and(runs);

@@ -1,4 +1,4 @@
-//! Drafts: what is proposed, who looks at it, and how it takes effect.
+//! Drafts: what is proposed, who reviews it, and how it takes effect.
 
 mod decisions;
 
@@ -20,7 +20,7 @@ use raingauge_counters::drafts::{self as workflow, Actor, NotSecond, OPEN_MAX};
 use raingauge_people::Principal;
 use raingauge_ports::drafts::{self, Draft};
 
-/// Drafts that have ended and are still listed.
+/// Number of ended drafts listed.
 const ENDED_MAX: u32 = 50;
 
 /// `GET /drafts`
@@ -72,7 +72,7 @@ fn table(caption: &str, drafts: &[Draft], now_s: i64) -> Markup {
     }
 }
 
-/// How many drafts wait for somebody, for the page of counters.
+/// How many drafts wait for a reviewer, for the list of counters.
 pub async fn hint(portal: &Portal) -> Result<Markup, Fault> {
     let open = portal.drafts.list(true, OPEN_MAX).await?;
     let waiting = open.iter().filter(|draft| draft.state == drafts::State::Review).count();
@@ -131,12 +131,12 @@ async fn tried(portal: &Portal, person: &Principal, draft: &Draft) -> Result<Mar
     Ok(trial::trial(&trial, &counter))
 }
 
-/// Who uses the workflow, on a page.
+/// The person as an actor of the draft workflow.
 pub(super) fn actor(person: &Principal) -> Actor<'_> {
     Actor::person(&person.name)
 }
 
-/// The counter that a draft proposes; `None` where it proposes another kind of document.
+/// The counter that a draft proposes; `None` for another kind of document.
 pub(super) fn counter_of(draft: &Draft) -> Result<Option<Counter>, Fault> {
     if draft.kind != CounterKind::NAME {
         return Ok(None);
@@ -191,7 +191,7 @@ async fn page(
     Ok(layout::page(Some(person), layout::Place::Drafts, &title, &body))
 }
 
-/// What a draft changes; of a new document, what it is.
+/// The changes of a draft; for a new document, its content.
 fn change(
     portal: &Portal,
     draft: &Draft,
@@ -227,7 +227,7 @@ fn change(
     })
 }
 
-/// Who wrote it, and what was said of it.
+/// The author, and the comments of the reviewers.
 fn history(draft: &Draft, now_s: i64) -> Markup {
     html! {
         p.quiet {
@@ -247,7 +247,7 @@ fn history(draft: &Draft, now_s: i64) -> Markup {
     }
 }
 
-/// What can be done where somebody else was faster.
+/// The remaining options when another change was published first.
 fn ways_out(person: &Principal, draft: &Draft) -> Markup {
     if !person.may(Role::Editor) {
         return html! {};
@@ -265,13 +265,13 @@ fn ways_out(person: &Principal, draft: &Draft) -> Markup {
     }
 }
 
-/// The fields of every form about a draft: what is decided is what was seen.
+/// Hidden fields of every form about a draft. They tie a decision to the revision that the person
+/// saw.
 fn own(person: &Principal, draft: &Draft) -> Markup {
     html! { (parts::csrf(person)) input type="hidden" name="revision" value=(draft.revision); }
 }
 
-/// What can be done about a draft. `no_second` is why this person cannot be the one who approves
-/// it.
+/// The possible decisions about a draft. `no_second` says why this person cannot approve it.
 fn decisions(
     portal: &Portal,
     person: &Principal,

@@ -1,4 +1,4 @@
-//! To an OpenID provider, and back.
+//! Signing in through an OpenID provider: the redirect to it, and the return.
 
 use super::sign_in::{Maybe, explain, local, page, with_session};
 use crate::Portal;
@@ -15,17 +15,18 @@ use raingauge_people::trips::{TRIP_S, Trip};
 use raingauge_people::{Origin, Refusal};
 use raingauge_ports::identity::Error;
 
-/// The path to which the provider sends browsers back, behind the public address of the portal.
+/// Path of the redirect URI, below the public address of the portal.
 pub const BACK: &str = "/sign-in/openid/back";
 
-/// What a page says to whoever does not come in.
+/// Status and text of the page for a sign-in that failed.
 struct Words {
     status: StatusCode,
     title: &'static str,
     advice: String,
 }
 
-/// `GET /sign-in/openid`: a link and not a form, because a page may send its forms to itself alone.
+/// `GET /sign-in/openid`: a link and not a form, because the content security policy allows forms
+/// only to the portal itself.
 pub async fn leave(
     State(portal): State<Portal>,
     person: Maybe,
@@ -49,7 +50,7 @@ pub async fn leave(
     }
 }
 
-/// `GET /sign-in/openid/back`: the provider has sent the browser here.
+/// `GET /sign-in/openid/back`: the provider has redirected the browser back.
 pub async fn back(
     State(portal): State<Portal>,
     person: Maybe,
@@ -80,7 +81,7 @@ fn configured(portal: &Portal) -> Result<&OpenId, Fault> {
     portal.openid.as_ref().ok_or_else(|| Fault::not_found("sign-in by OpenID Connect"))
 }
 
-/// What to do when the browser comes back with something that it did not leave with.
+/// Explains a return that does not match the sign-in this browser started.
 fn astray() -> Words {
     let minutes = TRIP_S / 60;
     let advice = format!(
@@ -90,7 +91,7 @@ fn astray() -> Words {
     Words { status: StatusCode::BAD_REQUEST, title: "This sign-in cannot be gone on with", advice }
 }
 
-/// What to do about the provider. Details are for the log: whoever signs in can do nothing about
+/// Explains an error of the provider. Details go to the log: the person signing in cannot act on
 /// them.
 fn failed(error: &Error) -> Words {
     tracing::warn!(%error, "a sign-in by OpenID Connect failed");
@@ -115,7 +116,7 @@ fn failed(error: &Error) -> Words {
     Words { status, title, advice: advice.to_owned() }
 }
 
-/// What to do when the provider knows somebody, and the portal does not let them in.
+/// Explains why the portal denies access to a person whom the provider has authenticated.
 fn explained(denial: Denial, label: &str) -> Words {
     let advice = match denial {
         Denial::Unverified => format!(

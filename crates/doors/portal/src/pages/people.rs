@@ -1,4 +1,4 @@
-//! The people: who they are, what they may do, who is invited.
+//! The people: who they are, their roles, and pending invitations.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -18,7 +18,7 @@ use raingauge_people::audit::AuditAction;
 use raingauge_people::invitations::{Invitee, Link};
 use raingauge_ports::people::{Hash, Invitation, User};
 
-/// A link that was just made: for whom, and itself.
+/// The recipient of a new link, and the link itself.
 type NewLink<'a> = (&'a str, String);
 
 /// `GET /people`
@@ -30,7 +30,7 @@ pub async fn list(
     page(&portal, &person, &Shown::asked(&fields)).await
 }
 
-/// `POST /people/invite`: the link is shown by the answer, and by nothing else ever.
+/// `POST /people/invite`: the link is shown in this response only, never again.
 pub async fn invite(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -94,7 +94,7 @@ pub async fn remove(State(portal): State<Portal>, Path(id): Path<i64>) -> Result
     Ok(done(portal.accounts.remove(id).await?, "removed"))
 }
 
-/// `POST /people/{id}/sign-out`: everywhere.
+/// `POST /people/{id}/sign-out`: ends all sessions of this person.
 pub async fn sign_out(
     State(portal): State<Portal>,
     Path(id): Path<i64>,
@@ -112,7 +112,7 @@ fn role_of(fields: &Fields) -> Result<Role, Fault> {
     })
 }
 
-/// How the browser reaches this portal.
+/// The base address under which the browser reaches this portal.
 pub fn base(portal: &Portal, headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     let scheme = if portal.accounts.options.is_https() { "https" } else { "http" };

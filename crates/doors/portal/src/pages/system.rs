@@ -1,4 +1,4 @@
-//! The system: what happens now, what needs somebody, who runs, and how counts are cached.
+//! The system page: current activity, warnings, running instances, and how counts are cached.
 
 pub mod cache;
 mod charts;
@@ -37,7 +37,7 @@ pub async fn page(
             p.quiet { "Renews itself every 5 seconds while it is looked at." }
         }
         (notes::shown(&fields))
-        // What changes by itself is said aloud only when it is a warning, by system.js, in here.
+        // Of the parts that refresh, `system.js` announces only warnings, in this element.
         div #system-said.visually-hidden role="status" aria-live="polite" {}
         div #system-live.stack hx-get=(again) hx-trigger="every 5s" hx-select="#system-live" hx-target="#system-live" hx-swap="outerHTML" data-live {
             (live(&overview, &person))
@@ -47,7 +47,7 @@ pub async fn page(
     Ok(layout::page(Some(&person), layout::Place::System, "System", &body))
 }
 
-/// Everything that is renewed.
+/// All parts of the page that refresh.
 fn live(overview: &Overview, person: &Principal) -> Markup {
     html! {
         (warnings::section(&warnings::of(overview)))

@@ -1,4 +1,4 @@
-//! A recount that somebody asks for: the form, how far it is, and what it found, bucket by bucket.
+//! A recount on request: the form, its progress, and its result bucket by bucket.
 
 use super::listing::{buckets, granularity_words};
 use crate::Portal;
@@ -19,14 +19,14 @@ use raingauge_operations::self_audit::{Job, left_out};
 use raingauge_people::Principal;
 use raingauge_ports::checks::Difference;
 
-/// Days that one recount covers at most.
+/// Longest range of one recount, in days.
 const DAYS_MAX: i64 = 400;
-/// Buckets that are shown at most.
+/// Largest number of buckets shown.
 const BUCKETS_SHOWN: usize = 400;
-/// The finest buckets with at most so many rows are shown first.
+/// The page starts with the finest granularity that gives at most this many rows.
 const ROWS_LIKED: usize = 100;
 
-/// What was typed into the form, and what is wrong with it.
+/// The submitted form, and its problems.
 #[derive(Clone, Debug, Default)]
 pub struct Typed {
     key: String,
@@ -36,7 +36,8 @@ pub struct Typed {
 }
 
 impl Typed {
-    /// The form of an address: `?key=…&from=…&to=…`; without a range, yesterday and today so far.
+    /// Fills the form from the address, `?key=…&from=…&to=…`; without a range, with yesterday and
+    /// today so far.
     pub fn of(portal: &Portal, fields: &Fields, zone: &TimeZone) -> Self {
         let now_s = portal.clock.now_s();
         let today_s = times::bucket_start(now_s, Granularity::Day, zone);
@@ -61,7 +62,7 @@ impl Typed {
         }
     }
 
-    /// What is asked for. What is wrong stands in `problems` afterwards.
+    /// Returns the recount that the form requests. On error, `problems` says what is wrong.
     fn asked(&mut self, zone: &TimeZone) -> Option<Asked> {
         if self.key.is_empty() || self.key.len() > KEY_LEN_MAX {
             self.problems.push(("key", format!("A key has 1 to {KEY_LEN_MAX} bytes.")));
@@ -170,7 +171,7 @@ pub async fn page(
     let is_running = job.found.is_none();
     let body = html! {
         div.page-head { h1 { "Recount of " code { (job.asked.key) } } p.quiet { a href="/checks" { "Checks" } } }
-        // Without scripts, the browser asks again by itself.
+        // Without scripts, the browser reloads the page.
         @if is_running { noscript { meta http-equiv="refresh" content="2"; } }
         div #job.stack aria-live="polite" hx-get=[is_running.then(|| format!("/checks/recount/{id}"))] hx-trigger=[is_running.then_some("every 1s")]
             hx-select=[is_running.then_some("#job")] hx-target=[is_running.then_some("#job")] hx-swap=[is_running.then_some("outerHTML")] {
@@ -241,7 +242,7 @@ fn result(job: &Job, recount: &Recount, fields: &Fields, zone: &TimeZone) -> Mar
     }
 }
 
-/// The choice of granularity, and its buckets.
+/// The choice of granularity, and the buckets.
 fn side_by_side(
     job: &Job,
     recount: &Recount,
@@ -275,7 +276,7 @@ fn side_by_side(
     let mut rows = of(chosen);
     let all = rows.len();
 
-    // What differs is never left out.
+    // Buckets that differ are never left out.
     if all > BUCKETS_SHOWN {
         rows.sort_by_key(|bucket| bucket.stored.unwrap_or(0) == bucket.recounted.unwrap_or(0));
         rows.truncate(BUCKETS_SHOWN);

@@ -1,5 +1,5 @@
-//! What a counter costs, measured on the newest events of the log. The formulas stand in
-//! docs/portal.md.
+//! What a counter costs, measured on the newest events of the log. `docs/portal.md` has the
+//! formulas.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -18,25 +18,26 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
-/// How long a measurement is remembered: it reads up to a million events.
+/// How long a measurement is cached: it reads up to a million events.
 const REMEMBERED_MS: i64 = 60_000;
-/// Measurements that are remembered.
+/// Number of cached measurements.
 const REMEMBERED_MAX: usize = 256;
-/// Bytes of a tile besides its values, and of its key besides the text: docs/storage-format.md.
+/// Bytes of a tile besides its values, and of its key besides the text; see
+/// `docs/storage-format.md`.
 const TILE_HEAD: f64 = 17.0;
 const KEY_HEAD: f64 = 11.0;
-/// Bytes of a value, taken as two: one holds counts up to 127, two those up to 32,767.
+/// Bytes of a value, assumed to be two: one byte holds counts up to 127, two hold up to 32,767.
 const VALUE: f64 = 2.0;
 
 /// A counter and its version.
 type Which = (u32, u32);
-/// When it was measured, in milliseconds since 1970, and what came out.
+/// When the measurement was made, in milliseconds since 1970, and its result.
 type Known = (i64, Arc<Preview>);
 
-/// Measurements that were made before.
+/// The cache of measurements.
 pub struct Memory {
     known: Mutex<HashMap<Which, Known>>,
-    /// One at a time: each keeps a thread and the disk busy.
+    /// One measurement at a time: each keeps a thread and the disk busy.
     turn: Semaphore,
 }
 
@@ -64,8 +65,8 @@ impl Memory {
     }
 }
 
-/// The place of the measurement on the page of a counter: it is made when somebody scrolls there,
-/// or asks for it.
+/// The placeholder of the measurement on a counter's page. It loads when the person scrolls to it,
+/// or on request.
 pub fn panel(id: u32) -> Markup {
     let address = format!("/counters/{id}/cost");
     html! {
@@ -108,7 +109,7 @@ async fn measured(portal: &Portal, which: Which, counter: &Counter) -> Result<Ar
     let _turn =
         portal.costs.turn.acquire().await.map_err(|error| unavailable(error.to_string()))?;
 
-    // Somebody may have measured it while we waited.
+    // Another request may have measured it while this one waited.
     if let Some(known) = portal.costs.get(which, portal.clock.now_ms()) {
         return Ok(known);
     }
@@ -151,17 +152,17 @@ fn amounts(preview: &Preview, counter: &Counter) -> Markup {
     }
 }
 
-/// Bytes that a day of cells takes: values, and for each key the head of a tile and its name.
+/// Bytes of a day's cells: the values, plus a tile head and a name for each key.
 fn bytes_a_day(preview: &Preview) -> f64 {
     let key_len = preview.hottest.iter().map(|hot| hot.key.len()).sum::<usize>() as f64
         / preview.hottest.len().max(1) as f64;
-    // A key that was there on a day has a cell of the day, one of an hour and one of a quarter hour
-    // at least.
+    // A key that was seen on a day has at least one cell of the day, one of an hour and one of a
+    // quarter hour.
     let keys_a_day = (preview.cells_per_day / 3.0).min(preview.keys as f64);
     preview.cells_per_day * VALUE + keys_a_day * (TILE_HEAD + KEY_HEAD + key_len)
 }
 
-/// Cells that one key may have; none when some are kept for ever.
+/// Largest number of cells of one key; `None` when some are kept forever.
 fn cells_kept(days: &RetentionDays) -> Option<f64> {
     let quarter = days.quarter?;
     let hour = days.hour?;
@@ -169,15 +170,16 @@ fn cells_kept(days: &RetentionDays) -> Option<f64> {
     Some(f64::from(quarter) * 96.0 + f64::from(hour) * 24.0 + f64::from(day))
 }
 
-/// Tiles that a range of so many days reads at most: one for each end, and those of 128 days that
-/// it touches.
+/// Largest number of tiles that a range of `days` days reads: one for each end, and one for each
+/// period of 128 days that it touches.
 fn tiles(days: i64) -> u64 {
-    // Begins a quarter hour before the last midnight of 128 days, and so touches as many as it can.
+    // Starts a quarter hour before the last midnight of a 128-day period, and so touches as many
+    // periods as possible.
     let from_s = (128 * 100 - 1) * 86_400 - 900;
     Plan::new(from_s, from_s + days * 86_400).map_or(0, |plan| tiles_of(&plan))
 }
 
-/// Tiles that a plan reads.
+/// Number of tiles that a plan reads.
 pub fn tiles_of(plan: &Plan) -> u64 {
     let edges = plan.edges.iter().flatten().count() as u64;
     let spans = if plan.has_days() {

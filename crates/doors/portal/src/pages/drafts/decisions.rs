@@ -1,4 +1,4 @@
-//! Forms that decide about a draft.
+//! The forms that decide on a draft.
 
 use super::actor;
 use crate::Portal;
@@ -13,8 +13,8 @@ use raingauge_counters::documents::CounterKind;
 use raingauge_counters::drafts::{Decision, DraftChange, Error};
 use raingauge_people::Principal;
 
-/// A handler of a form about a draft: the verb of the audit log, the field with its text, and the
-/// step of the workflow.
+/// Defines a handler for a decision: the audit verb, the field with its text, and the step of the
+/// workflow.
 macro_rules! decides {
     ($name:ident, $verb:literal, $field:literal) => {
         #[doc = concat!("`POST /drafts/{id}/", stringify!($name), "`")]
@@ -25,7 +25,7 @@ macro_rules! decides {
             Extension(fields): Extension<Fields>,
         ) -> Result<Response, Fault> {
             let text = fields.text($field).replace("\r\n", "\n");
-            // A revision that is no number is none that a draft has.
+            // No draft has revision 0, so a malformed number matches none.
             let revision = fields.text("revision").parse().unwrap_or(0);
             let decision = Decision { id, revision, text: &text, by: actor(&person) };
             answer(id, $verb, portal.drafts.$name(decision).await)
@@ -39,7 +39,7 @@ decides!(reject, "draft.reject", "comment");
 decides!(withdraw, "draft.withdraw", "comment");
 decides!(apply, "draft.apply", "reason");
 
-/// Leads to what a decision came to, or back to the page of the draft, which says why nothing was
+/// Redirects to the result of a decision, or back to the draft's page, which says why nothing was
 /// done.
 fn answer(
     id: u64,
@@ -72,7 +72,7 @@ fn answer(
     Ok((Extension(deeds::of_draft(verb, &change)), place).into_response())
 }
 
-/// The page of a draft, with a sentence on top.
+/// The page of a draft, with a note on top.
 fn to(id: u64, code: &str) -> Redirect {
     Redirect::to(&format!("/drafts/{id}?note={code}"))
 }

@@ -1,5 +1,5 @@
-//! The cache rollout: which strategy answers which counters, tried on paper before it holds, with
-//! its history and the way back.
+//! The cache rollout page: which strategy serves which counters, a preview before a policy takes
+//! effect, its history, and restoring an earlier version.
 
 mod form;
 mod history;
@@ -25,7 +25,7 @@ use raingauge_people::audit::AuditAction;
 use raingauge_policy::cache::{Policy, Strategy};
 use raingauge_ports::catalog::{Error, VersionedPolicy};
 
-/// Characters of a reason.
+/// Longest reason, in characters.
 const REASON_CHARS_MAX: usize = 500;
 
 /// `GET /system/cache`
@@ -39,7 +39,7 @@ pub async fn page(
     Ok(whole(&portal, &person, &fields, &current, (&form, None), &rollout::Form::default()).await)
 }
 
-/// `POST /system/cache/preview`: what a policy would change, which is nothing yet.
+/// `POST /system/cache/preview`: shows what a policy would change, and changes nothing.
 pub async fn preview(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -90,7 +90,7 @@ pub async fn set(
     Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
 }
 
-/// `POST /system/cache/back`: an earlier version holds again, as a new one.
+/// `POST /system/cache/back`: restores an earlier policy, as a new version.
 pub async fn back(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -119,7 +119,7 @@ pub async fn back(
     Ok((Extension(action), Redirect::to("/system/cache?note=policy-back")).into_response())
 }
 
-/// Sets a policy, and tells what is otherwise now.
+/// Sets a policy, and returns what it changes for the audit log.
 async fn put(
     portal: &Portal,
     person: &Principal,
@@ -130,7 +130,7 @@ async fn put(
     let before = portal.counters.cache_policy().await?.policy;
     let set =
         portal.counters.set_cache_policy(policy, Some(expected), &person.name, &reason).await?;
-    // The others follow the catalog; this process need not wait for itself.
+    // Other processes follow the catalog; this process applies the policy at once.
     portal.operations.policies.set(&set.policy);
     let counters = portal.list.counters(portal).await.unwrap_or_default();
     let share =
@@ -138,7 +138,7 @@ async fn put(
     Ok(deeds::of_policy("cache_policy.replace", &before, &set, &share))
 }
 
-/// A policy that was entered, or that there is something wrong with it.
+/// The policy that was entered, or an error when the form has problems.
 type Planned = Result<Policy, ()>;
 
 async fn whole(
@@ -169,7 +169,7 @@ async fn whole(
             Ok(runs) => (rollout::section(portal, person, &overview, runs, rollout)),
             Err(error) => (parts::notice(Mood::Bad, &html! { (error) "." })),
         }
-        // What a rollout does is not done by hand beside it.
+        // While a rollout runs, the policy cannot be edited by hand.
         div #by-hand.columns {
             @if !is_running {
                 section.card aria-labelledby="form-title" {
@@ -220,7 +220,7 @@ fn reason_of(text: &str) -> Result<String, String> {
     }
 }
 
-/// The choice of a strategy.
+/// The selection of a strategy.
 fn select(id: &str, name: &str, label: &str, chosen: &str) -> Markup {
     html! {
         select id=(id) name=(name) aria-label=(label) {
@@ -231,7 +231,7 @@ fn select(id: &str, name: &str, label: &str, chosen: &str) -> Markup {
     }
 }
 
-/// What is wrong with a field, below it.
+/// The problem of a field, below it.
 fn problem(text: Option<&str>) -> Markup {
     html! { @if let Some(text) = text { p.problem { (text) } } }
 }

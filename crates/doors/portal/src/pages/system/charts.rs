@@ -1,4 +1,4 @@
-//! The last hour, drawn.
+//! Charts of the last hour.
 
 use super::overview::{CHART_S, Overview};
 use crate::html::chart::{Chart, Kind, Line, Mark, Points, Scale, Unit};
@@ -42,8 +42,7 @@ fn card(title: &str, chart: &Markup) -> Markup {
     html! { div.card { h3 { (title) } (chart) } }
 }
 
-/// The load of the store and the hits of the caches over time, with a mark where the policy was
-/// changed.
+/// The load of the store and the cache hits over time, with a mark at each policy change.
 pub fn effect(overview: &Overview) -> Markup {
     let uses_cql = overview.totals.has(CQL_REQUESTS) && overview.totals.total(CQL_REQUESTS) > 0.0;
     let lines = if uses_cql {
@@ -81,7 +80,7 @@ fn lag_lines(overview: &Overview) -> Vec<Line> {
     partitions.sort_by_key(|partition| partition.parse::<u32>().unwrap_or(u32::MAX));
     match partitions[..] {
         [] | [_] => vec![line(overview, "lag", |span| Some(span.values.largest(LAG_SECONDS)))],
-        // Many lines say no more than the worst one; the table has each of them.
+        // Many lines would add nothing to the worst one; the table has each of them.
         _ => vec![line(overview, "the worst partition", |span| {
             Some(span.values.largest(LAG_SECONDS))
         })],
@@ -100,7 +99,7 @@ fn draw(overview: &Overview, title: &str, unit: Unit, lines: Vec<Line>) -> Marku
     marked(overview, title, unit, lines, Vec::new())
 }
 
-/// When the policy was changed within the hour.
+/// The policy changes within the hour.
 fn changes(overview: &Overview) -> Vec<Mark> {
     let mark = |version: &VersionedPolicy| Mark {
         at_s: version.changed_at,

@@ -1,4 +1,4 @@
-//! Compaction: what runs, what is planned, what was done; begun and stopped by administrators.
+//! Compaction: running, planned and past runs; administrators start and stop them.
 
 use super::overview::Overview;
 use crate::Portal;
@@ -18,7 +18,7 @@ use raingauge_people::Principal;
 use raingauge_people::audit::AuditAction;
 use serde_json::{Value as Json, json};
 
-/// Runs that are shown of those that have ended.
+/// Number of ended runs shown.
 const RUNS_SHOWN: usize = 5;
 
 /// `POST /system/compaction`

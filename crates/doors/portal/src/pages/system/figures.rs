@@ -1,4 +1,4 @@
-//! The numbers of the last minute.
+//! The figures of the last minute.
 
 use super::overview::Overview;
 use crate::html::words;
@@ -9,7 +9,7 @@ use raingauge_operations::measures::values::{
     RANGE_COUNTS, ROWS, TILE_HITS, TILE_MISSES,
 };
 
-/// One number with its words.
+/// One figure with its caption.
 struct Figure {
     label: &'static str,
     value: String,
@@ -78,7 +78,7 @@ fn latency(present: &Span) -> Figure {
     Figure { label: "Latency", value, words }
 }
 
-/// Hits of the strategies; where none looks anything up, the tiles that are in memory.
+/// The hit rate of the cache strategies; if none uses a cache, the number of tiles in memory.
 fn caching(overview: &Overview) -> Figure {
     let present = &overview.present;
     let strategy = overview.policy().policy.choice.strategy.name();

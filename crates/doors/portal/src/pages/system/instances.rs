@@ -1,4 +1,4 @@
-//! The processes that run: roles, versions, what each of them does.
+//! The running processes: roles, versions, and the activity of each.
 
 use super::overview::Overview;
 use crate::html::parts::Column::{self, Text};

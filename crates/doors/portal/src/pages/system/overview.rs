@@ -1,4 +1,4 @@
-//! Everything that the page of the system shows, at one moment.
+//! A snapshot of everything that the system page shows.
 
 use crate::Portal;
 use crate::fields::Fields;
@@ -8,11 +8,11 @@ use raingauge_operations::measures::{Span, Values};
 use raingauge_operations::watch::KnownInstance;
 use raingauge_ports::catalog::VersionedPolicy;
 
-/// Seconds of a point of a chart.
+/// Length of one point of a chart.
 pub const POINT_S: i64 = 30;
-/// Seconds that charts reach back.
+/// Time span of the charts.
 pub const CHART_S: i64 = 3_600;
-/// Versions of the cache policy that are looked at.
+/// Number of cache policy versions that are read.
 pub const POLICIES_MAX: usize = 50;
 
 pub struct Overview {
@@ -22,17 +22,17 @@ pub struct Overview {
     pub present: Span,
     /// The last hour.
     pub spans: Vec<Span>,
-    /// What all processes that run counted since each of them began.
+    /// Totals over all running processes, each since its start.
     pub totals: Values,
     pub seen: Vec<KnownInstance>,
     /// Partitions of the log.
     pub partitions: usize,
-    /// Every version of the cache policy, newest first; none while nobody has set one.
+    /// Every version of the cache policy, newest first; empty while none has been set.
     pub policies: Vec<VersionedPolicy>,
-    /// Keys whose stored counts are not what the log comes to.
+    /// Number of keys whose stored counts differ from a recount of the log.
     pub mismatches: usize,
     pub compaction: Option<Status>,
-    /// Why something of this is not known.
+    /// Why part of the snapshot is missing or stale.
     pub failure: Option<String>,
 }
 
@@ -62,17 +62,17 @@ impl Overview {
         }
     }
 
-    /// The policy that holds.
+    /// The policy in force.
     pub fn policy(&self) -> VersionedPolicy {
         self.policies.first().cloned().unwrap_or_default()
     }
 
-    /// The processes that run.
+    /// The running processes.
     pub fn present_instances(&self) -> impl Iterator<Item = &KnownInstance> {
         self.seen.iter().filter(|seen| !seen.is_gone)
     }
 
-    /// The spans of some minutes, from so many seconds ago on.
+    /// The spans of `seconds` seconds, starting `seconds_ago` seconds before now.
     pub fn since(&self, seconds_ago: i64, seconds: i64) -> impl Iterator<Item = &Span> {
         let from_s = self.now_s - seconds_ago;
         self.spans.iter().filter(move |span| span.to_s > from_s && span.to_s <= from_s + seconds)

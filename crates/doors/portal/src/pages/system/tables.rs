@@ -9,7 +9,7 @@ use raingauge_operations::measures::values::{
 };
 use std::collections::BTreeMap;
 
-/// Rows of the tables of codes.
+/// Number of rows in the tables of error codes.
 const CODES_MAX: usize = 12;
 
 pub fn section(overview: &Overview) -> Markup {
@@ -45,7 +45,7 @@ fn lag(overview: &Overview) -> Markup {
     }
 }
 
-/// An engine behind a circuit breaker, as people call it.
+/// The common name of an engine behind a circuit breaker.
 pub fn engine_words(engine: &str) -> String {
     engine.replace('_', " ")
 }
@@ -87,7 +87,7 @@ fn state_words(state: f64) -> (&'static str, &'static str) {
     }
 }
 
-/// When each breaker moved last, and to which state.
+/// The last state transition of each breaker: when, and to which state.
 fn last_transitions(overview: &Overview) -> BTreeMap<String, (i64, String)> {
     let mut last = BTreeMap::new();
     for span in &overview.spans {

@@ -1,4 +1,4 @@
-//! What needs somebody, in sentences that say what to do.
+//! Conditions that need an operator's attention, as sentences that say what to do.
 
 use super::overview::Overview;
 use crate::html::{parts, words};
@@ -8,14 +8,14 @@ use raingauge_operations::measures::values::{
 };
 use std::collections::BTreeSet;
 
-/// Behind by more than this is told, and by more than this it is grave.
+/// Thresholds of the lag: above the first the page warns, above the second the warning is grave.
 const LAG_TOLD_S: f64 = 30.0;
 const LAG_GRAVE_S: f64 = 300.0;
-/// Seconds ago with which the lag is compared.
+/// Age of the value with which the current lag is compared.
 const LAG_BEFORE_S: i64 = 300;
 /// The share of a disk that should be free.
 const DISK_FREE_MIN: f64 = 0.1;
-/// Gone instances are told of for so many seconds; afterwards they count as taken out of service.
+/// How long a missing instance is reported; after that it counts as taken out of service.
 const GONE_TOLD_S: i64 = 3_600;
 
 /// One warning.
@@ -23,7 +23,7 @@ const GONE_TOLD_S: i64 = 3_600;
 pub struct Warning {
     pub is_grave: bool,
     pub words: String,
-    /// Where to go, with its words.
+    /// Address and text of a link to the page that helps.
     pub link: Option<(String, &'static str)>,
 }
 
@@ -35,7 +35,7 @@ fn mild(words: String) -> Warning {
     Warning { is_grave: false, words, link: None }
 }
 
-/// Everything that needs somebody, the gravest first.
+/// Returns all warnings, grave ones first.
 pub fn of(overview: &Overview) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let Some(reason) = &overview.failure {
@@ -58,8 +58,8 @@ pub fn of(overview: &Overview) -> Vec<Warning> {
     warnings
 }
 
-/// As the page shows them. They carry no role: the page is renewed every few seconds, and a screen
-/// reader would say them each time.
+/// Renders the warnings. They carry no ARIA role: the page refreshes every few seconds, and a
+/// screen reader would repeat them each time.
 pub fn section(warnings: &[Warning]) -> Markup {
     html! {
         div #system-warnings.stack {
@@ -184,7 +184,7 @@ fn disk(overview: &Overview, warnings: &mut Vec<Warning>) {
 fn policies(overview: &Overview, warnings: &mut Vec<Warning>) {
     let policy = overview.policy();
 
-    // A reader needs a moment to hear of a change.
+    // A reader needs a moment to pick up a change.
     if overview.failure.is_some() || overview.now_s - policy.changed_at < 15 {
         return;
     }

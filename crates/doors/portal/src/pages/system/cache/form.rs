@@ -1,5 +1,5 @@
-//! A policy as a form: a strategy for all counters, steps that except some of them, and instances
-//! that do otherwise.
+//! The form of a cache policy: a strategy for all counters, steps that give some counters another
+//! one, and overrides for single instances.
 
 use super::{hidden, problem, reason_of, select};
 use crate::fields::Fields;
@@ -12,26 +12,26 @@ use raingauge_ports::catalog::VersionedPolicy;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rows of a form at most, as many as a policy may have.
+/// Largest number of rows in a form, the same as in a policy.
 const ROWS_MAX: usize = POLICY_STEPS_MAX * 2 + POLICY_OVERRIDES_MAX;
 
-/// The form as it was sent, or as it shows the policy that holds.
+/// The form as submitted, or filled from the policy in force.
 #[derive(Clone, Debug, Default)]
 pub struct Form {
     pub strategy: String,
-    /// Excepted counters of all instances.
+    /// Exceptions for some counters, on all instances.
     pub steps: Vec<Row>,
-    /// What single instances do.
+    /// Overrides for single instances.
     pub canaries: Vec<Row>,
     pub reason: String,
-    /// The version that the form is based on.
+    /// The policy version that the form is based on.
     pub version: u32,
-    /// What is wrong, by field.
+    /// The problems, by field.
     pub problems: Vec<(&'static str, String)>,
 }
 
-/// One row: which counters, on which instance, by which strategy. Without arithmetic it is for all
-/// counters.
+/// One row: which counters, on which instance, use which strategy. Without `modulo` and `below` it
+/// covers all counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     pub instance: String,
@@ -111,7 +111,7 @@ impl Form {
         }
     }
 
-    /// The policy that was entered. What is wrong stands in `problems` afterwards.
+    /// Returns the policy that was entered. On error, `problems` says what is wrong.
     pub fn policy(&mut self) -> Result<Policy, ()> {
         let mut problems = Vec::new();
         let mut policy = Policy::default();

@@ -1,4 +1,4 @@
-//! Every version of the cache policy, and the way back.
+//! All versions of the cache policy, with a button to restore an earlier one.
 
 use super::{hidden, strategy_words};
 use crate::html::parts;
@@ -9,10 +9,10 @@ use raingauge_core::access::Role;
 use raingauge_people::Principal;
 use raingauge_policy::cache::{Choice, Policy};
 
-/// Versions that one may go back to.
+/// Number of versions that can be restored.
 pub const VERSIONS_MAX: usize = crate::pages::system::overview::POLICIES_MAX;
 
-/// The last one is for those who may go back.
+/// The last column is only for people who may restore a version.
 const COLUMNS: [Column<'_>; 6] =
     [Text("Version"), Text("Policy"), Text("By"), Text("Why"), Text("When"), Silent("Back")];
 

@@ -1,4 +1,4 @@
-//! What a policy would change: how many counters, and how many of the counts that are asked for.
+//! Preview of a policy: how many counters it changes, and how many of the queries.
 
 use super::strategy_words;
 use crate::html::parts::Column::{Number, Text};
@@ -11,20 +11,20 @@ use raingauge_policy::cache::{Choice, Policy, Strategy};
 use raingauge_ports::catalog::Versioned;
 use std::collections::BTreeMap;
 
-/// Counters that are named of those that change.
+/// Number of changed counters that are named.
 const NAMED_MAX: usize = 12;
 
-/// How often each counter was asked for, by a sample of all instances.
+/// How often each counter was queried, from a sample on all instances.
 type Asked = BTreeMap<u32, u64>;
 
-/// One strategy, before and after.
+/// The counters and queries of one strategy, before or after the change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Side {
     counters: usize,
     asked: u64,
 }
 
-/// What changes on the instances that have no other choice.
+/// The change on instances without an override.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Difference {
     sides: BTreeMap<&'static str, [Side; 2]>,
@@ -55,7 +55,7 @@ fn difference(counters: &[u32], asked: &Asked, before: &Choice, after: &Choice) 
     difference
 }
 
-/// How often each counter was asked of the instances that run.
+/// Sums up how often each counter was queried on the running instances.
 fn asked_of(seen: &[KnownInstance]) -> Asked {
     let mut asked = Asked::new();
     for seen in seen.iter().filter(|seen| !seen.is_gone) {
@@ -71,7 +71,7 @@ fn answering(counters: &[Versioned]) -> Vec<&Versioned> {
     counters.iter().filter(|found| found.counter.state.answers()).collect()
 }
 
-/// What a change treats otherwise, in short.
+/// The effect of a change, in short.
 pub fn share(
     counters: &[Versioned],
     seen: &[KnownInstance],

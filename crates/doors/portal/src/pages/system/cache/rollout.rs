@@ -1,4 +1,4 @@
-//! Guarded rollouts: begun, watched, stopped, and their reports.
+//! Guarded rollouts: starting, watching and stopping them, and their reports.
 
 mod form;
 mod shown;
@@ -25,7 +25,7 @@ use raingauge_policy::rollout::{End, Phase, Plan, Rollout};
 use raingauge_ports::rollouts::Run;
 use serde_json::{Value as Json, json};
 
-/// Rollouts that are listed.
+/// Number of rollouts listed.
 pub const RUNS_SHOWN: usize = 10;
 
 /// `POST /system/cache/rollouts`
@@ -78,7 +78,7 @@ pub async fn go_on(
     Ok((Extension(action), Redirect::to("/system/cache?note=rollout-goes-on")).into_response())
 }
 
-/// `GET /system/cache/rollouts/{id}`: what was done, and what was seen of it.
+/// `GET /system/cache/rollouts/{id}`: what the rollout did, and what it measured.
 pub async fn report(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -156,7 +156,7 @@ fn told(run: &Run) -> Json {
     json!({ "to": to, "shares": shares, "canaryS": canary_s, "holdS": hold_s, "limits": limits, "reason": run.reason })
 }
 
-/// How far it had come, for the audit log.
+/// How far a rollout had come, for the audit log.
 fn reached(rollout: &Rollout) -> Json {
     let last = rollout
         .watched
@@ -165,13 +165,13 @@ fn reached(rollout: &Rollout) -> Json {
     json!({ "watched": last })
 }
 
-/// The rollout that runs, of the newest ones.
+/// The running rollout among the newest ones.
 pub fn running_of(runs: &[Run]) -> Option<&Run> {
     runs.first().filter(|run| run.ended_at.is_none())
 }
 
-/// The rollout that runs, or the way to one; and those that have ended. While one runs, all that it
-/// changes renews itself.
+/// The running rollout, or the form that starts one, and the list of ended ones. While a rollout
+/// runs, the parts that it changes refresh themselves.
 pub fn section(
     portal: &Portal,
     person: &Principal,
@@ -231,7 +231,7 @@ fn ended(runs: &[Run], overview: &Overview) -> Markup {
     }
 }
 
-/// How a rollout ended, in a word.
+/// How a rollout ended, as a badge.
 fn badge(end: End) -> Markup {
     let mood = match end {
         End::Finished => "good",
@@ -241,7 +241,7 @@ fn badge(end: End) -> Markup {
     html! { span.state data-state=(mood) { (end.name()) } }
 }
 
-/// Why a rollout ended; empty while it has not, and where all went through.
+/// Why a rollout ended; empty while it runs, and when all stages passed.
 fn why(rollout: &Rollout) -> &str {
     match &rollout.phase {
         Phase::Ended { why, .. } => why,

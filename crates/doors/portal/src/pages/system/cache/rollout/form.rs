@@ -1,4 +1,4 @@
-//! A plan as a form, with defaults that are filled in and explained.
+//! The form of a rollout plan, with explained defaults filled in.
 
 use super::super::{reason_of, select};
 use crate::fields::Fields;
@@ -9,7 +9,8 @@ use raingauge_people::Principal;
 use raingauge_policy::cache::Strategy;
 use raingauge_policy::rollout::{Limits, Plan, STORE_REQUESTS_FREE};
 
-/// A field: its name in the form, the member of a plan that it is, its label, and what it means.
+/// A field: its name in the form, the member of the plan that it sets, its label, and its
+/// explanation.
 struct About {
     name: &'static str,
     member: &'static str,
@@ -86,11 +87,11 @@ const LIMITS: [About; 6] = [
     ),
 ];
 
-/// The form as it was sent, or with the defaults.
+/// The form as submitted, or with the defaults.
 #[derive(Clone, Debug)]
 pub struct Form {
     to: String,
-    /// Texts of the fields, by name.
+    /// The texts of the fields, by name.
     texts: Vec<(&'static str, String)>,
     reason: String,
     problems: Vec<(&'static str, String)>,
@@ -138,7 +139,7 @@ impl Form {
         self.reason.clone()
     }
 
-    /// The plan that was entered. What is wrong stands in `problems` afterwards.
+    /// Returns the plan that was entered. On error, `problems` says what is wrong.
     pub fn plan(&mut self) -> Result<Plan, ()> {
         let mut problems = Vec::new();
         let to = Strategy::ALL.into_iter().find(|strategy| strategy.name() == self.to);
@@ -197,7 +198,7 @@ impl Form {
         if self.problems.is_empty() { Ok(plan) } else { Err(()) }
     }
 
-    /// It cannot begin from the policy that is in force.
+    /// Notes that the rollout cannot begin from the policy in force.
     pub fn refuse(&mut self, refusal: String) {
         self.problems.push(("to", refusal));
     }

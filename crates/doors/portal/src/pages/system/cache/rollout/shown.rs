@@ -1,4 +1,4 @@
-//! A rollout that runs, and what became of one.
+//! The views of a running rollout and of one that has ended.
 
 use super::{badge, why};
 use crate::Portal;
@@ -29,7 +29,7 @@ const STAGES: [Column<'_>; 9] = [
     Number("Breakers"),
 ];
 
-/// The card of a rollout that runs.
+/// The card of a running rollout.
 pub fn running(portal: &Portal, person: &Principal, overview: &Overview, run: &Run) -> Markup {
     let rollout = &run.rollout;
     let address = format!("/system/cache/rollouts/{}", run.id);
@@ -72,7 +72,7 @@ fn buttons(person: &Principal, address: &str, rollout: &Rollout) -> Markup {
     }
 }
 
-/// Said while nobody watches.
+/// Notice that the portal conducting the rollout is gone, or was interrupted.
 fn lost(portal: &Portal, overview: &Overview, run: &Run) -> Markup {
     let is_there = overview.present_instances().any(|seen| seen.instance.id == run.conductor);
     if is_there || run.conductor == portal.operations.watch.id() {
@@ -97,7 +97,7 @@ fn times(number: u32) -> String {
     if number == 1 { "once".to_owned() } else { format!("{number} times") }
 }
 
-/// What is done at this moment, and how long it still takes.
+/// The current step, and how long it still takes.
 fn present(rollout: &Rollout) -> Markup {
     let stage = rollout.stage().unwrap_or(Stage { kind: Kind::Before, share: 0, seconds: 0.0 });
     let what = doing(&stage);
@@ -160,7 +160,7 @@ fn time(rollout: &Rollout, stage: &Stage) -> Markup {
     }
 }
 
-/// Each limit, and what is seen against it in the open window.
+/// Each limit, with the value measured against it in the open window.
 fn limits(rollout: &Rollout) -> Markup {
     let window = rollout.window();
     let verdicts = window.as_ref().map_or_else(Vec::new, |window| rollout.verdicts(window));
@@ -202,7 +202,7 @@ const fn limit_words(limit: Limit) -> &'static str {
     }
 }
 
-/// The policy that is in force, which is what stays if nobody does anything.
+/// The policy in force, which stays if nobody intervenes.
 fn in_force(overview: &Overview, rollout: &Rollout) -> Markup {
     let policy = overview.policy();
     html! {
@@ -215,7 +215,7 @@ fn in_force(overview: &Overview, rollout: &Rollout) -> Markup {
     }
 }
 
-/// All stages: those that are over with what was seen, and those to come.
+/// All stages: finished ones with their measurements, and those to come.
 pub fn stages(title_id: &str, rollout: &Rollout, zone: &TimeZone) -> Markup {
     let open = rollout.window();
     parts::table(
@@ -290,7 +290,7 @@ fn numbers(window: &Window, verdicts: &[Verdict]) -> Markup {
     }
 }
 
-/// How a rollout ended, in a sentence, with the way to its report or without.
+/// How a rollout ended, in a sentence, optionally with a link to its report.
 pub fn ending(run: &Run, has_link: bool) -> Markup {
     let Some(end) = run.rollout.end() else {
         return parts::notice(
@@ -314,7 +314,7 @@ fn sentence(rollout: &Rollout, end: End) -> (Mood, String) {
     let why = why(rollout);
     let answered = share(rollout.plan.shares.last().copied().unwrap_or_default());
 
-    // Principal goes on before the time may pass over a limit that is broken so far.
+    // A person may skip ahead to the next stage although a limit is broken so far.
     let held = rollout.watched.iter().flat_map(|watched| &watched.verdicts).all(Verdict::holds);
     let back = "The policy of before is in force again.";
 
@@ -332,7 +332,7 @@ fn sentence(rollout: &Rollout, end: End) -> (Mood, String) {
     }
 }
 
-/// Principal began it, how it was to go, and what it must not do.
+/// Who began the rollout, its plan, and the limits it must keep.
 pub fn facts(run: &Run, zone: &TimeZone) -> Markup {
     let plan = &run.rollout.plan;
     let shares: Vec<String> = plan.shares.iter().map(ToString::to_string).collect();
