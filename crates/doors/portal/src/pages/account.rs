@@ -1,4 +1,4 @@
-//! Somebody's own account: the password, and where they are signed in.
+//! A person's own account: the password, and the sessions.
 
 use crate::Portal;
 use crate::cookies;
@@ -71,7 +71,7 @@ pub async fn change_password(
     Ok((status, page).into_response())
 }
 
-/// `POST /account/sessions/end`: one of the own sessions, or all but this one.
+/// `POST /account/sessions/end`: ends one of the person's own sessions, or all but the current one.
 pub async fn end_session(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -127,7 +127,7 @@ async fn page(
     Ok(layout::page(Some(person), layout::Place::Nowhere, "Your account", &body))
 }
 
-/// For somebody who has signed in by OpenID Connect alone.
+/// The card of a person who signs in through OpenID Connect only.
 fn elsewhere_card() -> Markup {
     html! {
         section.card {
@@ -197,7 +197,7 @@ fn sessions_card(
     }
 }
 
-/// A browser and its system, as far as its own long name tells them.
+/// The browser and the operating system, as far as the user agent reveals them.
 fn browser(agent: &str) -> String {
     let first = |known: &[(&str, &'static str)]| {
         known.iter().find(|(mark, _)| agent.contains(mark)).map(|(_, name)| *name)

@@ -1,4 +1,4 @@
-//! The audit log: filtered, in pages, taken away as CSV or NDJSON.
+//! The audit log: filtered, paged, and exported as CSV or NDJSON.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -17,9 +17,9 @@ use raingauge_people::Principal;
 use raingauge_people::audit::{to_csv, to_ndjson};
 use raingauge_ports::people::{Entry, Filter};
 
-/// Entries on one page.
+/// Entries per page.
 const PAGE_ENTRIES: usize = 50;
-/// Most entries of one export; narrower dates give the rest.
+/// Largest number of entries in one export; narrower dates give the rest.
 const EXPORT_ENTRIES_MAX: usize = 100_000;
 
 /// `GET /audit`
@@ -28,7 +28,7 @@ pub async fn list(
     Extension(person): Extension<Principal>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    // One more than is shown tells whether there is another page.
+    // One entry more than is shown tells whether there is another page.
     let filter = Filter { limit: PAGE_ENTRIES + 1, ..filter_of(&fields)? };
     let mut entries = portal.accounts.audit.entries(filter).await?;
     let has_more = entries.len() > PAGE_ENTRIES;
@@ -108,7 +108,7 @@ async fn export(
     Ok((about, [is_whole], text).into_response())
 }
 
-/// What the address asks for.
+/// The filter that the address specifies.
 fn filter_of(fields: &Fields) -> Result<Filter, Fault> {
     let text = |name: &str| fields.text(name).to_owned();
     let before = match fields.given("before") {
@@ -120,7 +120,7 @@ fn filter_of(fields: &Fields) -> Result<Filter, Fault> {
 
     let from_s = day(fields, "from")?.unwrap_or(i64::MIN);
 
-    // The last day is meant whole.
+    // The range includes the whole last day.
     let to_s = day(fields, "to")?
         .map_or(i64::MAX, |day_s| next_bucket(day_s, Granularity::Day, &fields.zone()));
     Ok(Filter {
@@ -134,7 +134,7 @@ fn filter_of(fields: &Fields) -> Result<Filter, Fault> {
     })
 }
 
-/// When a day begins in the zone that is asked for.
+/// The start of a day in the requested time zone.
 fn day(fields: &Fields, name: &str) -> Result<Option<i64>, Fault> {
     let Some(day) = fields.given(name) else {
         return Ok(None);
@@ -144,7 +144,7 @@ fn day(fields: &Fields, name: &str) -> Result<Option<i64>, Fault> {
     begins.map(Some).ok_or_else(refused)
 }
 
-/// The filters as they stand in an address.
+/// The filters as a query string.
 fn query(fields: &Fields, before: Option<i64>) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     for name in ["who", "what", "object", "from", "to", "zone"] {

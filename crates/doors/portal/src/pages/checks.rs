@@ -1,4 +1,4 @@
-//! Trust: what the self-audit found, what differs, and any key and range counted again from the
+//! Trust: results of the self-audit, keys that differ, and recounts of any key and range from the
 //! log.
 
 mod listing;
@@ -20,9 +20,9 @@ use raingauge_operations::self_audit::Refusal;
 use raingauge_people::Principal;
 use raingauge_ports::checks::{Outcome, Wanted};
 
-/// Checks on one page.
+/// Checks per page.
 const PAGE_LEN: usize = 50;
-/// Keys that differ and are shown at most.
+/// Largest number of differing keys shown.
 const DIFFERING_MAX: usize = 100;
 
 /// `GET /checks`
@@ -45,7 +45,7 @@ pub async fn page(
         div.page-head { h1 { "Checks" } }
         (notes::shown(&fields))
         p.lead { "Every stored count is a function of the events in the log. The self-audit counts a sample of keys again from the log and compares, bucket by bucket." }
-        // While an audit runs the page follows it; afterwards it stands still.
+        // The page refreshes only while an audit runs.
         div #checks-live.stack hx-get=[is_running.then_some(again)] hx-trigger=[is_running.then_some("every 2s")]
             hx-select=[is_running.then_some("#checks-live")] hx-target=[is_running.then_some("#checks-live")]
             hx-swap=[is_running.then_some("outerHTML")] data-live[is_running] {

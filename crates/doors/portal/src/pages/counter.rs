@@ -1,5 +1,5 @@
-//! A counter: what it counts, a chart of it, its largest keys, what it costs, what it did not
-//! count, how it came about.
+//! The page of a counter: what it counts, a chart, its largest keys, its cost, the events it did
+//! not count, and its history.
 
 pub mod answer;
 pub mod asked;
@@ -35,7 +35,7 @@ use std::sync::Arc;
 struct View {
     found: Versioned,
     asked: Asked,
-    /// None while the counter does not answer.
+    /// `None` while the counter is not being served.
     horizons: Option<Horizons>,
     shown: Option<Shown>,
     largest: Largest,
@@ -99,7 +99,7 @@ fn nothing_to_draw() -> Fault {
     )
 }
 
-/// Finds out what a question comes to. Without a key, the largest one answers.
+/// Runs the query. Without a key, it uses the largest one.
 async fn look(portal: &Portal, found: Versioned, mut asked: Asked, with_largest: bool) -> View {
     let id = found.counter.id;
     let now_s = portal.clock.now_s();
@@ -149,7 +149,7 @@ fn head(found: &Versioned, person: &Principal) -> Markup {
     }
 }
 
-/// The part of the page that another question exchanges: the form, the chart, the largest keys.
+/// The part of the page that another query replaces: the form, the chart, the largest keys.
 fn answered(portal: &Portal, view: &View) -> Markup {
     let counter = &view.found.counter;
     let address = format!("/counters/{}", counter.id);
@@ -185,7 +185,7 @@ fn nothing_yet(view: &View) -> Markup {
     }
 }
 
-/// The total in large figures, and the chart.
+/// The total in large type, and the chart.
 fn result(portal: &Portal, view: &View, shown: &Shown, address: &str) -> Markup {
     let asked = &view.asked;
     let query = view.asked.query();

@@ -22,14 +22,13 @@ use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 use std::collections::BTreeSet;
 
-/// Rows of one page.
+/// Rows per page.
 pub const ROWS_MAX: usize = 100;
 
-/// A counter, with what it lately counted.
+/// A counter, with its recent activity.
 pub struct Row<'a> {
     pub found: &'a Versioned,
-    /// Events of the last 24 hours, quarter hour by quarter hour; none when no writer has told of
-    /// it.
+    /// Events of the last 24 hours by quarter hour; `None` when no writer has reported any.
     pub day: Option<Vec<u64>>,
 }
 
@@ -39,7 +38,7 @@ impl Row<'_> {
     }
 }
 
-/// `GET /`: the list; for somebody who is not signed in, the way in.
+/// `GET /`: the list of counters; for a visitor who has not signed in, the way to sign in.
 pub async fn home(
     state: State<Portal>,
     person: Option<Extension<Principal>>,
@@ -130,7 +129,8 @@ fn choice(name: &str, label: &str, values: &BTreeSet<&str>, chosen: &str) -> Mar
             label for=(name) { (label) }
             select id=(name) name=(name) {
                 option value="" { "any" }
-                // What the address asks for stays chosen, also when nothing has it any more.
+                // The filter in the address stays selected, even when no counter has that value any
+                // more.
                 @if !chosen.is_empty() && !values.contains(chosen) { option value=(chosen) selected { (words::cut(chosen, 40)) } }
                 @for value in values { option value=(value) selected[*value == chosen] { (words::cut(value, 40)) } }
             }
@@ -138,7 +138,7 @@ fn choice(name: &str, label: &str, values: &BTreeSet<&str>, chosen: &str) -> Mar
     }
 }
 
-/// The part of the page that a search exchanges.
+/// The part of the page that a search replaces.
 fn results(portal: &Portal, listing: &Listing, counters: &[Versioned]) -> Markup {
     let activity = portal.operations.watch.activity();
     let now_s = portal.clock.now_s();
@@ -189,7 +189,7 @@ fn table(listing: &Listing, rows: &[Row<'_>], now_s: i64) -> Markup {
                             div.counter-cell {
                                 a href={ "/counters/" (counter.id) } { (counter.name) }
                                 (words::template(&counter.template))
-                                // The column of states is left out where there is no room for it.
+                                // Narrow screens leave out the state column.
                                 @if counter.state != CounterState::Active { span.narrow-state { (parts::state(counter.state)) } }
                             }
                         }
@@ -205,8 +205,8 @@ fn table(listing: &Listing, rows: &[Row<'_>], now_s: i64) -> Markup {
     }
 }
 
-/// The column's words, as a link that sorts by it; the other way round when it is sorted by
-/// already.
+/// The heading of a column, as a link that sorts by it, or reverses the order when the list is
+/// sorted by it already.
 fn heading(listing: &Listing, column: Column) -> Markup {
     let sorted = (listing.sort.column == column).then_some(if listing.sort.descending {
         "descending"
@@ -221,7 +221,7 @@ fn heading(listing: &Listing, column: Column) -> Markup {
     }
 }
 
-/// The last day as a line and a number.
+/// The last day as a sparkline and a number.
 fn activity(row: &Row<'_>) -> Markup {
     let Some(day) = &row.day else {
         return html! { span.quiet title="No writer has told of it: it counted nothing yet, or less than hundreds of other counters" { "–" } };

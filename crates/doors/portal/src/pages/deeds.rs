@@ -1,5 +1,5 @@
-//! What the audit log says of counters, drafts and the cache policy: which, why, and what is
-//! otherwise now. Texts are cut, so that the details of an entry always fit.
+//! Audit actions for counters, drafts and the cache policy: the target, the reason, and the
+//! changes. Texts are cut, so that the details of an entry always fit.
 
 use raingauge_core::counter::Counter;
 use raingauge_counters::difference::{self, Changed};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json, json};
 const SIDE_LEN_MAX: usize = 100;
 /// Bytes of a reason.
 const REASON_LEN_MAX: usize = 300;
-/// Instances that are named.
+/// Number of instances named.
 const INSTANCES_MAX: usize = 10;
 
 fn brief(text: &str, len_max: usize) -> String {
@@ -26,7 +26,7 @@ fn change(before: &str, after: &str) -> Json {
     json!(format!("{} → {}", brief(before, SIDE_LEN_MAX), brief(after, SIDE_LEN_MAX)))
 }
 
-/// Which fields of a counter are otherwise, by their names.
+/// The changed fields of a counter, by name.
 fn changes(before: &Counter, after: &Counter) -> Json {
     sides(&difference::between(before, after))
 }
@@ -46,7 +46,7 @@ fn with_reason(mut details: Json, name: &str, reason: &str) -> Json {
     details
 }
 
-/// What was done to a counter as it stands.
+/// The action on a published counter.
 pub fn of_counter(did: &str, before: &Counter, after: &Versioned) -> AuditAction {
     let Versioned { counter, version, reason, .. } = after;
     let details = json!({ "version": version, "changes": changes(before, counter) });
@@ -57,7 +57,7 @@ pub fn of_counter(did: &str, before: &Counter, after: &Versioned) -> AuditAction
     }
 }
 
-/// What was done to a draft.
+/// The action on a draft.
 pub fn of_draft(verb: &'static str, DraftChange { draft, changes }: &DraftChange) -> AuditAction {
     let mut details = json!({ "name": brief(draft.name(), SIDE_LEN_MAX) });
     match draft.document_id() {
@@ -84,16 +84,16 @@ pub fn of_draft(verb: &'static str, DraftChange { draft, changes }: &DraftChange
     )
 }
 
-/// How many counters a policy treats otherwise, and which part of the counts that are asked for.
+/// How many counters a policy change affects, and which share of the queries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
     pub changed: usize,
     pub counters: usize,
-    /// In words; none while nothing was asked.
+    /// The share of the queries in words; `None` when there were no queries.
     pub asked: Option<String>,
 }
 
-/// Another cache policy holds.
+/// The change of the cache policy.
 pub fn of_policy(
     verb: &'static str,
     before: &Policy,
@@ -118,7 +118,7 @@ pub fn of_policy(
     AuditAction::new(verb, "cache policy".to_owned(), with_reason(details, "reason", reason))
 }
 
-/// The instances whose own choice is otherwise.
+/// The instances whose override changed.
 fn instances(before: &Policy, after: &Policy) -> Map<String, Json> {
     let words =
         |choice: Option<&Choice>| choice.map_or_else(|| "as all".to_owned(), ToString::to_string);

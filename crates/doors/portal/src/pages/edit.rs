@@ -1,4 +1,4 @@
-//! The form in which a counter is made and changed, and what it shows while one types.
+//! The form that creates and edits a counter, and its preview while the person types.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -22,7 +22,7 @@ use raingauge_ports::catalog;
 use raingauge_ports::drafts::Draft;
 use serde_json::json;
 
-/// `GET /counters/new`: an empty form; `?copy=ID` begins with another counter, `?type=` with an
+/// `GET /counters/new`: an empty form; `?copy=ID` starts from another counter, `?type=` from an
 /// event type.
 pub async fn new(
     State(portal): State<Portal>,
@@ -58,8 +58,8 @@ pub async fn edit(
     page(&portal, &person, &form, &[], &parts_of_drafts::others(&others), &html! {}).await
 }
 
-/// `GET /drafts/{id}/edit`; `?on_top=1` puts what the draft changes on top of what the counter has
-/// become since.
+/// `GET /drafts/{id}/edit`; `?on_top=1` applies the changes of the draft to the current version of
+/// the counter.
 pub async fn edit_draft(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -97,7 +97,7 @@ pub async fn edit_draft(
     page(&portal, &person, &form, &[], &notice, &html! {}).await
 }
 
-/// `POST /drafts/form`: the form as it was typed, changed by the button that was pressed.
+/// `POST /drafts/form`: the submitted form, changed by the button that was pressed.
 pub async fn change(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -111,11 +111,11 @@ pub async fn change(
         _ => html! {},
     };
     let body = page(&portal, &person, &form, &[], &html! {}, &preview).await?;
-    // With scripts the preview follows what has changed.
+    // With scripts, the preview refreshes after the change.
     Ok(([("hx-trigger-after-settle", "counter-changed")], body).into_response())
 }
 
-/// Does what a button of the form says.
+/// Applies a button of the form.
 fn press(form: &mut Form, asked: &str) {
     let (action, number) = asked.split_once(':').unwrap_or((asked, ""));
     let place = number.parse::<usize>().ok();
@@ -138,7 +138,7 @@ fn press(form: &mut Form, asked: &str) {
     }
 }
 
-/// `POST /drafts/preview`: what the form that is being typed would count, for the place beside it.
+/// `POST /drafts/preview`: what the form would count, for the preview beside it.
 pub async fn preview(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -150,11 +150,11 @@ pub async fn preview(
     Ok(Html(html! { (shown) (keys) }.into_string()))
 }
 
-/// The trial of a form; what is missing, while it is not complete.
+/// The trial of a form, or what is still missing.
 async fn tried(portal: &Portal, person: &Principal, form: &Form) -> Result<Markup, Fault> {
     let observed = portal.observed().await?;
 
-    // A name says nothing of what is counted.
+    // The name does not affect what is counted.
     let named = match form.name.trim() {
         "" => Form { name: "-".to_owned(), ..form.clone() },
         _ => form.clone(),
@@ -172,7 +172,7 @@ async fn tried(portal: &Portal, person: &Principal, form: &Form) -> Result<Marku
     Ok(trial::trial(&trial, &draft))
 }
 
-/// The configuration that a form means, or what is wrong with it; that the chosen id is taken, too.
+/// The counter that a form describes, or its problems, which include an id that is already taken.
 async fn meant(
     portal: &Portal,
     form: &Form,
@@ -209,8 +209,7 @@ fn incomplete(form: &Form, problems: &[Problem]) -> Markup {
     }
 }
 
-/// `POST /drafts`: keeps what the form says, as a new draft or in the place of the one that was
-/// edited.
+/// `POST /drafts`: saves the form as a new draft, or updates the draft that was edited.
 pub async fn save(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -263,7 +262,7 @@ fn changes_counter(draft: &Draft, id: u32) -> bool {
     draft.kind == CounterKind::NAME && draft.document_id() == u64::from(id) && !draft.is_new()
 }
 
-/// How the fields of a type are meant.
+/// The kinds of the fields of an event type.
 fn kinds<'a>(
     observed: &'a Observed,
     kind: &'a str,

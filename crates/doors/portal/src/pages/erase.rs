@@ -1,5 +1,5 @@
-//! Erasing what a counter has counted: one key, or all of them; and purging an archived counter of
-//! what it keeps.
+//! Erasing the counts of a counter, for one key or for all of them, and purging an archived
+//! counter.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -18,17 +18,17 @@ use raingauge_people::Principal;
 use raingauge_people::audit::AuditAction;
 use serde_json::{Value as Json, json};
 
-/// What was typed, and what is wrong with it.
+/// The submitted form, and its problem.
 #[derive(Default)]
 struct Typed {
     key: String,
     name: String,
-    /// The reason in the form of the key, and in that of everything.
+    /// The reasons in the form for one key and in the form for all keys.
     reasons: [String; 2],
     problem: Option<(Place, &'static str)>,
 }
 
-/// The field that a problem is of.
+/// The field that a problem concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Key,
@@ -111,8 +111,8 @@ pub async fn purge(
     erase_all(&portal, &person, id, &fields, true).await
 }
 
-/// Erases everything that was counted of a counter whose name was typed. A purge is of archived
-/// ones alone.
+/// Erases all counts of a counter, after the person has typed its name. Only archived counters can
+/// be purged.
 async fn erase_all(
     portal: &Portal,
     person: &Principal,
@@ -154,7 +154,7 @@ fn problem_of_reason(reason: &str) -> Option<&'static str> {
     }
 }
 
-/// Back to the counter, with a line for the audit log.
+/// Redirects to the counter, with an entry for the audit log.
 fn done(verb: &'static str, id: u32, details: Json, note: &str) -> Response {
     let action = AuditAction::new(verb, format!("counter {id}"), details);
     (Extension(action), Redirect::to(&format!("/counters/{id}?note={note}"))).into_response()

@@ -1,4 +1,5 @@
-//! Event types: how fresh they are, how complete a quarter hour is when it closes, who counts them.
+//! Event types: how fresh they are, how complete a quarter hour is when it closes, and which
+//! counters use them.
 
 mod detail;
 
@@ -19,9 +20,9 @@ use raingauge_operations::measures::values::{DUPLICATES, LAG_EVENTS, LAG_SECONDS
 use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 
-/// Fresh, by the age of the newest event.
+/// An event type is fresh when its newest event is at most this old.
 const FRESH_S: i64 = 900;
-/// History is being loaded when the newest event is older than this when it comes in.
+/// The page reports a history load when the newest event was older than this on arrival.
 const HISTORY_S: i64 = 7 * 86_400;
 
 const COLUMNS: [Column<'_>; 7] = [
@@ -62,7 +63,7 @@ pub async fn page(
     Ok(layout::page(Some(&person), layout::Place::Events, "Events", &body))
 }
 
-/// The counters that count a type, or would.
+/// The counters that use an event type and are not archived.
 pub fn listeners<'a>(
     counters: &'a [Versioned],
     event_type: &'a str,
@@ -73,7 +74,7 @@ pub fn listeners<'a>(
     })
 }
 
-/// The address of a type, whatever its name has in it.
+/// The address of an event type's page, whatever characters its name has.
 pub fn address(event_type: &str) -> String {
     format!("/events/{}", words::step_of_address(event_type))
 }
@@ -113,7 +114,7 @@ fn types(
     }
 }
 
-/// How old the newest event is.
+/// The age of the newest event.
 pub fn freshness(found: &EventType, now_s: i64) -> Markup {
     let age_s = now_s - found.newest_s;
     let (mood, word) = match age_s {
@@ -124,7 +125,7 @@ pub fn freshness(found: &EventType, now_s: i64) -> Markup {
     html! { span.state data-state=(mood) title={ "The newest event happened " (parts::ago(age_s)) } { (word) } }
 }
 
-/// The share of events that came in at most a quarter hour after they happened.
+/// The share of events that arrived at most a quarter hour after they happened.
 pub fn completeness(found: &EventType) -> String {
     words::share(found.events - found.lateness.over_quarter, found.events)
 }
@@ -145,7 +146,7 @@ fn counted_by(counters: &[Versioned], event_type: &str, person: &Principal) -> M
     }
 }
 
-/// Types that counters listen to and that have not arrived lately.
+/// Event types that active counters use and that have not arrived lately.
 fn silent<'a>(
     observed: &Observed,
     counters: &'a [Versioned],
@@ -182,7 +183,7 @@ fn waiting(silent: &[(&str, Vec<&Versioned>)]) -> Markup {
     }
 }
 
-/// What is known of all types together: how far counting is, what was refused, what was repeated.
+/// The totals of all event types: how far counting has come, rejected events, duplicates.
 pub fn arrival(portal: &Portal) -> Markup {
     let totals = portal.operations.measures.totals();
     let rejected: Vec<(&str, f64)> =

@@ -1,4 +1,4 @@
-//! Configurations as files, in the form that `raingauge counters apply` takes.
+//! Exports configurations as files that `raingauge counters apply` accepts.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -9,8 +9,8 @@ use axum::response::{IntoResponse, Response};
 use raingauge_counters::export::{Error, Settings, counter_to_yaml};
 use raingauge_ports::catalog::Versioned;
 
-/// `GET /settings.yaml`: the counters that are not archived, and the cache policy; with `?all=1`
-/// every counter.
+/// `GET /settings.yaml`: the counters that are not archived, and the cache policy; `?all=1`
+/// includes archived counters.
 pub async fn settings(
     State(portal): State<Portal>,
     Query(fields): Query,

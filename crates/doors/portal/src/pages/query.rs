@@ -1,4 +1,4 @@
-//! Asking for counts by hand: one key with how it is answered, or many at once.
+//! Queries by hand: one key with an explanation of the answer, or many keys at once.
 
 mod batch;
 mod figure;
@@ -21,7 +21,7 @@ use raingauge_reader::{Answer, Explanation, Range};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Keys that are offered while one types.
+/// Number of keys suggested while the person types.
 const OFFERS_MAX: usize = 20;
 
 /// `GET /query`
@@ -93,11 +93,11 @@ fn form(question: &Question) -> Markup {
     }
 }
 
-/// One range, its count, and how that came about.
+/// One range, its count, and how the count was computed.
 async fn one(portal: &Portal, question: &Question, from_s: i64, to_s: i64) -> Markup {
     let range = Range { key: &question.key, from_s, to_s, fresh: question.fresh };
 
-    // Before the count, which brings into memory what it reads.
+    // Must precede the count, which loads what it reads into memory.
     let explained = portal.reader.explain(&range);
     let began = Instant::now();
     let answer = portal.reader.counts(std::slice::from_ref(&range)).await.remove(0);
@@ -143,7 +143,7 @@ fn total(question: &Question, answer: &Answer, asked: (i64, i64)) -> Markup {
     }
 }
 
-/// How it was answered, as a sentence.
+/// How the count was computed, in a sentence.
 fn how(explained: &Explanation, slices: &[figure::Sliced], took: Duration) -> Markup {
     let cells: i64 = slices.iter().map(|sliced| sliced.cells).sum();
     let place = match (explained.asks_cache, explained.is_in_memory) {
@@ -179,7 +179,7 @@ fn links(question: &Question, explained: &Explanation, answer: &Answer) -> Marku
     }
 }
 
-/// `GET /query/keys?key=rain`: keys that begin so, for the field in which one types.
+/// `GET /query/keys?key=rain`: suggests keys with this prefix.
 pub async fn keys(State(portal): State<Portal>, Query(fields): Query) -> Html<String> {
     let begun = fields.given("prefix").unwrap_or(fields.text("key"));
     Html(offers(&offered(&portal, begun).await).into_string())
@@ -189,7 +189,8 @@ fn offers(keys: &[String]) -> Markup {
     html! { datalist id="query-keys" { @for key in keys { option value=(key) {} } } }
 }
 
-/// The largest keys of the counters whose templates begin so, and the beginnings of templates.
+/// The largest keys of the counters whose templates match the prefix, and the literal prefixes of
+/// templates.
 async fn offered(portal: &Portal, begun: &str) -> Vec<String> {
     let beginnings: Vec<(u32, String)> = {
         let view = portal.counted.published.view();
@@ -205,7 +206,7 @@ async fn offered(portal: &Portal, begun: &str) -> Vec<String> {
     let mut looked_at = 0;
 
     for (id, literal) in beginnings.iter().filter(fits) {
-        // While many templates fit, their beginnings say more than the keys of some.
+        // While many templates match, their prefixes help more than the keys of a few of them.
         if begun.starts_with(literal.as_str()) || looked_at < 3 {
             looked_at += 1;
             let found = largest::keys(portal, *id, 0, portal.end_of_today_s()).await;

@@ -1,22 +1,23 @@
-//! What a page with a list and a form below it shows beside the list.
+//! The state of a page that has a list and a form below it.
 
 use crate::fields::Fields;
 use crate::html::notes;
 use jiff::tz::TimeZone;
 use maud::Markup;
 
-/// What was just done or typed. `M` is what was made, and is shown this once.
+/// The note, the form and the result to show. `M` is the item just created, which is shown only
+/// this once.
 pub struct Shown<'a, M> {
     pub note: Markup,
     pub zone: TimeZone,
     pub made: Option<M>,
-    /// What was typed into the form, and what is wrong with it.
+    /// The submitted form, when it had a problem.
     pub typed: Option<&'a Fields>,
     problem: Option<(&'static str, &'a str)>,
 }
 
 impl<'a, M> Shown<'a, M> {
-    /// The list, as an address asks for it.
+    /// The plain list, as the address specifies it.
     pub fn asked(fields: &Fields) -> Self {
         Self {
             note: notes::shown(fields),
@@ -31,7 +32,7 @@ impl<'a, M> Shown<'a, M> {
         Self { made: Some(made), ..Self::asked(&Fields::default()) }
     }
 
-    /// A form again, with what is wrong beside its field.
+    /// The form again, with the problem beside its field.
     pub fn refused(typed: &'a Fields, field: &'static str, words: &'a str) -> Self {
         Self {
             typed: Some(typed),

@@ -120,8 +120,8 @@ pub async fn accept(
     }
 }
 
-/// A status, after how many seconds to come back, and what to say. The store's word is a fault of
-/// its own.
+/// Returns the status, after how many seconds to retry, and the message. An error of the store
+/// becomes a `Fault`.
 pub fn explain(refusal: Refusal) -> Result<((StatusCode, Option<i64>), String), Fault> {
     Ok(match refusal {
         Refusal::Wrong => {
@@ -145,7 +145,7 @@ pub fn explain(refusal: Refusal) -> Result<((StatusCode, Option<i64>), String), 
     })
 }
 
-/// Sends the browser on with a new session. The session that it had before ends.
+/// Redirects the browser with a new session. Its previous session ends.
 pub async fn with_session(
     portal: &Portal,
     before: &Maybe,
@@ -167,14 +167,14 @@ pub fn page(status: StatusCode, body: &Markup) -> Response {
     (status, layout::page(None, layout::Place::Nowhere, "Sign in", body)).into_response()
 }
 
-/// What the page of sign-in shows.
+/// The contents of the sign-in page.
 struct SignIn<'a> {
     next: &'a str,
     name: &'a str,
     problem: Option<&'a str>,
-    /// Nobody can sign in yet.
+    /// No account exists yet, so no one can sign in.
     is_empty: bool,
-    /// The person who is signed in and proves it again.
+    /// The person who is signed in and confirms their identity again.
     person: Option<&'a Principal>,
 }
 
@@ -182,8 +182,7 @@ fn sign_in(portal: &Portal, shown: &SignIn<'_>) -> Markup {
     let SignIn { next, name, problem, is_empty, person } = *shown;
     let has_passwords = portal.accounts.options.passwords;
 
-    // Where there is a provider, the password is the second way, unless somebody is about to use
-    // it.
+    // If there is a provider, the password comes second, unless the person has just tried one.
     let is_second = portal.openid.is_some() && problem.is_none();
     html! {
         section.card.entrance {
@@ -231,7 +230,7 @@ fn password_form(next: &str, name: &str, is_second: bool, person: Option<&Princi
     }
 }
 
-/// Where the way to the provider begins.
+/// The address that starts a sign-in through the provider.
 fn openid_address(next: &str, is_again: bool) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("next", next);
@@ -270,7 +269,7 @@ fn choose(
                                 aria-invalid=[of("name").map(|_| "true")] aria-describedby="name-words";
                         }))
                 } @else {
-                    // For password managers, which keep a name beside a password.
+                    // For password managers, which store the name with the password.
                     input type="hidden" name="username" value=(invitation.name) autocomplete="username";
                 }
                 (passwords::pair(of("password"), of("again")))
@@ -280,7 +279,7 @@ fn choose(
     }
 }
 
-/// A place of this portal to go on to; whatever leads elsewhere becomes its first page.
+/// Restricts a redirect target to this portal; any other target becomes the first page.
 pub fn local(next: &str) -> &str {
     let is_local = next.starts_with('/')
         && !next.starts_with("//")

@@ -1,4 +1,4 @@
-//! API tokens: made, shown once, revoked.
+//! API tokens: created, shown once, revoked.
 
 use super::people::base;
 use crate::Portal;
@@ -17,12 +17,12 @@ use raingauge_people::tokens::{NewToken, TokenRequest};
 use raingauge_people::{ANONYMOUS, Principal, Refusal};
 use raingauge_ports::people::ApiToken;
 
-/// After how many days a token may expire, with its words; none for never.
+/// The lifetimes of a token in days, with their labels; an empty value for none.
 const EXPIRIES: [(&str, &str); 4] =
     [("30", "in 30 days"), ("90", "in 90 days"), ("365", "in a year"), ("", "never")];
 const DAY_S: i64 = 86_400;
 
-/// A token that was just made: its name, itself, how this portal is reached.
+/// A token that was just created: its name, its secret, and the base address of this portal.
 type Secret<'a> = (&'a str, &'a str, String);
 
 /// `GET /tokens`
@@ -34,7 +34,7 @@ pub async fn list(
     page(&portal, &person, &Shown::asked(&fields)).await
 }
 
-/// `POST /tokens`: the token is shown by the answer, and by nothing else ever.
+/// `POST /tokens`: the token is shown in this response only, never again.
 pub async fn create(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -67,7 +67,7 @@ pub async fn revoke(State(portal): State<Portal>, Path(id): Path<i64>) -> Result
     Ok((Extension(action), Redirect::to("/tokens?note=revoked")).into_response())
 }
 
-/// The token that a form asks for.
+/// Reads the requested token from the form.
 fn read(fields: &Fields) -> Result<TokenRequest, Refusal> {
     let days = fields.text("expires");
     if !EXPIRIES.iter().any(|(known, _)| *known == days) {

@@ -1,4 +1,4 @@
-//! Checks in lists: those that differ with their buckets, and all by time.
+//! Lists of checks: differing keys with their buckets, and all checks by time.
 
 use super::PAGE_LEN;
 use crate::html::parts::Column::{self, Number, Text};
@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use raingauge_core::bucket::Granularity;
 use raingauge_ports::checks::{Check, Difference, Outcome, Wanted};
 
-/// Buckets that are shown of each key that differs.
+/// Number of buckets shown for each differing key.
 const BUCKETS_SHOWN: usize = 20;
 
 const COLUMNS: [Column<'_>; 7] = [
@@ -21,7 +21,7 @@ const COLUMNS: [Column<'_>; 7] = [
     Text("By"),
 ];
 
-/// The keys that differ by the newest check of each.
+/// The keys whose newest check found a difference.
 pub fn differing(checks: &[Check], now_s: i64, zone: &TimeZone) -> Markup {
     html! {
         section.card.alarm #differing aria-labelledby="differing-title" {
@@ -46,7 +46,7 @@ pub fn differing(checks: &[Check], now_s: i64, zone: &TimeZone) -> Markup {
     }
 }
 
-/// The address that fills the form of the recount.
+/// The address that opens the recount form, filled in for this check.
 pub fn recount_address(check: &Check) -> String {
     let key: String = form_urlencoded::byte_serialize(check.key.as_bytes()).collect();
     format!("/checks?key={key}&from={}&to={}#recount", check.from_s, check.to_s)
@@ -60,7 +60,7 @@ pub const fn granularity_words(granularity: Granularity) -> &'static str {
     }
 }
 
-/// Stored and recounted, side by side.
+/// Stored and recounted values, side by side.
 pub fn buckets(buckets: &[Difference], zone: &TimeZone, title: &str) -> Markup {
     let count = |count: Option<i64>| {
         count.map_or_else(|| "none".to_owned(), |count| words::number(count.into()))
@@ -96,7 +96,7 @@ pub fn outcome(outcome: Outcome) -> Markup {
     html! { span.state data-state=(mood) { (word) } }
 }
 
-/// All checks by time, those of one outcome where that is asked for.
+/// All checks by time, optionally those with one outcome only.
 pub fn list(checks: &[Check], wanted: Wanted, zone: &TimeZone) -> Markup {
     let chosen = wanted.outcome.map_or("", Outcome::name);
     html! {

@@ -1,4 +1,4 @@
-//! What a question about keys comes to: totals, series, and the chart of them.
+//! The answer to a query about keys: totals, series, and their chart.
 
 use super::asked::{Asked, Window, before, latest_stretch, singular};
 use crate::Portal;
@@ -10,30 +10,30 @@ use raingauge_core::limits::SERIES_POINTS_MAX;
 use raingauge_core::retention::Horizons;
 use raingauge_reader::{Point, Range};
 
-/// Where the latest data are looked for.
+/// How many days back the latest data are searched.
 const LATEST_DAYS: i64 = SERIES_POINTS_MAX as i64 - 2;
 
-/// One key in the window.
+/// The result for one key in the window.
 pub struct Row {
     pub key: String,
     pub total: i64,
     pub points: Vec<Point>,
 }
 
-/// What is shown.
+/// The data that the page shows.
 pub struct Shown {
     pub window: Window,
     /// The keys that could be counted.
     pub rows: Vec<Row>,
-    /// The same key in the window before.
+    /// The first key in the preceding window.
     pub before: Option<Row>,
-    /// The keys that could not, and why.
+    /// The keys that could not be counted, and why.
     pub failures: Vec<(String, Refusal)>,
-    /// What differs from what was asked.
+    /// Notes on how the result differs from the query.
     pub notes: Vec<String>,
 }
 
-/// Answers a question.
+/// Answers a query.
 pub async fn answer(portal: &Portal, asked: &Asked, horizons: &Horizons) -> Shown {
     let now_s = portal.clock.now_s();
     let mut notes = Vec::new();
@@ -124,7 +124,7 @@ async fn latest_of(
 }
 
 impl Shown {
-    /// Whether nothing was counted at all.
+    /// Whether every count is zero.
     pub fn is_empty(&self) -> bool {
         self.rows.iter().flat_map(|row| &row.points).all(|point| point.count == 0)
     }
@@ -147,7 +147,7 @@ impl Shown {
             .then(|| format!("most in one {width}: {}, {bucket}", words::number(most.count.into())))
     }
 
-    /// How the total stands to the one of the period before: `+12 % on the period before (434)`.
+    /// The total compared with the period before: `+12 % on the period before (434)`.
     pub fn change(&self) -> Option<String> {
         let row = self.rows.first()?;
         let before = self.before.as_ref()?;

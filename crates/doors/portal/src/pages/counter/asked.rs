@@ -1,4 +1,4 @@
-//! What a chart was asked to show: keys, range, buckets, zone. All of it stands in the address.
+//! The query of a chart: keys, range, granularity, time zone. The address holds all of it.
 
 use crate::fields::Fields;
 use crate::html::chart::{LINES_MAX, Scale};
@@ -9,18 +9,18 @@ use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S};
 use raingauge_core::limits::{KEY_LEN_MAX, RANGE_DAYS_MAX, SERIES_POINTS_MAX};
 use raingauge_core::retention::Horizons;
 
-/// Which time is shown.
+/// The time range of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// So many days, ending now.
+    /// This many days, ending now.
     Rolling(i64),
     /// The latest stretch of time that has data.
     Latest,
-    /// Between two moments that were given.
+    /// Between two given times.
     Custom,
 }
 
-/// The ranges that a form offers: their names, and their words.
+/// The ranges that the form offers: their names in the address, and their labels.
 pub const SPANS: [(Span, &str, &str); 7] = [
     (Span::Rolling(1), "24h", "24 h"),
     (Span::Rolling(7), "7d", "7 days"),
@@ -41,23 +41,23 @@ impl Span {
     }
 }
 
-/// What the address says.
+/// A query, as read from the address.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub keys: Vec<String>,
     pub span: Span,
     /// The two ends of a custom range, seconds since 1970.
     pub ends: Option<(i64, i64)>,
-    /// None lets the length of the range decide.
+    /// `None` derives the granularity from the length of the range.
     pub granularity: Option<Granularity>,
     pub zone: TimeZone,
     pub compare: bool,
     pub scale: Scale,
-    /// What could not be understood, with what is shown instead.
+    /// Parameters that could not be parsed, with what is shown instead.
     pub problems: Vec<String>,
 }
 
-/// The time that is shown, and the buckets that it is cut into.
+/// The time range shown, and its granularity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub from_s: i64,
@@ -112,7 +112,7 @@ impl Asked {
         }
     }
 
-    /// The same question as a query, with other keys.
+    /// The same query for other keys, as a query string.
     pub fn query_with(&self, keys: &[&str]) -> String {
         let mut query = Serializer::new(String::new());
         query.extend_pairs(keys.iter().map(|key| ("key", key)));
@@ -149,8 +149,8 @@ impl Asked {
         self.query_with(&self.keys.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// The window of this question now, given what is kept, and the latest stretch of data if that
-    /// was asked for.
+    /// The window of this query at this time, given the horizons, and the latest stretch of data if
+    /// the query refers to it.
     pub fn window(
         &self,
         now_s: i64,
@@ -188,7 +188,8 @@ impl Asked {
         Window { from_s, to_s, granularity }
     }
 
-    /// What was asked for, if a picture can show it and it is kept; otherwise the finest that is.
+    /// The requested granularity if a picture can show it and its buckets are kept; otherwise the
+    /// finest coarser one for which both hold, or days.
     fn granularity_of(
         &self,
         from_s: i64,
@@ -263,7 +264,7 @@ fn keys_of(fields: &Fields, problems: &mut Vec<String>) -> Vec<String> {
     keys
 }
 
-/// The ends of a custom range, or what is wrong with them.
+/// The ends of a custom range; `None` when they are wrong, with the reasons in `problems`.
 fn ends_of(fields: &Fields, zone: &TimeZone, problems: &mut Vec<String>) -> Option<(i64, i64)> {
     let mut end = |name: &str| {
         let text = fields.text(name);
@@ -295,14 +296,14 @@ fn ends_of(fields: &Fields, zone: &TimeZone, problems: &mut Vec<String>) -> Opti
     Some((from_s, to_s))
 }
 
-/// Days without data that end a stretch of it.
+/// Number of days without data that ends a stretch.
 const SILENT_DAYS_MAX: i64 = 60;
-/// The latest data are shown for at most this long.
+/// Longest stretch of latest data shown, in days.
 const LATEST_DAYS_MAX: i64 = 366;
 
-/// The latest stretch of days that hold data, out of days with their counts. Real data have strays
-/// (a taxi whose clock says 2008), so a stretch ends at a long silence, and one that holds less
-/// than a hundredth of everything is passed over.
+/// Finds the latest stretch of days that hold data, given the days with their counts. Real data
+/// have outliers (a taxi whose clock says 2008), so a long gap ends a stretch, and a stretch with
+/// less than a hundredth of the total is skipped.
 pub fn latest_stretch(days: &[(i64, i64)]) -> Option<(i64, i64)> {
     struct Stretch {
         first_s: i64,
@@ -330,12 +331,12 @@ pub fn latest_stretch(days: &[(i64, i64)]) -> Option<(i64, i64)> {
     Some((latest.first_s.max(to_s - LATEST_DAYS_MAX * DAY_S), to_s))
 }
 
-/// The window before, of the same length.
+/// The preceding window of the same length.
 pub fn before(window: Window, zone: &TimeZone) -> Option<Window> {
     let length_s = window.to_s - window.from_s;
     let from_s = window.from_s.checked_sub(length_s).filter(|from_s| *from_s >= 0)?;
     let begins_day = |at_s: i64| bucket_start(at_s, Granularity::Day, zone) == at_s;
-    // Days of the zone may be an hour shorter or longer than those of the window.
+    // Local days may be an hour shorter or longer than those of the window.
     let is_days = window.granularity == Granularity::Day
         && begins_day(window.from_s)
         && begins_day(window.to_s);
@@ -424,7 +425,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the address says: there is a window that a chart can show.
+        /// Any address gives a window that a chart can show.
         #[test]
         fn any_question_has_a_window(query in "((key|range|from|to|granularity|zone|compare|scale)=(latest|24h|1y|custom|day|quarter|log|UTC|Asia/Tokyo|[0-9]{1,14}|\\PC{0,6})&?){0,8}", kept in 0i64..30_000) {
             let horizons = Horizons { quarter_s: kept * DAY_S, hour_s: kept * DAY_S / 2, day_s: 0 };

@@ -1,5 +1,5 @@
-//! The form above a chart: keys, range, width of bars, zone. It is sent with GET, so that its
-//! answer has an address.
+//! The form above a chart: keys, range, granularity, time zone. It uses GET, so that every answer
+//! has an address.
 
 use super::asked::{Asked, SPANS, Span, Window};
 use crate::html::chart::{LINES_MAX, Scale};
@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use raingauge_core::bucket::Granularity;
 use raingauge_reader::Key;
 
-/// The form. `part` is the element of the page that its answer replaces.
+/// Renders the form. `part` is the element of the page that the answer replaces.
 pub fn form(
     address: &str,
     part: &str,
@@ -74,8 +74,8 @@ fn segment(name: &str, value: &str, text: &str, is_chosen: bool) -> Markup {
     }
 }
 
-/// The two ends of a custom range. They start from what is on the screen, so that one only has to
-/// correct it.
+/// The two ends of a custom range, filled from the range on the screen, so that they only need
+/// correcting.
 fn custom(asked: &Asked, window: Option<Window>) -> Markup {
     let (from_s, to_s) =
         asked.ends.or(window.map(|window| (window.from_s, window.to_s))).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The series of a question as a file for spreadsheets.
+//! The series of a query as a file for spreadsheets.
 
 use super::asked::{Asked, Window};
 use crate::Portal;
@@ -15,11 +15,11 @@ use raingauge_core::limits::SERIES_POINTS_MAX;
 use raingauge_reader::{Point, Range};
 use std::fmt::Write as _;
 
-/// Rows of a file: a year of quarter hours, and some.
+/// Largest number of rows in a file: a little more than a year of quarter hours.
 pub const CSV_ROWS_MAX: usize = 40_000;
 
-/// `GET /counters/{id}/series.csv`: the buckets of the chart, each by itself, however many the
-/// picture puts together.
+/// `GET /counters/{id}/series.csv`: the buckets of the chart one by one, even where the picture
+/// merges them.
 pub async fn series(
     State(portal): State<Portal>,
     Path(id): Path<u32>,
@@ -38,7 +38,7 @@ pub async fn series(
         return Err(failure.into());
     }
 
-    // The file has room for finer buckets than the picture.
+    // The file can hold finer buckets than the picture.
     let granularity = match view.asked.granularity {
         Some(finer)
             if finer < shown.window.granularity && rows_of(shown.window, finer) <= CSV_ROWS_MAX =>
@@ -68,7 +68,7 @@ fn rows_of(window: Window, granularity: Granularity) -> usize {
     usize::try_from((window.to_s - window.from_s) / granularity.width_s()).unwrap_or(usize::MAX)
 }
 
-/// The series of each key, read in parts that are as long as a series may be.
+/// The series of each key, read in parts of the longest allowed series.
 async fn columns(portal: &Portal, asked: &Asked, window: Window) -> Result<Vec<Vec<Point>>, Fault> {
     let mut columns = Vec::with_capacity(asked.keys.len());
     for key in &asked.keys {
@@ -93,7 +93,7 @@ async fn columns(portal: &Portal, asked: &Asked, window: Window) -> Result<Vec<V
     Ok(columns)
 }
 
-/// Where a part that begins here ends: with a bucket, so that none is cut in two.
+/// The end of a part that begins here. It falls on a bucket boundary, so that no bucket is split.
 fn part_end(from_s: i64, window: Window, zone: &TimeZone) -> i64 {
     let most_s = (SERIES_POINTS_MAX as i64 - 50) * window.granularity.width_s();
     let end_s = bucket_end(from_s + most_s, Granularity::Day, zone);
@@ -113,7 +113,7 @@ fn file(asked: &Asked, end_s: i64, columns: &[Vec<Point>]) -> String {
     for (place, time_s) in times.iter().enumerate() {
         let next_s = times.get(place + 1).copied().unwrap_or(end_s);
 
-        // Writing into a text does not fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(
             text,
             "{},{},{time_s}",
@@ -137,8 +137,8 @@ fn instant(at_s: i64, zone: &TimeZone) -> String {
         .unwrap_or_default()
 }
 
-/// A text as one cell. A spreadsheet takes what begins with `=`, `+`, `-` or `@` for a formula and
-/// runs it, so that such a text gets an apostrophe before it (OWASP, "CSV Injection").
+/// Quotes a text as one cell. A spreadsheet runs text that begins with `=`, `+`, `-` or `@` as a
+/// formula, so such a text gets a leading apostrophe (OWASP, "CSV Injection").
 pub fn cell(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     let text = if is_formula { format!("'{text}") } else { text.to_owned() };

@@ -1,4 +1,4 @@
-//! The question of the page as programs ask it, to copy.
+//! The page's query as client code, to copy.
 
 use super::answer::Shown;
 use crate::html::parts;
@@ -8,7 +8,7 @@ use raingauge_core::counter::Counter;
 use raingauge_people::Principal;
 use serde_json::json;
 
-/// The address of this server as whoever looks at the page reached it.
+/// The address of this server as the client reached it.
 fn origin(headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let is_plain = |host: &&str| {
@@ -19,7 +19,7 @@ fn origin(headers: &HeaderMap) -> String {
     format!("{scheme}://{host}")
 }
 
-/// One argument of a POSIX shell.
+/// Quotes one argument for a POSIX shell.
 fn quoted(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', r"'\''"))
 }
@@ -36,8 +36,8 @@ pub fn panel(
     let (from_s, to_s) = shown.map_or((0, 0), |shown| (shown.window.from_s, shown.window.to_s));
     let origin = origin(headers);
 
-    // Principal need not sign in needs no token either. A token itself never stands in an example:
-    // people paste them into chats.
+    // A person who need not sign in needs no token either. A token itself never appears in an
+    // example, because people paste examples into chats.
     let needs_token = &*person.name != "anonymous";
     html! {
         section.card #examples aria-labelledby="examples-title" {
@@ -63,7 +63,7 @@ fn curl(origin: &str, key: &str, from_s: i64, to_s: i64, needs_token: bool) -> S
     )
 }
 
-/// The standard library alone.
+/// Uses only the standard library of Python.
 fn python(origin: &str, key: &str, from_s: i64, to_s: i64, needs_token: bool) -> String {
     let token = if needs_token {
         ",\n             \"Authorization\": f\"Bearer {os.environ['RAINGAUGE_TOKEN']}\""
@@ -73,7 +73,7 @@ fn python(origin: &str, key: &str, from_s: i64, to_s: i64, needs_token: bool) ->
 
     let os = if needs_token { "import os\n" } else { "" };
 
-    // A JSON text is a Python text too.
+    // A JSON string is a valid Python string too.
     let place = json!(format!("{origin}/v1/counts"));
     let key = json!(key);
     format!(

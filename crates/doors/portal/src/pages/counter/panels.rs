@@ -1,4 +1,4 @@
-//! The smaller parts of the page of a counter.
+//! The smaller panels on the page of a counter.
 
 use super::View;
 use super::answer::Shown;
@@ -12,8 +12,7 @@ use raingauge_counters::difference;
 use raingauge_ports::activity::Recent;
 use raingauge_reader::Key;
 
-/// The same question elsewhere, on the query page or for a recount: the first key over the same
-/// range.
+/// The first key over the same range, as a query string for the query page or a recount.
 pub fn query_of(shown: &Shown, zone: &TimeZone) -> String {
     let mut query = Serializer::new(String::new());
     if let Some(row) = shown.rows.first() {
@@ -89,17 +88,17 @@ fn key_bar(address: &str, template: &str, view: &View, key: &Key, most: u64) -> 
     }
 }
 
-/// How many bytes all keys of a template share, so that the part in which they differ can stand
-/// out.
+/// Length in bytes of the prefix that all keys of a template share, so that the differing part can
+/// stand out.
 fn shared_len(template: &str, key: &str) -> usize {
     let literal = template.split('{').next().unwrap_or_default();
     if key.starts_with(literal) { literal.len() } else { 0 }
 }
 
-/// What the head of the page says already.
+/// Fields that the head of the page already shows.
 const ABOVE: [&str; 4] = ["name", "template", "state", "description"];
 
-/// What the counter does, in sentences.
+/// Describes the counter in sentences.
 pub fn configuration(counter: &Counter) -> Markup {
     html! {
         section.card aria-labelledby="configuration-title" {

@@ -1,4 +1,4 @@
-//! The versions of a counter, and the difference between any two.
+//! The versions of a counter, and the differences between two of them.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -15,10 +15,10 @@ use raingauge_counters::difference;
 use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 
-/// Versions that the page of a counter lists; the page of versions has all.
+/// Number of versions listed on the page of a counter; the page of versions lists all.
 const LISTED_MAX: usize = 20;
 
-/// The versions on the page of a counter, newest first.
+/// The versions for the page of a counter, newest first.
 pub fn panel(id: u32, versions: &[Versioned], zone: &TimeZone) -> Markup {
     html! {
         section.card aria-labelledby="versions-title" {
@@ -50,7 +50,7 @@ fn table(id: u32, versions: &[Versioned], len_max: usize, zone: &TimeZone) -> Ma
     }
 }
 
-/// The fields that a version changed, as a link to what exactly.
+/// The fields that a version changed, with a link to the details.
 fn changed(id: u32, version: &Versioned, before: Option<&Versioned>) -> Markup {
     let Some(before) = before else {
         return html! { "created" };
@@ -63,8 +63,8 @@ fn changed(id: u32, version: &Versioned, before: Option<&Versioned>) -> Markup {
     html! { a href=(address) { @if labels.is_empty() { "nothing" } @else { (labels.join(", ")) } } }
 }
 
-/// `GET /counters/{id}/versions?from=1&to=3`: two versions beside each other. Without versions, the
-/// newest two.
+/// `GET /counters/{id}/versions?from=1&to=3`: two versions side by side. The default is the newest
+/// two.
 pub async fn compare(
     State(portal): State<Portal>,
     Extension(person): Extension<Principal>,
@@ -135,7 +135,7 @@ fn choice(id: u32, versions: &[Versioned], from: &Versioned, to: &Versioned) -> 
     }
 }
 
-/// Field by field, what differs marked, the rest folded away.
+/// Compares field by field: differences are marked, equal fields are folded away.
 fn sides(from: &Versioned, to: &Versioned, zone: &TimeZone) -> Markup {
     let changed = difference::between(&from.counter, &to.counter);
     let same = difference::say(&to.counter);

@@ -1,4 +1,4 @@
-//! Which counters the list shows, and in which order; all of it stands in the address.
+//! Which counters the list shows, and in which order. The address holds all of it.
 
 use super::Row;
 use crate::fields::Fields;
@@ -6,7 +6,7 @@ use form_urlencoded::Serializer;
 use raingauge_core::counter::{Counter, State};
 use std::cmp::Ordering;
 
-/// The states that one may choose: their names, and their words.
+/// The states to choose from: their names in the address, and their labels.
 pub const STATES: [(&str, &str); 6] = [
     ("", "all but archived"),
     ("active", "active"),
@@ -58,7 +58,7 @@ impl Column {
         }
     }
 
-    /// Whether the largest come first at the first click.
+    /// Whether the first click sorts the largest first.
     const fn is_number(self) -> bool {
         matches!(self, Self::Activity | Self::Changed)
     }
@@ -102,13 +102,13 @@ impl Sort {
         format!("{}{}", if self.descending { "-" } else { "" }, self.column.name())
     }
 
-    /// The order that a click on a column asks for.
+    /// The sort order after a click on a column.
     pub fn next(self, column: Column) -> Self {
         let descending = if self.column == column { !self.descending } else { column.is_number() };
         Self { column, descending }
     }
 
-    /// Counters that are alike in the column stand by their ids.
+    /// Sorts the rows. Counters that are equal in the column are sorted by id.
     pub fn apply(self, rows: &mut [Row<'_>]) {
         rows.sort_by(|one, other| {
             let order = self.column.compare(one, other);
@@ -118,7 +118,7 @@ impl Sort {
     }
 }
 
-/// What the address asks for.
+/// The filters, the order and the page, as read from the address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     pub search: String,
@@ -144,7 +144,7 @@ impl Listing {
         }
     }
 
-    /// Whether a counter is among those asked for: every word of the search stands somewhere in it.
+    /// Whether a counter passes the filters: every word of the search occurs somewhere in it.
     pub fn shows(&self, counter: &Counter) -> bool {
         let has_state = match self.state.as_str() {
             "" => counter.state != State::Archived,

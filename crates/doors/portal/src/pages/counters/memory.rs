@@ -1,5 +1,4 @@
-//! The counters as the catalog had them at its newest revision: the list is asked for more often
-//! than it changes.
+//! Caches the counters of the newest catalog revision: the list is read more often than it changes.
 
 use crate::Portal;
 use raingauge_ports::catalog::{Error, Versioned};
@@ -17,7 +16,8 @@ impl Memory {
     /// All counters at their newest versions, by id.
     pub async fn counters(&self, portal: &Portal) -> Result<Arc<Vec<Versioned>>, Error> {
         let catalog = &portal.counters;
-        // Asked for first: a change meanwhile makes the list newer than its number, never older.
+        // Read before the list: a concurrent change can then make the list newer than its revision,
+        // never older.
         let revision = catalog.revision().await?;
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((_, counters)) = known.filter(|(known, _)| *known == revision) {

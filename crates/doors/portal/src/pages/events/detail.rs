@@ -1,4 +1,4 @@
-//! One event type: freshness, completeness, counters, sources, fields with examples, the newest
+//! One event type: freshness, completeness, counters, sources, fields with examples, and the newest
 //! events.
 
 use super::{arrival, completeness, create_address, freshness, listeners};
@@ -19,11 +19,11 @@ use raingauge_people::audit::AuditAction;
 use raingauge_ports::catalog::Versioned;
 use serde_json::json;
 
-/// Sources, examples of a field and events that are shown.
+/// Numbers of sources, of examples for each field, and of events shown.
 const SOURCES_SHOWN: usize = 10;
 const EXAMPLES_SHOWN: usize = 6;
 const SAMPLES_SHOWN: usize = 5;
-/// Characters of an event's data, and of a value.
+/// Longest data of an event, and longest value, in characters.
 const DATA_CHARS: usize = 1_500;
 const VALUE_CHARS: usize = 40;
 
@@ -76,7 +76,7 @@ pub async fn page(
     Ok(layout::page(Some(&person), layout::Place::Events, &words::cut(&name, 60), &body))
 }
 
-/// Events may be about people: who looks at them is written down.
+/// Records who views events in the audit log, because events may contain personal data.
 async fn note_view(portal: &Portal, person: &Principal, origin: &Origin, name: &str) {
     if portal.views.begins(&person.name, name, portal.clock.now_s()) {
         let action = AuditAction::new("events.view", format!("event type {name}"), json!({}));

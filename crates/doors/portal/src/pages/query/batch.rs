@@ -1,4 +1,4 @@
-//! Many ranges at once: a line for each.
+//! Many ranges at once, one per line.
 
 use super::question::Question;
 use crate::Portal;
@@ -10,10 +10,10 @@ use raingauge_core::code::{Code, Refusal};
 use raingauge_reader::{Answer, Range};
 use std::time::Instant;
 
-/// Lines of one batch: the address has room for so many.
+/// Largest number of lines in one batch; the address has room for them.
 pub const BATCH_LINES_MAX: usize = 200;
 
-/// One line: a key, and the range that it asks for.
+/// One line: a key and its range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Asked {
     line: usize,
@@ -21,7 +21,7 @@ struct Asked {
     range: Result<(i64, i64), &'static str>,
 }
 
-/// Reads the lines. One with a key alone asks for the range of the form.
+/// Parses the lines. A line with only a key uses the range of the form.
 fn lines(text: &str, range: Option<(i64, i64)>, zone: &TimeZone) -> Vec<Asked> {
     let numbered = text.lines().enumerate().map(|(place, line)| (place + 1, line.trim()));
     let asked = numbered.filter(|(_, line)| !line.is_empty()).map(|(line, text)| {
@@ -41,8 +41,8 @@ fn lines(text: &str, range: Option<(i64, i64)>, zone: &TimeZone) -> Vec<Asked> {
     asked.collect()
 }
 
-/// `KEY FROM TO`, separated by blanks, tabs, commas or semicolons. Keys may have blanks in them,
-/// times have none.
+/// Parses `KEY FROM TO`, separated by blanks, tabs, commas or semicolons. Keys may contain blanks,
+/// times may not.
 fn with_range<'a>(text: &'a str, zone: &TimeZone) -> Option<(&'a str, (i64, i64))> {
     let separators = [' ', '\t', ',', ';'];
     let cut = |text: &'a str| text.trim_end_matches(separators).rsplit_once(separators);
@@ -52,7 +52,7 @@ fn with_range<'a>(text: &'a str, zone: &TimeZone) -> Option<(&'a str, (i64, i64)
     Some((key, (moment_of(from, zone)?, moment_of(to, zone)?))).filter(|(key, _)| !key.is_empty())
 }
 
-/// Answers all lines, each by itself.
+/// Answers each line independently.
 pub async fn answered(portal: &Portal, question: &Question) -> Markup {
     let asked = lines(&question.batch, question.range, &question.zone);
     if asked.len() > BATCH_LINES_MAX {

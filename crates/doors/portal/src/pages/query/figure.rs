@@ -19,18 +19,18 @@ use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::Slice;
 use raingauge_reader::{Explanation, Point, Range};
 
-/// Cells of a slice that are drawn one by one.
+/// Largest number of cells in a slice that are drawn one by one.
 const CELLS_DRAWN_MAX: i64 = 31;
-/// Heights of the picture, in pixels.
+/// Heights within the picture, in pixels.
 const HEAD: f64 = 28.0;
 const LANE: f64 = 40.0;
 const BOX: f64 = 30.0;
 const HEIGHT: f64 = HEAD + 3.0 * LANE + 34.0;
-/// A picture on a desk, and what a number in a cell needs of it, in pixels.
+/// Widths of the picture on a desktop screen and of a digit in a cell, in pixels.
 const DESK: f64 = 860.0;
 const DIGIT: f64 = 8.0;
 
-/// A slice with its sum, and its cells where they are few.
+/// A slice with its sum, and with its cells if they are few.
 pub struct Sliced {
     pub slice: Slice,
     pub cells: i64,
@@ -38,7 +38,7 @@ pub struct Sliced {
     points: Vec<Point>,
 }
 
-/// The slices that a count adds up, in the order of time.
+/// The slices that a count adds up, in time order.
 pub async fn slices(portal: &Portal, key: &str, explained: &Explanation) -> Vec<Sliced> {
     let mut slices: Vec<Slice> =
         explained.plans.iter().flat_map(|(_, plan)| plan.slices().collect::<Vec<_>>()).collect();
@@ -76,8 +76,8 @@ pub async fn slices(portal: &Portal, key: &str, explained: &Explanation) -> Vec<
     found
 }
 
-/// Where each slice begins and ends, from 0 to 1. One with many cells is wider, but none so wide
-/// that others vanish.
+/// Where each slice begins and ends, from 0 to 1. A slice with many cells is wider, but never so
+/// wide that others vanish.
 fn places(slices: &[Sliced]) -> Vec<(f64, f64)> {
     let weight = |sliced: &Sliced| 1.0 + (sliced.cells.max(1) as f64).ln().min(4.0) / 4.0;
     let whole: f64 = slices.iter().map(weight).sum();
@@ -140,7 +140,7 @@ fn lanes() -> Markup {
 fn slice(sliced: &Sliced, (from, to): (f64, f64)) -> Markup {
     let y = lane_of(sliced.slice.granularity);
 
-    // A little room between neighbours.
+    // A small gap between neighbours.
     let (from, to) = (from + 0.004, to - 0.004);
     let width = (to - from) / sliced.points.len().max(1) as f64;
     html! {
@@ -163,8 +163,8 @@ fn words_of(sliced: &Sliced) -> &'static str {
     crate::pages::counter::asked::plural(sliced.slice.granularity)
 }
 
-/// The times at which slices begin and end. They stand below the picture too, so that a phone may
-/// leave them out.
+/// The times at which slices begin and end. They also stand below the picture, so that a phone may
+/// omit them.
 fn ends(slices: &[Sliced], places: &[(f64, f64)]) -> Markup {
     let last = slices.len() - 1;
     html! {

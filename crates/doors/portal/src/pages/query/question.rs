@@ -1,4 +1,4 @@
-//! What the query page was asked; all of it stands in the address.
+//! The query of the query page. The address holds all of it.
 
 use crate::fields::Fields;
 use crate::times::{moment_of, zone_of};
@@ -6,7 +6,7 @@ use form_urlencoded::Serializer;
 use jiff::tz::TimeZone;
 use raingauge_core::bucket::{DAY_S, HOUR_S};
 
-/// The ranges that the form offers: name, words, seconds before now.
+/// The ranges that the form offers: name, label, seconds before now.
 pub const SPANS: [(&str, &str, i64); 6] = [
     ("1h", "1 hour", HOUR_S),
     ("24h", "24 h", DAY_S),
@@ -16,13 +16,13 @@ pub const SPANS: [(&str, &str, i64); 6] = [
     ("custom", "Custom", 0),
 ];
 
-/// One question.
+/// One query.
 pub struct Question {
     pub key: String,
-    /// The lines of many.
+    /// The lines of a batch.
     pub batch: String,
     pub span: &'static str,
-    /// Seconds since 1970; none when it could not be understood.
+    /// Seconds since 1970; `None` when the range could not be parsed.
     pub range: Option<(i64, i64)>,
     pub zone: TimeZone,
     pub fresh: bool,
@@ -63,8 +63,7 @@ impl Question {
         }
     }
 
-    /// The question as an address says it, with its range as moments: so it means the same for
-    /// ever.
+    /// The query string, with its range as fixed times, so that it always means the same.
     pub fn query(&self) -> String {
         let mut query = Serializer::new(String::new());
         query.append_pair("key", &self.key).append_pair("range", "custom");
@@ -80,7 +79,7 @@ impl Question {
         query.finish()
     }
 
-    /// The same key and range on the page of its counter.
+    /// The same key and range for the page of the key's counter.
     pub fn chart_query(&self, from_s: i64, to_s: i64) -> String {
         let mut query = Serializer::new(String::new());
         query.append_pair("key", &self.key).append_pair("range", "custom");
