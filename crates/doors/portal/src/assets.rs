@@ -1,4 +1,4 @@
-//! The files that pages ask for, in the binary.
+//! The static files of the pages, embedded in the binary.
 
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -28,7 +28,7 @@ macro_rules! asset {
     };
 }
 
-/// Every file, by route. Those of CSS and JavaScript are asked for by every page.
+/// All files, by route. Every page loads the CSS and JavaScript files.
 pub const ASSETS: &[Asset] = &[
     asset!(CSS, "style.css"),
     asset!(CSS, "parts.css"),
@@ -44,7 +44,7 @@ pub const ASSETS: &[Asset] = &[
     asset!(JAVASCRIPT, "vendor/htmx.min.js"),
 ];
 
-/// Answers with a file, or says that the browser has it already.
+/// Responds with a file, or with `304 Not Modified` if the browser has it already.
 pub fn answer(asset: &'static Asset, headers: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", &hex::encode(Sha256::digest(asset.body))[..16]);
     let has_it =

@@ -1,4 +1,4 @@
-//! What a page answers when it cannot do what it was asked: what happened, and what to do.
+//! The error page: what happened, and what to do.
 
 use crate::html::layout;
 use axum::http::StatusCode;
@@ -11,7 +11,7 @@ use raingauge_counters::{documents, drafts, recent};
 use raingauge_people::Principal;
 use raingauge_ports::{catalog, people};
 
-/// A page that says what is wrong. Handlers answer `Result<_, Fault>`.
+/// An error as a page shows it. Handlers return `Result<_, Fault>`.
 #[derive(Clone, Debug)]
 pub struct Fault {
     pub status: StatusCode,
@@ -38,14 +38,14 @@ impl Fault {
         )
     }
 
-    /// What is wrong with a configuration.
+    /// The problems of a configuration.
     fn invalid(problems: &[Problem]) -> Self {
         let details: Vec<String> =
             problems.iter().map(|found| format!("{}: {}", found.field, found.detail)).collect();
         Self::bad_request("The configuration cannot be saved", details.join("; "))
     }
 
-    /// The page for this person; for somebody who is not signed in, without the navigation.
+    /// Renders the page for this person; without the navigation if they have not signed in.
     pub fn page(&self, person: Option<&Principal>) -> Response {
         let body = html! {
             div.page-head { h1 { (self.title) } }
@@ -57,7 +57,7 @@ impl Fault {
     }
 }
 
-/// Without the person: the guard makes the page of it, for whom it is.
+/// Attaches the fault to the response. The guard, which knows the person, renders the page.
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();

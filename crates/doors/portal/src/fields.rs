@@ -1,4 +1,4 @@
-//! The fields of a form that was sent, or of an address.
+//! The fields of a submitted form, or of a query string.
 
 use crate::times;
 use axum::extract::FromRequestParts;
@@ -7,46 +7,44 @@ use jiff::tz::TimeZone;
 use std::borrow::Cow;
 use std::convert::Infallible;
 
-/// Fields that are read; those behind are left out. The largest form of the portal, a filter of 64
-/// conditions, has fewer.
+/// Largest number of fields read; the rest is ignored. The largest form of the portal, a filter of
+/// 64 conditions, has fewer.
 const FIELDS_MAX: usize = 2_000;
 
-/// Names and values in their order; a name may stand there several times. The guard puts the fields
-/// of a form that was sent into the request (`Extension<Fields>`); those of an address are taken by
-/// [`Query`].
+/// Names and values in order; a name may occur several times. The guard puts the fields of a
+/// submitted form into the request (`Extension<Fields>`); [`Query`] extracts those of the address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    /// Reads `name=value&…`, as forms and addresses write it.
+    /// Parses `name=value&…`, the encoding of forms and query strings.
     pub fn parse(encoded: &[u8]) -> Self {
         let owned =
             |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into_owned(), value.into_owned());
         Self(form_urlencoded::parse(encoded).map(owned).take(FIELDS_MAX).collect())
     }
 
-    /// The first value of a name, without blanks around it; empty when there is none.
+    /// Returns the first value of a name, trimmed; empty when there is none.
     pub fn text(&self, name: &str) -> &str {
         self.values(name).next().unwrap_or_default()
     }
 
-    /// The first value of a name, exactly as it was sent: for passwords.
+    /// Returns the first value of a name exactly as submitted: for passwords.
     pub fn exact(&self, name: &str) -> &str {
         self.0.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    /// The first value of a name that is not empty.
+    /// Returns the first value of a name unless it is empty.
     pub fn given(&self, name: &str) -> Option<&str> {
         self.values(name).find(|value| !value.is_empty())
     }
 
-    /// Every value of a name, without blanks around it.
+    /// Returns all values of a name, trimmed.
     pub fn values<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.trim())
     }
 
-    /// The time zone that is asked for by its name; UTC where none is, or where there is no such
-    /// zone.
+    /// Returns the time zone named in the fields; UTC when it is missing or unknown.
     pub fn zone(&self) -> TimeZone {
         times::zone_of(self.text("zone")).unwrap_or(TimeZone::UTC)
     }
@@ -56,7 +54,7 @@ impl Fields {
     }
 }
 
-/// The fields behind the question mark of an address.
+/// The fields of the query string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(pub Fields);
 

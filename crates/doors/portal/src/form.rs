@@ -1,11 +1,11 @@
-//! The form of a counter: what was typed, as text, and the configuration that it means.
+//! The form of a counter: the typed text, and the configuration that it describes.
 //!
 //! ```text
-//!   Counter ──▶ Form ──▶ fields of the page ──▶ Form ──▶ Counter, or what is wrong and beside which field
+//!   Counter ──▶ Form ──▶ fields of the page ──▶ Form ──▶ Counter, or problems and their fields
 //! ```
 //!
-//! No input or output, and no way back that is not the way there: any configuration that is valid
-//! comes back as it was.
+//! This module does no I/O. The conversion is lossless: every valid configuration comes back
+//! unchanged.
 
 mod examples;
 mod filter;
@@ -24,19 +24,19 @@ use raingauge_core::value::{FieldValue, Value};
 use raingauge_counters::observed::Kind;
 use serde_json::{Value as Json, json};
 
-/// What is known of the kind of a field.
+/// Looks up the kind of a field; `None` when it is unknown.
 pub type Kinds<'a> = &'a dyn Fn(&str) -> Option<Kind>;
 
-/// What was typed.
+/// The counter form, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// The counter that is edited; 0 for a new one.
+    /// The id of the counter being edited; 0 for a new one.
     pub id: u32,
-    /// The version of the counter that was read; 0 for a new one.
+    /// The version of the counter that the form was loaded from; 0 for a new one.
     pub base_version: u32,
-    /// The id that a new counter is to have; nothing lets the catalog give it one.
+    /// The id chosen for a new counter; empty lets the catalog assign one.
     pub chosen_id: String,
-    /// The draft that is edited, and its revision that was read; 0 while there is none.
+    /// The draft being edited, and the revision that was loaded; 0 while there is none.
     pub draft: u64,
     pub revision: u32,
     pub name: String,
@@ -44,12 +44,12 @@ pub struct Form {
     pub event_type: String,
     pub filter: Option<Node>,
     pub adds: Adds,
-    /// For [`Adds::Number`].
+    /// The value of [`Adds::Number`].
     pub number: String,
-    /// For [`Adds::Field`].
+    /// The path of [`Adds::Field`].
     pub field: String,
     pub scale: String,
-    /// Days; nothing is for ever.
+    /// Retention in days; empty keeps the buckets forever.
     pub quarter: String,
     pub hour: String,
     pub day: String,
@@ -81,7 +81,7 @@ impl Adds {
 }
 
 impl Default for Form {
-    /// The form of a new counter, with what is usual.
+    /// The form of a new counter, with the usual values.
     fn default() -> Self {
         Self {
             id: 0,
@@ -110,7 +110,7 @@ impl Default for Form {
 }
 
 impl Form {
-    /// The form in which a configuration stands.
+    /// The form filled from a configuration.
     pub fn of_counter(counter: &Counter, base_version: u32) -> Self {
         let usual = Self::default();
         let days = |days: Option<u32>| days.map(|days| days.to_string()).unwrap_or_default();
@@ -155,7 +155,7 @@ impl Form {
         }
     }
 
-    /// Reads a form that was sent. What is missing is as in a new form.
+    /// Reads a submitted form. Missing fields get the values of a new form.
     pub fn of_fields(fields: &Fields) -> Self {
         let usual = Self::default();
         let text = |name: &str| fields.exact(name).to_owned();
@@ -192,7 +192,7 @@ impl Form {
             active_until: or("activeUntil", usual.active_until),
             state: or("state", usual.state),
             owner: text("owner"),
-            // Browsers send the ends of lines as two characters.
+            // Browsers send line ends as CR LF.
             description: text("description").replace("\r\n", "\n"),
         }
     }
@@ -227,7 +227,7 @@ impl Form {
         own.chain(self.filter.iter().flat_map(Node::to_fields)).collect()
     }
 
-    /// The configuration that the form means, or all that is wrong with it.
+    /// Returns the counter that the form describes, or all of its problems.
     pub fn counter(&self, kinds: Kinds<'_>) -> Result<Counter, Vec<Problem>> {
         let mut reading = Reading { problems: Vec::new() };
         let id = if self.base_version == 0 {
@@ -278,7 +278,7 @@ impl Form {
     }
 }
 
-/// Reads texts, and notes which are not what they must be.
+/// Parses texts, and collects the problems.
 struct Reading {
     problems: Vec<Problem>,
 }
@@ -345,7 +345,7 @@ impl Reading {
     }
 }
 
-/// A path as it was typed: `fare` is taken for `data.fare`.
+/// Completes a typed path: `fare` becomes `data.fare`.
 pub fn path_of(typed: &str) -> String {
     let typed = typed.trim();
     let inside = || format!("data.{typed}");
@@ -356,12 +356,12 @@ pub fn path_of(typed: &str) -> String {
     }
 }
 
-/// An instant as the browser's own control for dates and times writes it.
+/// Formats a time for the browser's control for dates and times.
 fn local_of(seconds: i64) -> String {
     format_rfc3339(seconds).trim_end_matches('Z').to_owned()
 }
 
-/// Reads what the browser's control writes, and whatever else says a time.
+/// Parses a value of the browser's control, or any other notation of a time.
 fn instant_of(text: &str) -> Option<i64> {
     let with = |ending: &str| parse_time_s(&format!("{text}{ending}"));
     parse_time_s(text).or_else(|| with("Z")).or_else(|| with(":00Z")).or_else(|| with("T00:00:00Z"))

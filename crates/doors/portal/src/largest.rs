@@ -1,5 +1,4 @@
-//! The largest keys of a counter, remembered: finding them looks at every key, and pages ask again
-//! and again.
+//! A cache of the largest keys of counters: a search scans every key, and pages repeat it often.
 
 use crate::Portal;
 use raingauge_core::bucket::Granularity;
@@ -12,26 +11,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
-/// Keys that are remembered of each counter and range.
+/// Number of keys cached for each counter and range.
 pub const KEYS_MAX: usize = 20;
-/// Counters and ranges that are remembered.
+/// Number of counters and ranges cached.
 const REMEMBERED_MAX: usize = 512;
-/// They are looked for again when they are asked for after so long; until then the known ones do.
+/// Age at which an entry is stale. The next request for it starts a new search and returns the
+/// stale keys.
 const STALE_MS: i64 = 15_000;
-/// How long a page waits for keys that are not known yet. They are looked for all the same, and are
-/// there next time.
+/// How long a page waits for keys that are not cached yet. The search goes on afterwards, and the
+/// next request finds its result.
 const WAIT: Duration = Duration::from_millis(1_500);
 
-/// Whose turns searches for pages take.
+/// The caller name under which the portal's searches take their turns.
 const CALLER: &str = "the portal: keys";
 
 type Found = Result<Arc<LargestKeys>, Refusal>;
 
-/// What is known of the largest keys.
+/// The state of a search for the largest keys.
 pub enum Largest {
     Found(Arc<LargestKeys>),
     Failed(Refusal),
-    /// They are still being looked for: a page that is loaded again in a moment has them.
+    /// The search is still running: reloading the page in a moment shows its result.
     Looking,
 }
 
@@ -44,8 +44,8 @@ impl Largest {
     }
 }
 
-/// A counter, the whole UTC days that are looked at, and the body of counts that answers: what was
-/// found before a backfill ended says nothing of the counts that it made.
+/// A counter, the whole UTC days that the search covers, and the generation of counts: keys found
+/// before a backfill ended do not describe the counts that it made.
 type Which = (u32, i64, i64, Option<Generation>);
 
 #[derive(Clone)]
@@ -54,15 +54,15 @@ struct Known {
     found: Arc<OnceCell<Found>>,
 }
 
-/// What was found, by counter and range.
+/// Search results, by counter and range.
 #[derive(Default)]
 pub struct Memory {
     known: Mutex<HashMap<Which, Known>>,
 }
 
 impl Memory {
-    /// The entry of a range. A stale one is replaced, and what it says is given too: it does until
-    /// the new one knows.
+    /// Returns the entry of a range. A stale entry is replaced, and its result is returned as well,
+    /// for use until the new search ends.
     fn entry(&self, which: Which, now_ms: i64) -> (Arc<OnceCell<Found>>, Option<Found>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let is_good = |known: &Known| {
@@ -94,9 +94,9 @@ fn generation(portal: &Portal, counter: u32) -> Option<Generation> {
     Some(view.timelines[index].newest())
 }
 
-/// The largest keys of a counter over the UTC days that touch a range.
+/// Returns the largest keys of a counter over the UTC days that touch a range.
 pub async fn keys(portal: &Portal, counter: u32, from_s: i64, to_s: i64) -> Largest {
-    // Whole days are looked at: ranges that touch the same ones share what is found.
+    // The search covers whole days, so that ranges touching the same days share a result.
     let days = (Granularity::Day.floor(from_s), Granularity::Day.ceil(to_s));
     let which = (counter, days.0, days.1, generation(portal, counter));
     let (cell, stale) = portal.largest.entry(which, portal.clock.now_ms());

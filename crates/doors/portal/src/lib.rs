@@ -1,15 +1,15 @@
-//! The portal: pages in which counters are defined, tried, trusted and watched.
+//! The portal: pages for defining, trying, checking and watching counters.
 //!
 //! ```text
-//!   browser ──▶ routes ──▶ guard: who is it, may they, is the form theirs ──▶ pages ──▶ services ──▶ ports
-//!                                                                              │
-//!                                                              html: layout, parts, charts
+//!   browser ──▶ routes ──▶ guard: authentication, role, own form ──▶ pages ──▶ services ──▶ ports
+//!                                                                      │
+//!                                                       html: layout, parts, charts
 //! ```
 //!
-//! Pages are HTML that is made here, on the server: a link, a form and a reload do everything, and
-//! what is shown follows from the address. htmx, a script that is served with the pages, exchanges
-//! parts of a page where that is pleasanter. Nothing is loaded from elsewhere, and the content
-//! security policy keeps it so.
+//! The server renders all pages as HTML: links, forms and reloads are enough to use everything, and
+//! the address determines what a page shows. htmx, a script served with the pages, replaces parts of
+//! a page where that is more convenient. Pages load nothing from other hosts, and the content
+//! security policy enforces that.
 
 mod assets;
 mod cookies;
@@ -39,9 +39,9 @@ use raingauge_people::secrets::new_secret;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What a browser may load for these pages: their own files and the server's own answers, no inline
-/// script or style, nothing from elsewhere. With it, a name or a key that carries markup stays
-/// harmless even if it were ever inserted as such.
+/// What a browser may load for these pages: their own files and the server's own responses, no
+/// inline script or style, and nothing from other hosts. With this policy, a name or a key that
+/// contains markup stays harmless even if it were ever inserted unescaped.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
@@ -49,19 +49,19 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
 #[derive(Clone)]
 pub struct Portal {
     app: Arc<App>,
-    /// Where people may also sign in.
+    /// The OpenID provider, if sign-in through one is configured.
     openid: Option<OpenId>,
-    /// The largest keys of counters, found before.
+    /// Cache of the largest keys of counters.
     largest: Arc<largest::Memory>,
-    /// The counters of the catalog, read before.
+    /// Cache of the catalog's counters.
     list: Arc<pages::counters::Memory>,
-    /// What counters cost, measured before.
+    /// Cache of the measured costs of counters.
     costs: Arc<pages::counter::CostMemory>,
     /// Accounts, and the audit log of what people change.
     pub accounts: Arc<Accounts>,
-    /// What the forms of people who need not sign in carry: made anew with each process.
+    /// The form secret of people who need not sign in. Each process creates its own.
     open_secret: Arc<str>,
-    /// Whose views of events the audit log has already.
+    /// Views of events that the audit log already has.
     views: Arc<raingauge_people::views::Views>,
 }
 
@@ -84,8 +84,7 @@ impl Portal {
         }
     }
 
-    /// The end of this UTC day: what is asked up to it is asked with the same words for a whole
-    /// day.
+    /// The end of this UTC day. Queries that end here stay the same for a whole day.
     fn end_of_today_s(&self) -> i64 {
         Granularity::Day.ceil(self.clock.now_s() + 1)
     }

@@ -1,4 +1,4 @@
-//! What arrives, as pages show it.
+//! Observed events, as pages show them.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -6,7 +6,7 @@ use raingauge_counters::observed::Observed;
 use std::sync::Arc;
 
 impl Portal {
-    /// The types of the newest events and their fields, without what must not be shown.
+    /// Returns the types of the newest events and their fields, without masked values.
     pub async fn observed(&self) -> Result<Arc<Observed>, Fault> {
         let samples = self.limits.samples.clone();
         Ok(self.counted.recent.observed(move |found| samples.redact(found)).await?)

@@ -1,4 +1,4 @@
-//! The pages, a file for each place of the portal.
+//! The pages, one module for each section of the portal.
 
 pub mod account;
 pub mod actions;

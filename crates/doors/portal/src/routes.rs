@@ -1,5 +1,5 @@
-//! The route table of the portal: a line for each page and each form, of which the router, the
-//! guard, the audit log, docs/rights.md and the tests are made.
+//! The route table of the portal: one line for each page and form. The router, the guard, the audit
+//! log, `docs/rights.md` and the tests are derived from it.
 
 use crate::assets::{self, ASSETS};
 use crate::guard::{self, Guard};
@@ -12,13 +12,13 @@ use axum::routing::{MethodFilter, MethodRouter, get, on};
 use raingauge_core::access::Role;
 use std::fmt;
 
-/// What a route asks of its caller.
+/// The requirement of a route on its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Open to all, signed in or not.
+    /// Open to everyone, signed in or not.
     Nothing,
     Role(Role),
-    /// The role, and a recent sign-in: the form gives rights.
+    /// The role and a recent sign-in, for forms that grant rights.
     FreshRole(Role),
 }
 
@@ -41,7 +41,8 @@ pub struct Route {
     pub method: Method,
     pub path: &'static str,
     pub needs: Needs,
-    /// What the audit log calls it; `None` for what changes nothing, or writes its own entries.
+    /// The verb in the audit log; `None` for a route that changes nothing, or writes its own
+    /// entries.
     pub verb: Option<&'static str>,
     mount: Mount,
 }
@@ -52,10 +53,10 @@ impl fmt::Debug for Route {
     }
 }
 
-/// Puts a handler behind its guard.
+/// Wraps a handler in its guard.
 type Mount = Box<dyn FnOnce(Guard) -> MethodRouter<Portal>>;
 
-/// All pages, and the files that they load.
+/// The router of all pages, and of the files that they load.
 pub fn router(portal: Portal) -> Router {
     let mut router = Router::new();
     for Route { path, needs, verb, mount, .. } in routes() {
@@ -74,7 +75,7 @@ pub fn routes() -> Vec<Route> {
     people(watching(editing(reading(Routes(Vec::new()))))).0
 }
 
-/// Creating and editing: forms, drafts, and what is done to a counter as it stands.
+/// Creating and editing: forms, drafts, and actions on published counters.
 fn editing(routes: Routes) -> Routes {
     use pages::{actions, drafts, edit, erase};
     routes
@@ -123,7 +124,7 @@ fn reading(routes: Routes) -> Routes {
         .get("/query/keys", VIEWER, pages::query::keys)
 }
 
-/// What arrives, whether the counts are right, and how the system does.
+/// Incoming events, checks of the counts, and the state of the system.
 fn watching(routes: Routes) -> Routes {
     use pages::system::cache::rollout;
     routes
@@ -177,7 +178,7 @@ fn people(routes: Routes) -> Routes {
         .get("/audit.ndjson", ADMIN, audit::ndjson)
 }
 
-/// Lines of the table, in the order in which they were added.
+/// The lines of the table, in insertion order.
 struct Routes(Vec<Route>);
 
 impl Routes {
@@ -190,7 +191,7 @@ impl Routes {
         self.add(Method::GET, path, needs, None, handler)
     }
 
-    /// A form that changes something. The guard has checked that it comes from the user's own
+    /// A form that changes something. The guard has checked that it comes from the portal's own
     /// pages.
     fn post<T: 'static, H: Handler<T, Portal>>(
         self,
@@ -202,8 +203,7 @@ impl Routes {
         self.add(Method::POST, path, needs, Some(verb), handler)
     }
 
-    /// A form that the audit log leaves out: it only asks for something that is too long for an
-    /// address.
+    /// A form without an audit entry: it only reads, with input that is too long for an address.
     fn ask<T: 'static, H: Handler<T, Portal>>(
         self,
         path: &'static str,

@@ -1,4 +1,4 @@
-//! Zones, buckets and ranges, as people ask for them.
+//! Zones, buckets and ranges, as people enter them.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -7,7 +7,7 @@ use raingauge_core::time::{is_countable_s, parse_time_s};
 
 use crate::html::words::local;
 
-/// Zones that a form offers; any other one of the IANA database may be written.
+/// Zones that a form suggests; it accepts any other one of the IANA database.
 pub const ZONES: [&str; 12] = [
     "UTC",
     "America/Los_Angeles",
@@ -23,13 +23,13 @@ pub const ZONES: [&str; 12] = [
     "Australia/Sydney",
 ];
 
-/// The zone with this name; none when there is no such zone. No name is UTC.
+/// Returns the zone with this name; `None` when there is none. An empty name is UTC.
 pub fn zone_of(name: &str) -> Option<TimeZone> {
     if name.is_empty() { Some(TimeZone::UTC) } else { TimeZone::get(name).ok() }
 }
 
-/// A moment as a form or an address writes it: epoch seconds, RFC 3339, or the clock of the zone
-/// (`2024-09-24T22:00`). A time that the clock skips is the instant after the skip.
+/// Parses a time from a form or an address: epoch seconds, RFC 3339, or local time of the zone
+/// (`2024-09-24T22:00`). A local time that the clock skips becomes the instant after the skip.
 pub fn moment_of(text: &str, zone: &TimeZone) -> Option<i64> {
     if let Some(seconds) = parse_time_s(text) {
         return Some(seconds);
@@ -39,13 +39,13 @@ pub fn moment_of(text: &str, zone: &TimeZone) -> Option<i64> {
     is_countable_s(seconds).then_some(seconds)
 }
 
-/// What a field of date and time holds: the clock of the zone.
+/// The value of a date and time field: local time of the zone.
 pub fn field_of(at_s: i64, zone: &TimeZone) -> String {
     local(at_s, zone).map(|local| local.strftime("%Y-%m-%dT%H:%M").to_string()).unwrap_or_default()
 }
 
-/// The start of the bucket that holds a moment; hours and days are cut where the clocks of the zone
-/// cut them.
+/// Returns the start of the bucket that holds a time. Hours and days follow the local time of the
+/// zone.
 pub fn bucket_start(at_s: i64, granularity: Granularity, zone: &TimeZone) -> i64 {
     let Some(local) = local(at_s, zone) else {
         return granularity.floor(at_s);
@@ -59,7 +59,7 @@ pub fn bucket_start(at_s: i64, granularity: Granularity, zone: &TimeZone) -> i64
     }
 }
 
-/// The start of the next bucket.
+/// Returns the start of the next bucket.
 pub fn next_bucket(at_s: i64, granularity: Granularity, zone: &TimeZone) -> i64 {
     let start_s = bucket_start(at_s, granularity, zone);
     match granularity {
@@ -70,7 +70,7 @@ pub fn next_bucket(at_s: i64, granularity: Granularity, zone: &TimeZone) -> i64 
     }
 }
 
-/// The end of the bucket that a moment lies in; the moment itself where one begins.
+/// Returns the end of the bucket that holds a time; the time itself if a bucket begins there.
 pub fn bucket_end(at_s: i64, granularity: Granularity, zone: &TimeZone) -> i64 {
     if bucket_start(at_s, granularity, zone) == at_s {
         at_s
@@ -79,12 +79,12 @@ pub fn bucket_end(at_s: i64, granularity: Granularity, zone: &TimeZone) -> i64 {
     }
 }
 
-/// A range that ends with the bucket that is open now. It is cut at whole buckets, so that the bars
-/// add up to the count; the open bucket is inside it, because an event that just happened should be
-/// seen.
+/// A range that ends with the currently open bucket. It consists of whole buckets, so that the bars
+/// add up to the count. It includes the open bucket, because an event that just happened should be
+/// visible.
 pub fn rolling(days: i64, now_s: i64, granularity: Granularity, zone: &TimeZone) -> (i64, i64) {
     let to_s = next_bucket(now_s, granularity, zone);
-    // Two hours of slack keep a change of the clocks from reaching into one more local day.
+    // Two hours of slack keep a clock change from extending the range into another local day.
     let slack_s = if granularity == Granularity::Day { 2 * HOUR_S } else { 0 };
     (bucket_start((to_s - days * DAY_S + slack_s).max(0), granularity, zone), to_s)
 }
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(moment_of("2024-09-24T22:00:00Z", &berlin), Some(at("2024-09-24T22:00:00Z")));
         assert_eq!(moment_of("2024-09-24T22:00", &berlin), Some(at("2024-09-24T20:00:00Z")));
         assert_eq!(moment_of("2024-09-24 22:00", &berlin), Some(at("2024-09-24T20:00:00Z")));
-        // This half hour does not exist there.
+        // This half hour does not exist in this zone.
         assert_eq!(moment_of("2024-03-31T02:30", &berlin), Some(at("2024-03-31T01:30:00Z")));
         for wrong in ["", "soon", "2024-13-01T00:00", "1066-10-14T09:00"] {
             assert_eq!(moment_of(wrong, &berlin), None, "{wrong}");

@@ -1,4 +1,4 @@
-//! Trying a configuration on recent events before it is saved.
+//! Trials: a configuration is run on recent events before it is saved.
 
 use crate::Portal;
 use crate::fault::Fault;
@@ -7,34 +7,35 @@ use raingauge_core::counter::{Counter, Problem};
 use raingauge_counters::preview::{Comparison, Preview};
 use raingauge_people::Principal;
 
-/// Newest events that a configuration is tried on: enough to see what it does, few enough to see it
-/// while one types.
+/// Number of the newest events in a trial: enough to show the effect, few enough to run while the
+/// person types.
 pub const EVENTS_MAX: u64 = 100_000;
 
-/// Whose turns previews of pages take.
+/// The caller name under which the portal's previews take their turns.
 pub const CALLER: &str = "the portal: previews";
 
 /// What a configuration would do.
 #[derive(Clone, Debug)]
 pub struct Trial {
     pub result: Outcome,
-    /// Counters that it cannot stand beside.
+    /// Counters that conflict with it.
     pub conflicts: Vec<Problem>,
-    /// Whether the keys that it would make are shown: they have values of events.
+    /// Whether the keys are shown: they contain values of events.
     pub shows_keys: bool,
 }
 
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// Of a new counter.
+    /// For a new counter.
     Alone(Box<Preview>),
-    /// Of a change: as it is, and as it would be.
+    /// For a change: the results before and after.
     Beside(Box<Comparison>),
 }
 
 impl Portal {
-    /// Runs a configuration over the newest events; beside `base`, where it changes one. One at a
-    /// time: who looks at a preview waits for it, and must not slow down who counts.
+    /// Runs a configuration over the newest events, and `base` beside it if the configuration
+    /// changes one. One trial at a time: people wait for a preview, and it must not slow down
+    /// counting.
     pub async fn try_out(
         &self,
         person: &Principal,

@@ -1,25 +1,25 @@
-//! The keys that a template would make of events that really came.
+//! The keys that a template would give for recent events.
 
 use raingauge_core::field::{Field, extract};
 use raingauge_core::template::Template;
 use raingauge_counters::observed::EventType;
 
-/// Keys that are shown.
+/// Number of keys shown.
 const KEYS_MAX: usize = 5;
 
-/// What became of a template on some recent events.
+/// The result of a template on recent events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examples {
-    /// Different keys, those of the newest events first.
+    /// Distinct keys, those of the newest events first.
     pub keys: Vec<String>,
     /// Fields of the template that some of the events lack, as the template names them.
     pub missing: Vec<String>,
-    /// Events that it was tried on.
+    /// Number of events that were tried.
     pub tried: usize,
 }
 
-/// Tries a template on the newest events of a type. What is wrong with the template is told
-/// otherwise.
+/// Applies a template to the newest events of a type. Returns `None` for an invalid template, whose
+/// problems are reported elsewhere.
 pub fn examples(template: &str, events: &EventType) -> Option<Examples> {
     let template = Template::parse(template).ok()?;
     let fields: Vec<Field> = template.fields().cloned().collect();

@@ -1,4 +1,4 @@
-//! The filter of a form: groups and conditions as they are typed.
+//! The filter of a form: groups and conditions as text.
 
 use super::{Kinds, path_of};
 use crate::fields::Fields;
@@ -10,21 +10,21 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value as Json, json};
 use std::iter::Peekable;
 
-/// Conditions that a form may hold: one more than a configuration, so that one too many is told and
-/// not lost.
+/// Largest number of nodes in a form. It is more than a configuration may have, so that an excess
+/// is reported and not lost.
 const NODES_MAX: usize = 2 * FILTER_CONDITIONS_MAX;
 
-/// A group, or a condition, as it was typed.
+/// A group or a condition, as typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     /// `and`, `or`, `not` for a group.
     pub operator: String,
-    /// Of a condition: its field and its value.
+    /// For a condition: its field and its value.
     pub field: String,
     pub value: String,
-    /// How the value is meant: `text`, `number`, `bool`, `json`; nothing: as the field is.
+    /// The type of the value: `text`, `number`, `bool` or `json`; empty takes the field's own.
     pub meant: String,
-    /// Of a group.
+    /// For a group: its nodes.
     pub inner: Vec<Node>,
 }
 
@@ -53,7 +53,7 @@ impl Node {
         }
     }
 
-    /// The filter of a form that was sent: its nodes are numbered, each with its depth.
+    /// Reads the filter from a submitted form: its nodes are numbered, each with its depth.
     pub fn of_fields(fields: &Fields) -> Option<Self> {
         let mut flat = Vec::new();
         for number in 0..NODES_MAX {
@@ -94,8 +94,8 @@ impl Node {
         fields
     }
 
-    /// Every node with its depth, a group before what is in it: the number of a node is its place
-    /// here.
+    /// Returns all nodes with their depths, each group before its content. The number of a node is
+    /// its index here.
     pub fn numbered(&self) -> Vec<(usize, &Self)> {
         let mut all = Vec::new();
         self.number(0, &mut all);
@@ -115,8 +115,8 @@ impl Node {
         self.inner.iter_mut().find_map(|inner| inner.find(left))
     }
 
-    /// Adds a condition, or a group that holds one, to the group with this number; to the whole
-    /// filter without one.
+    /// Adds a condition, or a group with one condition, to the group with this number; without a
+    /// number, to the whole filter.
     pub fn add(filter: &mut Option<Self>, number: Option<usize>, is_group: bool) {
         let added =
             if is_group { Self::group("or", vec![Self::condition()]) } else { Self::condition() };
@@ -132,15 +132,15 @@ impl Node {
         }
     }
 
-    /// Removes the node with this number, and groups that are empty without it.
+    /// Removes the node with this number, and groups that become empty.
     pub fn remove(filter: &mut Option<Self>, number: usize) {
         let mut all: Vec<Self> = filter.take().into_iter().collect();
         remove(&mut all, &mut { number });
         *filter = all.pop();
     }
 
-    /// The JSON of the configuration. What cannot be read is noted, by the path that the core would
-    /// name.
+    /// Returns the JSON of the configuration. Values that cannot be parsed are reported under the
+    /// path that the core would name.
     pub fn to_json(&self, at: &str, kinds: Kinds<'_>, problems: &mut Vec<Problem>) -> Json {
         if self.is_group() {
             let inner: Vec<Json> = (0..)
@@ -231,7 +231,7 @@ fn remove(nodes: &mut Vec<Node>, left: &mut usize) -> bool {
     false
 }
 
-/// How a constant is typed: how it is meant, and its text.
+/// The type of a constant, and its text.
 fn typed(constant: Option<&Json>) -> (&'static str, String) {
     let Some(constant) = constant else {
         return ("", String::new());
@@ -245,7 +245,8 @@ fn typed(constant: Option<&Json>) -> (&'static str, String) {
     }
 }
 
-/// A list as its values with commas between them; none where that would not lead back.
+/// A list as its values separated by commas; `None` if parsing that text would not restore the
+/// list.
 fn typed_list(list: &[Json]) -> Option<(&'static str, String)> {
     let values: Vec<(&'static str, String)> = list.iter().map(|value| typed(Some(value))).collect();
     let (meant, _) = values.first()?;
@@ -257,7 +258,7 @@ fn typed_list(list: &[Json]) -> Option<(&'static str, String)> {
     })
 }
 
-/// Whether a text comes through a field of one line as it is.
+/// Whether a text passes through a one-line field unchanged.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.trim() == text && !text.contains(char::is_control)
 }
@@ -271,7 +272,7 @@ fn bool_of(text: &str) -> Option<Json> {
     }
 }
 
-/// Reads a constant as it is meant, or else as its field is.
+/// Parses a constant as the chosen type, or else as the type of its field.
 fn constant(text: &str, meant: &str, kind: Option<Kind>) -> Result<Json, &'static str> {
     let text = text.trim();
     let number = || number_of(text).ok_or("must be a number");
@@ -287,7 +288,7 @@ fn constant(text: &str, meant: &str, kind: Option<Kind>) -> Result<Json, &'stati
     }
 }
 
-/// Reads one constant that is written in JSON.
+/// Parses one constant written in JSON.
 fn of_json(raw: &str) -> Result<Json, &'static str> {
     const EXPECTED: &str = "must be a text in quotes, a number, true or false";
     match number_of(raw) {
@@ -299,7 +300,7 @@ fn of_json(raw: &str) -> Result<Json, &'static str> {
     }
 }
 
-/// A number exactly as it is written: the parser of JSON may miss the nearest one by a little.
+/// Parses a number exactly: the JSON parser may miss the nearest float by a little.
 fn number_of(text: &str) -> Option<Json> {
     let looks_like_one = text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
         && text.ends_with(|last: char| last.is_ascii_digit())

@@ -8,7 +8,7 @@ fn nothing_known(_: &str) -> Option<Kind> {
     None
 }
 
-/// Through the page and back.
+/// Sends a form through the page and back.
 fn sent(form: &Form) -> Form {
     let encoded =
         form_urlencoded::Serializer::new(String::new()).extend_pairs(form.to_fields()).finish();
@@ -54,7 +54,7 @@ fn comparisons() -> impl Strategy<Value = Json> {
     ]
 }
 
-/// Filters up to the deepest that there may be.
+/// Filters up to the greatest allowed depth.
 fn filters() -> impl Strategy<Value = Json> {
     comparisons().prop_recursive(FILTER_DEPTH_MAX as u32 - 1, 40, 4, |inner| {
         prop_oneof![
@@ -101,26 +101,26 @@ fn counters() -> impl Strategy<Value = Json> {
 }
 
 proptest! {
-    /// Whatever a configuration says comes back through the form as it was.
+    /// Every configuration passes through the form unchanged.
     #[test]
     fn any_configuration_leads_back_to_itself(json in counters()) {
-        // Filters of more conditions than there may be are none.
+        // Filters with too many conditions are rejected.
         if let Ok(counter) = Counter::from_json(&json) {
-            // As a new one with the id that it is to have, and as a change.
+            // As a new counter with a chosen id, and as a change.
             let new = Form::of_counter(&counter, 0);
             prop_assert_eq!(sent(&new).counter(&nothing_known).unwrap(), counter.clone());
             let form = Form::of_counter(&counter, 3);
             let back = sent(&form);
             prop_assert_eq!(&back, &form);
             prop_assert_eq!(back.counter(&nothing_known).unwrap(), counter.clone());
-            // What the fields are known to be does not change what the configuration says.
+            // The known kinds of the fields do not change the configuration.
             for kind in [Kind::Text, Kind::Number, Kind::Bool, Kind::Mixed] {
                 prop_assert_eq!(back.counter(&|_| Some(kind)).unwrap(), counter.clone());
             }
         }
     }
 
-    /// Whatever is sent is read, and is a configuration or says what is wrong.
+    /// Any submitted form gives a configuration or a list of problems.
     #[test]
     fn anything_sent_is_read_or_refused(pairs in proptest::collection::vec(
         ("(name|template|depth|operator|field|value|meant|adds|quarter|activeFrom)(\\.[0-3])?", "[0-9a-z{}:.]{0,6}|and|not|in"), 0..24)) {
@@ -245,7 +245,7 @@ fn conditions_are_added_and_removed_by_their_numbers() {
     };
     assert_eq!(shaped(&filter), ["0and", "1eq", "1or", "2eq", "2eq"]);
 
-    // A condition has no room for others: the filter takes it.
+    // A condition cannot hold other nodes, so the filter takes the new one.
     Node::add(&mut filter, Some(1), false);
     Node::remove(&mut filter, 5);
     assert_eq!(shaped(&filter), ["0and", "1eq", "1or", "2eq", "2eq"]);
@@ -256,7 +256,7 @@ fn conditions_are_added_and_removed_by_their_numbers() {
     Node::remove(&mut filter, 1);
     assert_eq!(filter, None);
 
-    // A filter that is one condition becomes a group around it.
+    // A filter that is a single condition gets wrapped in a group.
     let mut alone = Some(Node::condition());
     Node::add(&mut alone, None, false);
     assert_eq!(shaped(&alone), ["0and", "1eq", "1eq"]);

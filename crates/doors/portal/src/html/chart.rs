@@ -4,9 +4,9 @@
 //!   lines ──▶ thin: at most COLUMNS_MAX columns ──▶ scale: values, clock: times ──▶ draw ──▶ figure │ document
 //! ```
 //!
-//! One picture fits every width: what has a shape lies in a part that is stretched, and texts stand
-//! beside it at shares of the width. Colours come from the style sheet, and from attributes where
-//! there is none. The table below a figure has the same numbers; `chart.js` reads them out under
+//! One picture fits every width: shapes lie in a part that is stretched, and texts are placed beside
+//! it at percentages of the width. Colours come from the style sheet, or from attributes if there is
+//! none. The table below a figure has the same numbers; `chart.js` reads them out under
 //! the pointer and saves the picture.
 
 mod clock;

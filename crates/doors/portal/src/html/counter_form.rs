@@ -1,8 +1,7 @@
-//! The form in which a counter is made and changed.
+//! The form that creates and edits a counter.
 //!
-//! Every button sends the whole form, and what comes back is the form as it was typed, changed by
-//! what the button says: without scripts the page is loaded again, with them only the part that
-//! changes.
+//! Every button submits the whole form, and the response is the form as it was typed, changed by
+//! that button. Without scripts the whole page is reloaded; with them, only the part that changes.
 
 mod filter;
 
@@ -14,17 +13,17 @@ use raingauge_core::counter::Problem;
 use raingauge_counters::observed::{EventType, Kind, Observed};
 use raingauge_people::Principal;
 
-/// A form on its way to a page.
+/// The form, as a page shows it.
 pub struct Sheet<'a> {
     pub person: &'a Principal,
     pub form: &'a Form,
-    /// What is wrong, shown beside the fields.
+    /// The problems, shown beside the fields.
     pub problems: &'a [Problem],
     pub observed: &'a Observed,
 }
 
 impl Sheet<'_> {
-    /// The whole form, with what stands beside it.
+    /// Renders the whole form, with the preview beside it.
     pub fn markup(&self, preview: &Markup) -> Markup {
         html! {
             form #draft-form .editor method="post" action="/drafts" novalidate {
@@ -33,7 +32,7 @@ impl Sheet<'_> {
                 (hidden("base", &self.form.base_version.to_string()))
                 (hidden("draft", &self.form.draft.to_string()))
                 (hidden("revision", &self.form.revision.to_string()))
-                // The first button is the one that Enter presses.
+                // Enter presses the first button of a form.
                 button.visually-hidden type="submit" formaction="/drafts/form" name="do" value="preview" tabindex="-1" aria-hidden="true" { "Preview" }
                 div.editor-form hx-swap="outerHTML" {
                     (self.summary())
@@ -67,7 +66,7 @@ impl Sheet<'_> {
         self.observed.of_type(&self.form.event_type)
     }
 
-    /// What is wrong with a field of the configuration, in one text.
+    /// All problems of a field of the configuration, as one text.
     fn problem(&self, field: &str) -> Option<String> {
         let details: Vec<&str> = self
             .problems
@@ -78,7 +77,7 @@ impl Sheet<'_> {
         if details.is_empty() { None } else { Some(details.join("; ")) }
     }
 
-    /// How much is wrong, on top, where somebody who sent the form looks first.
+    /// The number of problems, at the top, where people look first after submitting.
     fn summary(&self) -> Markup {
         if self.problems.is_empty() {
             return html! {};
@@ -137,7 +136,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// What is known of the chosen type.
+    /// A description of the selected event type.
     fn type_words(&self) -> Markup {
         html! {
             p.quiet #type-words {
@@ -180,7 +179,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// Fields to put into the template.
+    /// Fields that can be inserted into the template.
     fn offered(&self) -> Markup {
         html! {
             div.chips #offered role="group" aria-label="Fields for the template" {
@@ -302,7 +301,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// The id of a new counter. Nobody has to choose one.
+    /// The id of a new counter, which is optional.
     fn chosen_id(&self) -> Markup {
         let problem = self.problem("id");
         let hint = "By which the API names it. Empty: the next one.";
@@ -337,7 +336,7 @@ impl Sheet<'_> {
         })
     }
 
-    /// What the fields of text offer while one types.
+    /// Suggestions for the text fields.
     fn lists(&self) -> Markup {
         let fields = || self.kind().into_iter().flat_map(|kind| &kind.fields);
         html! {
@@ -357,8 +356,8 @@ impl Sheet<'_> {
     }
 }
 
-/// The keys that the template makes of recent events. `swaps` where it comes along with something
-/// else.
+/// The keys that the template gives for recent events. `swaps` marks it for an out-of-band swap,
+/// when it is sent along with another part.
 pub fn example_keys(form: &Form, observed: &Observed, swaps: bool) -> Markup {
     let found: Option<Examples> = observed
         .of_type(&form.event_type)
@@ -381,7 +380,7 @@ pub fn example_keys(form: &Form, observed: &Observed, swaps: bool) -> Markup {
     }
 }
 
-/// Where the preview stands. Scripts ask for it when the form is shown, and again as one types.
+/// The place of the preview. Scripts load it with the form, and again while the person types.
 fn preview_place(preview: &Markup) -> Markup {
     html! {
         aside.editor-preview tabindex="0" aria-labelledby="preview-head" {

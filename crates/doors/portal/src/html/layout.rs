@@ -1,4 +1,4 @@
-//! The frame of every page: head, navigation, notes of what was just done.
+//! The frame of every page: head, navigation, and notes on what was just done.
 
 use super::parts;
 use axum::http::{HeaderMap, HeaderValue};
@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use raingauge_core::access::Role;
 use raingauge_people::Principal;
 
-/// Where a page stands in the navigation.
+/// The sections of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Counters,
@@ -22,7 +22,7 @@ pub enum Place {
     Nowhere,
 }
 
-/// The navigation: where to, its words, whom it is shown to.
+/// The navigation: target, label, and the role that sees it.
 const NAVIGATION: &[(Place, &str, &str, Role)] = &[
     (Place::Counters, "/", "Counters", Role::Viewer),
     (Place::Drafts, "/drafts", "Drafts", Role::Viewer),
@@ -43,7 +43,7 @@ const LOGO: PreEscaped<&str> = PreEscaped(
     r#"<svg class="logo" viewBox="0 0 32 32" width="32" height="32" aria-hidden="true"><path class="logo-water" d="M10 17h12v6.5a3.5 3.5 0 0 1-3.5 3.5h-5a3.5 3.5 0 0 1-3.5-3.5z"/><path class="logo-glass" d="M6 5h20M10 5v18.500a3.500 3.500 0 0 0 3.500 3.500h5a3.500 3.500 0 0 0 3.500-3.500V5"/><path class="logo-marks" d="M18.500 9.500H22M18.500 13.500H22"/></svg>"#,
 );
 
-/// A whole page. For somebody who is not signed in there is no navigation.
+/// Renders a whole page, without the navigation if the person has not signed in.
 pub fn page(person: Option<&Principal>, place: Place, title: &str, body: &Markup) -> Html<String> {
     let markup = html! {
         (DOCTYPE)
@@ -52,7 +52,7 @@ pub fn page(person: Option<&Principal>, place: Place, title: &str, body: &Markup
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                // What scripts that send a form by themselves put into it.
+                // Scripts that submit a form on their own add this token.
                 @if let Some(csrf) = person.and_then(|person| person.csrf.as_deref()) { meta name="csrf" content=(csrf); }
                 meta name="htmx-config" content=(HTMX_CONFIGURATION);
                 title { (title) " · raingauge" }
@@ -82,7 +82,7 @@ pub fn page(person: Option<&Principal>, place: Place, title: &str, body: &Markup
     Html(markup.into_string())
 }
 
-/// Principal one is, the way to one's account and out.
+/// Who is signed in, with links to the account and to sign out.
 fn account(person: &Principal) -> Markup {
     html! {
         details.account {
@@ -97,8 +97,8 @@ fn account(person: &Principal) -> Markup {
     }
 }
 
-/// A page that a script may have asked for with more words than it takes: the browser then shows
-/// this address, which leads to the same. For who did not ask by a script it is left out.
+/// Sets the address that the browser shows after a script loaded the page with longer parameters;
+/// the address leads to the same page. Requests without htmx get no such header.
 pub fn addressed(
     page: Html<String>,
     asked: &HeaderMap,

@@ -1,11 +1,11 @@
-//! What was just done, in a sentence on top of the page that one is sent to.
+//! Notes: a sentence on what was just done, on top of the page that follows.
 
 use super::parts::{self, Mood};
 use crate::fields::Fields;
 use maud::{Markup, html};
 
-/// The sentence of a code in `?note=CODE`. The address carries a code and no text, so that nobody
-/// can put words into the mouth of the portal.
+/// The sentence for a code in `?note=CODE`. The address carries a code and no text, so that a link
+/// cannot make the portal show an arbitrary sentence.
 fn sentence(code: &str) -> Option<(Mood, &'static str)> {
     Some(match code {
         "paused" => (Mood::Good, "The counter is paused: it answers, and counts nothing more."),
@@ -85,7 +85,7 @@ fn sentence(code: &str) -> Option<(Mood, &'static str)> {
     })
 }
 
-/// The note that an address asks for, if it is one.
+/// The note for the code in the address, if that code exists.
 pub fn shown(fields: &Fields) -> Markup {
     let note = fields.given("note").and_then(sentence);
     html! { @if let Some((mood, sentence)) = note { (parts::notice(mood, &html! { (sentence) })) } }

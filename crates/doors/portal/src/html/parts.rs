@@ -1,4 +1,4 @@
-//! Parts that many pages have: fields of forms, badges, empty states, numbers and times in words.
+//! Parts of many pages: form fields, badges, empty states, formatted numbers and times.
 
 use super::words;
 use crate::times::ZONES;
@@ -13,7 +13,7 @@ pub fn csrf(person: &Principal) -> Markup {
     html! { input type="hidden" name="csrf" value=(person.csrf.as_deref().unwrap_or_default()); }
 }
 
-/// How a notice is meant.
+/// The kind of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
     Good,
@@ -31,13 +31,13 @@ impl Mood {
     }
 }
 
-/// A sentence that stands out. What is wrong is told to screen readers at once.
+/// A highlighted sentence. Screen readers announce an error at once.
 pub fn notice(mood: Mood, words: &Markup) -> Markup {
     let role = if mood == Mood::Bad { "alert" } else { "status" };
     html! { div class={ "notice " (mood.class()) } role=(role) { (words) } }
 }
 
-/// What stands where a list would, while there is nothing in it: what is missing, and what to do.
+/// The text in place of an empty list: what is missing, and what to do.
 pub fn empty(title: &str, advice: &Markup) -> Markup {
     html! { div.empty { h2 { (title) } p { (advice) } } }
 }
@@ -48,7 +48,7 @@ pub fn state(state: State) -> Markup {
     html! { span.state data-state=(word) { (word) } }
 }
 
-/// One labelled field of a form, with a hint below it and what is wrong with it.
+/// A labelled form field, with a hint and a problem below it.
 pub struct Field<'a> {
     pub name: &'a str,
     pub label: &'a str,
@@ -65,7 +65,7 @@ impl Field<'_> {
         })
     }
 
-    /// The label and the words around a control that carries the field's name as its id.
+    /// The label and the texts around a control whose id is the field's name.
     pub fn around(&self, control: &Markup) -> Markup {
         html! {
             div.field {
@@ -80,16 +80,16 @@ impl Field<'_> {
     }
 }
 
-/// The head of a column: its words, and whether numbers stand below them.
+/// The heading of a column: its label, and whether the column holds numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column<'a> {
     Text(&'a str),
     Number(&'a str),
-    /// Told by those who read aloud alone.
+    /// Only for screen readers.
     Silent(&'a str),
 }
 
-/// A table below the heading with this id. It scrolls by itself where there is no room for it.
+/// A table labelled by the heading with this id. It scrolls when it is wider than the page.
 pub fn table(title_id: &str, columns: &[Column<'_>], rows: &Markup) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-labelledby=(title_id) {
@@ -109,7 +109,7 @@ fn head_of(column: Column<'_>) -> Markup {
     }
 }
 
-/// The choice of a time zone: some are offered, any other one of the IANA database may be written.
+/// The field for a time zone: it suggests some, and accepts any of the IANA database.
 pub fn zone_field(chosen: &TimeZone) -> Markup {
     html! {
         div.field.zone-field {
@@ -125,7 +125,7 @@ pub fn command(text: &str) -> Markup {
     html! { div.command { pre tabindex="0" { code { (text) } } button.button.copy type="button" data-copy hidden { "Copy" } } }
 }
 
-/// A moment in a time zone, with its exact form for machines: `24 Sep 2024, 22:15`.
+/// A time in a time zone, with its exact form for machines: `24 Sep 2024, 22:15`.
 pub fn moment(seconds: i64, zone: &TimeZone) -> Markup {
     let Some(local) = words::local(seconds, zone) else {
         return html! { "–" };
@@ -133,12 +133,12 @@ pub fn moment(seconds: i64, zone: &TimeZone) -> Markup {
     html! { time datetime=(local.timestamp()) { (local.strftime("%-d %b %Y, %H:%M").to_string()) } }
 }
 
-/// The same with the name of the zone, where nothing around it says which one it is.
+/// The same with the name of the zone, for places where the context does not name it.
 pub fn zoned(seconds: i64, zone: &TimeZone) -> Markup {
     html! { (moment(seconds, zone)) " " (words::zone(zone)) }
 }
 
-/// How long ago something was, in the largest unit that fits: `3 min ago`.
+/// The time since an event, in the largest unit that fits: `3 min ago`.
 pub fn ago(seconds: i64) -> String {
     match seconds {
         ..=0 => "now".to_owned(),

@@ -4,7 +4,7 @@ use super::parts::Field;
 use maud::{Markup, html};
 use raingauge_people::passwords::{PASSWORD_CHARS_MIN, PASSWORD_LEN_MAX};
 
-/// A field that does not show what is typed. What was typed before is never put into it.
+/// A field that hides its input. It is never filled with what was typed before.
 pub fn field(
     name: &str,
     label: &str,

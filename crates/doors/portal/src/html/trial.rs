@@ -1,4 +1,4 @@
-//! What a configuration would do, as a page shows it.
+//! The page view of a trial: what a configuration would do.
 
 use crate::html::parts::{self, Mood};
 use crate::trying::{EVENTS_MAX, Outcome, Trial};
@@ -77,7 +77,7 @@ fn beside(found: &Comparison, draft: &Counter, shows_keys: bool) -> Markup {
     }
 }
 
-/// Keys have values of events, which may be about people.
+/// Shown in place of keys, which contain values of events and may be personal data.
 fn without_keys() -> Markup {
     html! { p.quiet { "The keys are not shown to you, or have masked fields." } }
 }
@@ -207,7 +207,7 @@ fn changed_key(change: &KeyChange) -> Markup {
     }
 }
 
-/// What a day adds, and what there is at most once the first of it expires.
+/// What a day adds, and the upper bound that is reached once the first day expires.
 pub fn cost(daily: &Daily, kept: RetentionDays) -> Markup {
     let fine_cells = (daily.quarter_cells + daily.hour_cells).max(1.0);
     let fine = |cells: f64| daily.fine_bytes * cells / fine_cells;
@@ -250,7 +250,7 @@ fn whole(number: u64) -> String {
     parts::number(number.into())
 }
 
-/// An average: with a decimal while it is small.
+/// An average; small ones have a decimal.
 fn about(number: f64) -> String {
     if number < 10.0 && number.fract() != 0.0 {
         format!("{number:.1}")

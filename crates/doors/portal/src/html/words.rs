@@ -1,4 +1,4 @@
-//! Numbers, times and templates in words.
+//! Numbers, times and templates as text.
 
 pub use super::parts::number;
 
@@ -7,7 +7,7 @@ use jiff::{Timestamp, Zoned};
 use maud::{Markup, html};
 use raingauge_core::bucket::{DAY_S, HOUR_S};
 
-/// A number that fits an axis: `9 800`, `12k`, `1.5M`.
+/// A number for an axis: `9 800`, `12k`, `1.5M`.
 pub fn short_number(value: f64) -> String {
     let size = value.abs();
     if size < 10_000.0 {
@@ -23,7 +23,7 @@ pub fn short_number(value: f64) -> String {
     format!("{}{letter}", decimals(value / divisor))
 }
 
-/// At most three digits that matter, none of them a zero at the end.
+/// At most three significant digits, without trailing zeros.
 fn decimals(value: f64) -> String {
     let digits = match value.abs() {
         100.0.. => 0,
@@ -35,7 +35,7 @@ fn decimals(value: f64) -> String {
     without_end_zeros(&text).to_owned()
 }
 
-/// A time that something took: `250 µs`, `2.5 ms`, `3 s`, `40 d`.
+/// A duration: `250 µs`, `2.5 ms`, `3 s`, `40 d`.
 pub fn duration(seconds: f64) -> String {
     match seconds.abs() {
         0.0 => "0".to_owned(),
@@ -59,26 +59,26 @@ pub fn bytes(value: f64) -> String {
     }
 }
 
-/// A share in percent, never rounded up to all of it.
+/// A share in percent, never rounded up to 100.
 pub fn share(part: u64, whole: u64) -> String {
     let hundredths = u128::from(part) * 10_000 / u128::from(whole.max(1));
     let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
     format!("{} %", without_end_zeros(&text))
 }
 
-/// A share of the width or the height of a picture, as SVG writes it.
+/// A share of the width or the height of a picture, in SVG notation.
 pub fn extent(share: f64) -> String {
     format!("{}%", without_end_zeros(&format!("{:.2}", share * 100.0)))
 }
 
-/// A number with a decimal point, as short as it may be.
+/// A decimal number without trailing zeros.
 fn without_end_zeros(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
-/// A text as one step of an address.
+/// Encodes a text as one segment of a path.
 pub fn step_of_address(text: &str) -> String {
-    // Blanks are `+` only behind the question mark.
+    // A blank is `+` in a query string only.
     form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }
 
@@ -87,7 +87,7 @@ pub fn count_of(count: i128, one: &str, many: &str) -> String {
     format!("{} {}", number(count), if count == 1 { one } else { many })
 }
 
-/// The beginning of a text that has no more room, cut between characters.
+/// The beginning of a text that is too long, cut at a character boundary.
 pub fn cut(text: &str, len_max: usize) -> String {
     if text.chars().count() <= len_max {
         return text.to_owned();
@@ -95,7 +95,7 @@ pub fn cut(text: &str, len_max: usize) -> String {
     text.chars().take(len_max.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// A template with its fields set apart from its literal text.
+/// A template, with its fields set off from the literal text.
 pub fn template(template: &str) -> Markup {
     let mut parts = Vec::new();
     let mut rest = template;
@@ -130,7 +130,7 @@ fn formatted(at_s: i64, zone: &TimeZone, format: &str) -> String {
     local(at_s, zone).map_or_else(|| "–".to_owned(), |local| local.strftime(format).to_string())
 }
 
-/// Whether a moment is the first one of a date. Not every zone has a midnight every day.
+/// Whether a time is the first one of a date. Some zones skip midnight on some days.
 fn begins_date(at_s: i64, zone: &TimeZone) -> bool {
     local(at_s, zone).is_some_and(|local| local.start_of_day().is_ok_and(|start| start == local))
 }
@@ -146,8 +146,7 @@ pub fn bucket(from_s: i64, to_s: i64, zone: &TimeZone) -> String {
     format!("{} – {end}", formatted(from_s, zone, "%a %-d %b %Y, %H:%M"))
 }
 
-/// `1 Nov 2018 – 30 Nov 2018` for whole days, which is how people name them; with clock times
-/// otherwise.
+/// `1 Nov 2018 – 30 Nov 2018` for whole days, as people write them; with times of day otherwise.
 pub fn range(from_s: i64, to_s: i64, zone: &TimeZone) -> String {
     if from_s < to_s && begins_date(from_s, zone) && begins_date(to_s, zone) {
         let first = formatted(from_s, zone, "%-d %b %Y");

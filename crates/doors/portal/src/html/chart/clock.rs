@@ -1,19 +1,19 @@
-//! Where labels stand on the axis of time: at whole minutes, hours, days, months or years of the
-//! zone's clocks.
+//! Positions of the labels on the time axis: whole minutes, hours, days, months or years in the
+//! local time of the zone.
 
 use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use raingauge_core::bucket::{DAY_S, HOUR_S, QUARTER_S};
 
-/// A label at a moment.
+/// A label at a point in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tick {
     pub at_s: i64,
     pub text: String,
 }
 
-/// Which moments have a label.
+/// The times that get a label.
 #[derive(Clone, Copy)]
 enum Rule {
     Minutes(i8),
@@ -50,7 +50,7 @@ const RULES: [Rule; 20] = [
 ];
 
 impl Rule {
-    /// Seconds between two labels, about.
+    /// Approximate time between two labels, in seconds.
     const fn width_s(self) -> i64 {
         match self {
             Self::Minutes(minutes) => minutes as i64 * 60,
@@ -66,7 +66,7 @@ impl Rule {
     fn has_date(self, date: Date) -> bool {
         match self {
             Self::Minutes(_) | Self::Hours(_) | Self::Days => true,
-            // Not two days that follow each other, where a month has 31 days.
+            // Leaves out the 31st, since the 1st follows it.
             Self::OddDays => date.day() % 2 == 1 && date.day() < 31,
             Self::Mondays => date.weekday() == Weekday::Monday,
             Self::Months(months) => date.day() == 1 && (date.month() - 1) % months == 0,
@@ -102,14 +102,14 @@ impl Rule {
             return ticks;
         };
 
-        // A long axis is walked by months.
+        // On a long axis, the search advances by months.
         let by_months = matches!(self, Self::Months(_) | Self::Years(_));
         if by_months {
             date = date.first_of_month();
         }
 
         loop {
-            // The first minute of the date: not every zone has a midnight every day.
+            // The first minute of the date: some zones skip midnight on some days.
             let Ok(start) = date.to_zoned(zone.clone()) else {
                 return ticks;
             };
@@ -128,7 +128,7 @@ impl Rule {
     }
 }
 
-/// Labels with the time of the day, and with the date at midnight.
+/// Labels with the time of day, and with the date at midnight.
 fn clock_ticks(
     from_s: i64,
     to_s: i64,
@@ -157,7 +157,7 @@ fn local(at_s: i64, zone: &TimeZone) -> Option<Zoned> {
     Some(Timestamp::from_second(at_s).ok()?.to_zoned(zone.clone()))
 }
 
-/// The labels of an axis: the finest ones of which no more than `len_max` stand on it.
+/// Returns the labels of an axis, with the finest rule that gives at most `len_max` of them.
 pub fn ticks(from_s: i64, to_s: i64, zone: &TimeZone, len_max: usize) -> Vec<Tick> {
     let length_s = (to_s - from_s).max(0);
     for rule in RULES {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the axis, its labels are in order, on it, and not too many.
+        /// On any axis, the labels are ordered, within the axis, and not too many.
         #[test]
         fn any_axis_has_labels(from_s in 0i64..253_000_000_000, length_s in 0i64..3_200_000_000, len_max in 1usize..16, place in 0usize..5) {
             let zone = TimeZone::get(["UTC", "Europe/Berlin", "Asia/Kolkata", "America/Sao_Paulo", "Pacific/Apia"][place]).unwrap();

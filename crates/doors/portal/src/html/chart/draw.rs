@@ -1,9 +1,9 @@
-//! From points to shapes.
+//! Draws points as shapes.
 //!
 //! ```text
 //!        ┌──────────────────────────────────┐ 0
 //!   600 ─┤                                  │ TOP      shapes lie in a part of WIDE x TALL units that is stretched to
-//!        │  ▄   █                           │          the width of the page; texts stand at shares of it
+//!        │  ▄   █                           │          the width of the page; texts are placed at shares of it
 //!     0 ─┤  █   █ ▄                         │ TOP + TALL
 //!        │  24 Sep          25 Sep          │ HEIGHT
 //! ```
@@ -22,27 +22,27 @@ const PLOT: f64 = 220.0;
 /// Units of the stretched part.
 const WIDE: f64 = 10_000.0;
 const TALL: f64 = 2_200.0;
-/// A picture on a desk and on a phone, in pixels, about.
+/// Approximate widths of a picture on a desktop screen and on a phone, in pixels.
 const DESK: f64 = 900.0;
 const PHONE: f64 = 290.0;
-/// Pixels that a label of time needs.
+/// Width that a time label needs, in pixels.
 const LABEL: f64 = 66.0;
-/// Characters of the name of a mark.
+/// Longest name of a mark, in characters.
 const NAME_CHARS: usize = 24;
-/// Bars narrower than this would only flicker: they become one surface.
+/// Bars narrower than this, in pixels, would only flicker. They become one area.
 const BAR_MIN: f64 = 3.0;
-/// The file: its width, and the rows above the picture.
+/// Size of the file: its width, and the rows above the picture.
 const FILE_WIDTH: f64 = 960.0;
 const FILE_HEAD: f64 = 48.0;
 
-/// Colours where no style sheet says others: those of the light one.
+/// Colours for use without a style sheet: those of the light theme.
 const INK: &str = "#12262c";
 const INK_SOFT: &str = "#52676e";
 const GRID: &str = "#e7edee";
 const COLOURS: [&str; LINES_MAX] =
     ["#14788c", "#b4541a", "#5b4bb7", "#2c8a57", "#a62a6a", "#6f6200"];
 
-/// The class of a line with this place in the chart.
+/// The class of the line with this index in the chart.
 pub fn line_class(kind: Kind, place: usize) -> String {
     match kind {
         Kind::Bars => "chart-surface-line series-0".to_owned(),
@@ -64,7 +64,7 @@ impl<'a> Drawing<'a> {
         Self { chart, thinned, values }
     }
 
-    /// The longest label of values, for the room left of the picture.
+    /// Length of the longest value label, for the room to the left of the picture.
     pub fn label_len(&self) -> usize {
         let lens =
             self.values.ticks.iter().map(|tick| self.chart.unit.short(*tick).chars().count());
@@ -79,7 +79,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The picture with its title and its lines' names, of a fixed size.
+    /// The picture with its title and the names of its lines, in a fixed size.
     pub fn document(&self) -> Markup {
         let left = self.label_len() as f64 * 7.0 + 22.0;
         let height = HEIGHT + FILE_HEAD + 8.0;
@@ -151,8 +151,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// What happened meanwhile. A name has room where the next mark is far enough; all of them
-    /// stand in the page's words.
+    /// The marks of events. A name is drawn if the next mark is far enough away; the text of the
+    /// page has all names.
     fn marks(&self) -> Markup {
         let on_axis = |mark: &&Mark| (self.chart.from_s..=self.chart.to_s).contains(&mark.at_s);
         let marks: Vec<&Mark> = self.chart.marks.iter().filter(on_axis).collect();
@@ -172,7 +172,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The labels that a picture of this width has room for.
+    /// The time labels that fit a picture of this width.
     fn time_labels(&self, width: f64) -> Markup {
         let ticks = clock::ticks(
             self.chart.from_s,
@@ -189,7 +189,7 @@ impl<'a> Drawing<'a> {
                     text.chart-label x=(words::extent(middle)) y=(foot + 18.0) text-anchor="middle" fill=(INK_SOFT) { (tick.text) }
                 } @else {
                     line.chart-mark x1=(words::extent(start)) x2=(words::extent(start)) y1=(foot) y2=(foot + 6.0) stroke=(INK_SOFT) {}
-                    // A label that would stick out has no room; its mark stays.
+                    // A label that would stick out is omitted; its tick stays.
                     @if start * width + LABEL * 0.7 <= width {
                         text.chart-label x=(words::extent(start)) dx="4" y=(foot + 18.0) fill=(INK_SOFT) { (tick.text) }
                     }
@@ -198,7 +198,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The middle of the bucket that begins at a label, if it is wide enough to stand below it.
+    /// The middle of the bucket that begins at a label, if the bucket is wide enough for the label
+    /// below it.
     fn middle_of_wide(&self, tick: &Tick, width: f64) -> Option<f64> {
         let place = self.thinned.times.binary_search(&tick.at_s).ok()?;
         let (from, to) = self.bucket(place);
@@ -206,13 +207,13 @@ impl<'a> Drawing<'a> {
         is_wide.then_some((from + to) / 2.0)
     }
 
-    /// Where a moment stands on the axis, from 0 to 1.
+    /// The position of a time on the axis, from 0 to 1.
     fn share(&self, at_s: i64) -> f64 {
         let length_s = (self.chart.to_s - self.chart.from_s).max(1);
         ((at_s - self.chart.from_s) as f64 / length_s as f64).clamp(0.0, 1.0)
     }
 
-    /// Where a bucket begins and ends.
+    /// The positions where a bucket begins and ends.
     fn bucket(&self, place: usize) -> (f64, f64) {
         let end_s = self.end_s(place);
         (self.share(self.thinned.times[place]), self.share(end_s))
@@ -235,7 +236,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Bars; those of buckets that are still open are paler.
+    /// Draws bars; those of buckets that are still open are paler.
     fn bars(&self, values: &[Option<f64>]) -> Markup {
         let mut closed = String::new();
         let mut open = String::new();
@@ -250,13 +251,13 @@ impl<'a> Drawing<'a> {
             let (from, to) = self.bucket(place);
             let gap = (to - from) * if (to - from) * DESK >= 5.0 { 0.2 } else { 0.1 };
 
-            // What is not 0 is never invisible.
+            // A value other than 0 is always visible.
             let height = (base - self.y(value)).abs().max(10.0) * value.signum();
             let is_open = self.chart.now_s.is_some_and(|now_s| self.end_s(place) > now_s);
             let path = if is_open { &mut open } else { &mut closed };
             let (from, to) = ((from + gap / 2.0) * WIDE, (to - gap / 2.0) * WIDE);
 
-            // Writing into a text does not fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(path, "M{from:.0} {base}V{:.0}H{to:.0}V{base}z", base - height);
         }
 
@@ -266,7 +267,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The stepped outline of all bars, and the area below it.
+    /// Draws the stepped outline of all bars, and the area below it.
     fn surface(&self, values: &[Option<f64>]) -> Markup {
         let base = self.y(0.0);
         let mut steps = String::new();
@@ -287,8 +288,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// A line through the middles of buckets, or through moments; it is broken where nothing is
-    /// known.
+    /// Draws a line through the middles of buckets, or through points in time, with gaps where the
+    /// value is unknown.
     fn curve(&self, place: usize, values: &[Option<f64>], kind: Kind) -> Markup {
         let mut path = String::new();
         let mut is_drawing = false;

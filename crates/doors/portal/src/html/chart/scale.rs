@@ -1,22 +1,22 @@
-//! From values to heights: round ticks, linear or logarithmic, and values in words.
+//! Maps values to heights: round ticks, linear or logarithmic, and formatted values.
 
 use super::Scale;
 use crate::html::words;
 
-/// Steps between two ticks of values, about.
+/// Approximate number of steps between the ticks of values.
 const STEPS: f64 = 4.0;
-/// Decades that a logarithmic axis labels, at most.
+/// Largest number of decades labelled on a logarithmic axis.
 const DECADES_MAX: i32 = 6;
 
-/// What values are counted in.
+/// The unit of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Whole things.
+    /// Whole numbers of things.
     Count,
     PerSecond,
     Seconds,
     Bytes,
-    /// Shares of 1, shown as percents.
+    /// Fractions of 1, shown in percent.
     Share,
 }
 
@@ -31,7 +31,7 @@ impl Unit {
         }
     }
 
-    /// A value as an axis shows it.
+    /// Formats a value for an axis.
     pub fn short(self, value: f64) -> String {
         match self {
             Self::Count | Self::PerSecond => words::short_number(value),
@@ -41,7 +41,7 @@ impl Unit {
         }
     }
 
-    /// A value as a table shows it.
+    /// Formats a value for a table.
     pub fn full(self, value: Option<f64>) -> String {
         let Some(value) = value else {
             return "–".to_owned();
@@ -54,7 +54,7 @@ impl Unit {
     }
 }
 
-/// A number with up to two digits behind the point, and no zeros at its end.
+/// A number with up to two decimals, without trailing zeros.
 fn trimmed(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -69,8 +69,8 @@ pub struct Values {
 }
 
 impl Values {
-    /// An axis that shows all of these values. A logarithmic one needs values above 0, and is
-    /// linear without them.
+    /// Returns an axis that covers all of these values. A logarithmic axis needs values above 0,
+    /// and is linear without them.
     pub fn new(values: impl Iterator<Item = f64> + Clone, scale: Scale, is_whole: bool) -> Self {
         let known = values.filter(|value| value.is_finite());
         let high = known.clone().fold(0.0, f64::max);
@@ -86,7 +86,7 @@ impl Values {
         Self { bottom, top, scale: Scale::Linear, ticks }
     }
 
-    /// From half of the decade of the least value, so that it is seen, to the decade above the
+    /// From half of the least value's decade, so that the value is visible, to the decade above the
     /// largest one.
     fn logarithmic(least: f64, high: f64) -> Self {
         let first = least.log10().floor() as i32;
@@ -102,7 +102,7 @@ impl Values {
         }
     }
 
-    /// Where a value stands, from 0 at the bottom to 1 at the top.
+    /// The position of a value, from 0 at the bottom to 1 at the top.
     pub fn share(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.bottom) / (self.top - self.bottom),
@@ -112,21 +112,21 @@ impl Values {
         share.clamp(0.0, 1.0)
     }
 
-    /// Where bars begin.
+    /// The position where bars begin.
     pub fn base(&self) -> f64 {
         self.share(0.0)
     }
 }
 
-/// Round values from at most `low` to at least `high`, a step of 1, 2 or 5 times a power of ten
-/// apart.
+/// Returns round values from at most `low` to at least `high`, with a step of 1, 2 or 5 times a
+/// power of ten.
 pub fn ticks(low: f64, high: f64, step_min: f64) -> Vec<f64> {
     let rough = ((high - low) / STEPS).max(step_min).max(f64::MIN_POSITIVE * 1e16);
     let power = 10f64.powf(rough.log10().floor());
     let factor =
         [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough * 0.999).unwrap_or(10.0);
     let step = factor * power;
-    // Whole multiples, so that no error of rounding adds up.
+    // Whole multiples, so that rounding errors do not accumulate.
     let first = (low / step).floor();
     let last = (high / step - 1e-9).ceil();
     (0..=((last - first) as usize).min(16)).map(|place| (first + place as f64) * step).collect()

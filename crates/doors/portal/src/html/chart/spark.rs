@@ -1,10 +1,10 @@
-//! A line of a word's size.
+//! Sparklines: charts of the size of a word.
 
 use maud::{Markup, html};
 use std::fmt::Write as _;
 
-/// Recent values as a small surface, as wide as the style sheet says. Says nothing to screen
-/// readers: a number beside it should.
+/// Recent values as a small area chart, as wide as the style sheet says. Hidden from screen
+/// readers: put a number beside it.
 pub fn sparkline(values: &[f64]) -> Markup {
     let high = values.iter().copied().fold(0.0, f64::max);
     if high <= 0.0 {
@@ -13,7 +13,7 @@ pub fn sparkline(values: &[f64]) -> Markup {
 
     let mut path = String::from("M0 20");
     for (place, value) in values.iter().enumerate() {
-        // Writing into a text does not fail. What is not 0 is never invisible.
+        // Writing to a `String` cannot fail. A value other than 0 is always visible.
         let height = if *value > 0.0 { (value / high * 19.0).max(1.5) } else { 0.0 };
         let _ = write!(path, "V{:.0}H{}", 20.0 - height, place + 1);
     }

@@ -1,16 +1,17 @@
-//! Fewer points than there are: neighbours are put together until a picture has room for all.
+//! Merges neighbouring points until a picture has room for all.
 
 use super::{Line, Points};
 
-/// What a picture shows.
+/// The points that a picture shows.
 pub struct Thinned {
     pub times: Vec<i64>,
     pub lines: Vec<Line>,
-    /// How many points became one.
+    /// How many points were merged into one.
     pub merged: usize,
 }
 
-/// At most `len_max` points of each line. Sums are added up, values of moments give their mean.
+/// Returns at most `len_max` points of each line. Sums are added up; values at points in time are
+/// averaged.
 pub fn thin(times: &[i64], lines: &[Line], points: Points, len_max: usize) -> Thinned {
     let merged = merged_of(times.len(), len_max);
     let merge = |values: &[Option<f64>]| {
@@ -21,7 +22,7 @@ pub fn thin(times: &[i64], lines: &[Line], points: Points, len_max: usize) -> Th
     Thinned { times: times.iter().copied().step_by(merged).collect(), lines, merged }
 }
 
-/// How many become one: a number that fits the clock, so that hours become a quarter of a day
+/// How many points to merge: a number that fits the clock, so that hours become a quarter of a day
 /// rather than a seventh.
 fn merged_of(len: usize, len_max: usize) -> usize {
     let least = len.div_ceil(len_max).max(1);

@@ -1,4 +1,4 @@
-//! The filter of the form: groups of conditions, inside each other.
+//! The filter of the form: nested groups of conditions.
 
 use super::{Sheet, hidden};
 use crate::form::{Node, path_of};
@@ -121,7 +121,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// The values that the fields of the conditions had lately.
+    /// Recent values of the fields in the conditions.
     pub(super) fn value_lists(&self) -> Markup {
         let all = self.form.filter.iter().flat_map(Node::numbered);
         html! {
@@ -151,7 +151,7 @@ fn operators(node: &Node, own: usize) -> Markup {
     }
 }
 
-/// What takes the place of the value where a field is to be there, or not.
+/// Replaces the value for operators that test whether a field is present.
 fn presence(node: &Node, own: usize) -> Markup {
     let there = if node.value == "true" { "true" } else { "" };
     html! {
@@ -177,14 +177,14 @@ fn button(action: &str, number: Option<usize>, words: &str) -> Markup {
     }
 }
 
-/// What is wrong with this node, in words that do not need its path.
+/// The problems of this node, in words that do not need its path.
 fn told(at: &str, problems: &[&str]) -> Markup {
     html! {
         @for detail in problems.iter().filter_map(|problem| concerns(at, problem)) { p.problem { (detail) } }
     }
 }
 
-/// What a problem says of the node at this path; none when it concerns another.
+/// The text of a problem if it concerns the node at this path.
 fn concerns(at: &str, problem: &str) -> Option<String> {
     let rest = problem.strip_prefix(at)?;
     let rest = match rest.strip_prefix('.') {

@@ -25,7 +25,7 @@ pub struct Shown {
     pub window: Window,
     /// The keys that could be counted.
     pub rows: Vec<Row>,
-    /// The first key in the preceding window.
+    /// The same key in the preceding window; only for a query of one key.
     pub before: Option<Row>,
     /// The keys that could not be counted, and why.
     pub failures: Vec<(String, Refusal)>,

@@ -1,5 +1,5 @@
-//! What a count reads, drawn as the published description draws it: quarter hours, hours and days
-//! that add up.
+//! A picture of what a count reads, in the style of the published description: quarter hours, hours
+//! and days that add up.
 //!
 //! ```text
 //!            24 Sep 22:00      25 Sep            27 Sep    01:00   01:15
