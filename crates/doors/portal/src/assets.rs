@@ -4,7 +4,6 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest as _, Sha256};
 
-/// One file.
 #[derive(Debug, Clone, Copy)]
 pub struct Asset {
     /// The path of the route, from `/`.

@@ -45,7 +45,7 @@ use std::sync::Arc;
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// The portal of a process.
+/// The portal, with its services and caches.
 #[derive(Clone)]
 pub struct Portal {
     app: Arc<App>,

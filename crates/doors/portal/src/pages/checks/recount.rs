@@ -104,7 +104,7 @@ impl Typed {
     }
 }
 
-/// The form.
+/// Renders the recount form.
 pub fn form(_portal: &Portal, person: &Principal, typed: &Typed, zone: &TimeZone) -> Markup {
     let field =
         |name, label, hint| parts::Field { name, label, hint, problem: typed.problem(name) };

@@ -16,7 +16,6 @@ pub const SPANS: [(&str, &str, i64); 6] = [
     ("custom", "Custom", 0),
 ];
 
-/// One query.
 pub struct Question {
     pub key: String,
     /// The lines of a batch.

@@ -78,7 +78,7 @@ fn latency(present: &Span) -> Figure {
     Figure { label: "Latency", value, words }
 }
 
-/// The hit rate of the cache strategies; if none uses a cache, the number of tiles in memory.
+/// The hit rate of the cache strategies; if none uses a cache, the share of tiles found in memory.
 fn caching(overview: &Overview) -> Figure {
     let present = &overview.present;
     let strategy = overview.policy().policy.choice.strategy.name();

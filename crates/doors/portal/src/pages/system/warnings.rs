@@ -18,7 +18,6 @@ const DISK_FREE_MIN: f64 = 0.1;
 /// How long a missing instance is reported; after that it counts as taken out of service.
 const GONE_TOLD_S: i64 = 3_600;
 
-/// One warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     pub is_grave: bool,
