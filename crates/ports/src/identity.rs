@@ -1,4 +1,4 @@
-//! A provider at which people sign in, in the place of a password here: OpenID Connect.
+//! OpenID Connect: a provider at which people sign in instead of with a password here.
 
 use crate::BoxFuture;
 
@@ -6,46 +6,48 @@ use crate::BoxFuture;
 pub enum Error {
     #[error("the provider is out of reach: {0}")]
     Unavailable(String),
-    /// Its own word, such as `invalid_client`.
+    /// The provider's own code, such as `invalid_client`.
     #[error("the provider refuses: {0}")]
     Refused(String),
-    /// What it answers proves nothing.
+    /// The provider's answer proves nothing.
     #[error("the answer of the provider is not accepted: {0}")]
     Unproven(String),
 }
 
-/// What binds one sign-in to the browser that began it. Each is 64 hexadecimal digits that nobody
-/// else can guess.
+/// Binds one sign-in to the browser that began it. Each value is 64 hexadecimal digits that cannot
+/// be guessed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
-    /// Goes through the browser and back.
+    /// Makes the round trip through the browser.
     pub state: String,
-    /// Comes back within what the provider signs.
+    /// Comes back inside what the provider signs.
     pub nonce: String,
-    /// Of PKCE (RFC 7636): the provider is told its hash first, and the text itself with the code.
+    /// The verifier of PKCE (RFC 7636): the provider first receives its hash, and the text itself
+    /// with the code.
     pub verifier: String,
 }
 
-/// Whom a provider has signed in.
+/// A person whom the provider has signed in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Issuer and subject: who it is for ever, whatever else changes.
+    /// Issuer and subject: the lasting identity, whatever else changes.
     pub openid: String,
-    /// Empty when the provider says none.
+    /// Empty when the provider gives none.
     pub email: String,
-    /// Whether the provider has made sure that the address is theirs.
+    /// Whether the provider has verified that the address belongs to the person.
     pub is_email_verified: bool,
-    /// What the claim has that roles follow.
+    /// Values of the claim that determines roles.
     pub groups: Vec<String>,
 }
 
 /// A provider of OpenID Connect.
 ///
-/// No contract suite: one adapter has it, whose tests play providers that lie.
+/// No contract suite: there is one adapter, whose tests play providers that lie.
 pub trait IdentityProvider: Send + Sync {
-    /// Where a browser goes to sign in.
+    /// Returns the address at which the browser signs in.
     fn begin(&self, ticket: Ticket) -> BoxFuture<'_, Result<String, Error>>;
 
-    /// Who came back with this code, given the ticket that they left with.
+    /// Returns the person who came back with this code, given the ticket with which the sign-in
+    /// began.
     fn finish(&self, code: String, ticket: Ticket) -> BoxFuture<'_, Result<Identity, Error>>;
 }

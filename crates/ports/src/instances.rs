@@ -1,43 +1,43 @@
-//! The processes of a deployment, as each of them announces itself.
+//! The processes of a deployment, as each announces itself.
 
 use crate::BoxFuture;
 use crate::catalog::Error;
 
-/// Instances that are listed at most: those that were seen last.
+/// Most instances that are listed: those seen most recently.
 pub const INSTANCES_MAX: usize = 1_000;
 
 /// One running process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// A name that no other process has, and that this one has until it ends.
+    /// Unique among processes, and constant until this one ends.
     pub id: String,
-    /// As its configuration names it; several may have the same one, or none.
+    /// The configured name. Several instances may share one, or have none.
     pub name: String,
-    /// Names of its roles, in their order.
+    /// Names of its roles, in order.
     pub roles: Vec<String>,
-    /// The version of the program.
+    /// Version of the program.
     pub version: String,
-    /// Where its HTTP door is.
+    /// Address of its HTTP door.
     pub address: String,
-    /// Seconds since 1970, by its own clock.
+    /// Start time in seconds since 1970, by its own clock.
     pub started_s: i64,
-    /// When it announced itself last, in seconds since 1970, by its own clock.
+    /// Latest announcement in seconds since 1970, by its own clock.
     pub seen_s: i64,
-    /// What it measured last, in JSON, in a form that whoever reads it checks.
+    /// Latest measurements as JSON. The consumer checks their form.
     pub measures: String,
 }
 
-/// The instances that are known. They lie in the database of the catalog, and fail as it does.
+/// The known instances. They are stored in the database of the catalog and fail with it.
 pub trait Instances: Send + Sync {
-    /// Says what an instance is now, in place of what it said before.
+    /// Announces an instance and replaces its previous announcement.
     fn announce(&self, instance: Instance) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Those that were seen last, by name and id.
+    /// Returns the most recently seen instances, by name and id.
     fn list(&self) -> BoxFuture<'_, Result<Vec<Instance>, Error>>;
 
-    /// Forgets an instance that ends.
+    /// Removes an instance that shuts down.
     fn leave<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// Forgets the instances that were not seen since then.
+    /// Removes the instances not seen since this time.
     fn forget(&self, seen_before_s: i64) -> BoxFuture<'_, Result<(), Error>>;
 }

@@ -1,6 +1,6 @@
-//! The right of readers to answer from tiles in memory, which whoever acknowledges events takes
-//! into account: what was acknowledged as counted is in every answer that is asked for afterwards,
-//! at any process.
+//! Leases: the right of readers to answer from tiles in memory. Processes that acknowledge events
+//! take the leases into account, so an event that is acknowledged as counted is in every later
+//! answer of any process.
 //!
 //! ```text
 //!   reader        ──▶ Held: what I have heard ──┐                 ┌──▶ everybody who acknowledges
@@ -8,47 +8,47 @@
 //!   acknowledging ──▶ Barrier ──────────────────┘   in one order  └──▶ ... and knows that it read all before its barrier
 //! ```
 //!
-//! A reader holds a lease for [`LEASE_MS`] from the moment at which it sent a word that is in the
-//! topic by now; without a lease it reads the store. An acknowledgement waits until every holder
-//! has heard of the events, or has no lease any more. Leases are those of C. Gray and D. Cheriton
-//! (SOSP 1989); no clocks of two machines are compared.
+//! A reader holds a lease for [`LEASE_MS`] from the moment at which it sent a message that is in
+//! the topic by now. Without a lease it reads the store. An acknowledgement waits until every
+//! holder has heard of the events or no longer has a lease. Leases are those of C. Gray and D.
+//! Cheriton (SOSP 1989); clocks of two machines are never compared.
 //!
-//! Why nothing is missed: a lease that lasts at some moment was granted by a word that was in the
-//! topic before the one before it ran out. So whoever reads back a barrier that was sent after a
-//! lease ran out, and found no further word, knows that the reader lets go of its tiles before it
-//! answers from memory again.
+//! Why nothing is missed: a lease that is valid at some moment was granted by a message that was in
+//! the topic before the previous lease expired. So a process that reads back a barrier it sent
+//! after a lease expired, and has found no further message, knows that the reader drops its tiles
+//! before it answers from memory again.
 
 use crate::log::{Offset, Partition};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// How long a reader answers from memory without another word. So long does an acknowledgement wait
-/// for one that died.
+/// How long a reader may answer from memory without a further message. Also the longest time that
+/// an acknowledgement waits for a dead reader.
 pub const LEASE_MS: i64 = 2_000;
-/// What those who acknowledge add, for clocks that run at other speeds.
+/// Added to the lease by processes that acknowledge, because clocks run at different speeds.
 const GRACE_MS: i64 = 100;
 
-/// One message of the topic, in which all have one order.
+/// A message of the lease topic. All processes read the messages in the same order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseMessage {
     /// The reader has heard of everything before these offsets of the partitions, and holds a
     /// lease.
     Held { reader: u64, heard: Vec<Offset> },
-    /// The reader answers nothing from memory any more.
+    /// The reader no longer answers from memory.
     Ended { reader: u64 },
-    /// Sent at this time by the own clock of a process, which is to read it back, and numbers its
+    /// A process sends a barrier, stamped by its own clock, and reads it back. It numbers its
     /// barriers.
     Barrier { process: u64, number: u64, sent_ms: i64 },
     /// Some messages are missing.
     Gap,
 }
 
-/// Told whether a message is in the topic for good.
+/// Called with whether the message is in the topic for good.
 pub type Sent = Box<dyn FnOnce(bool) + Send>;
 
-/// Where leases are told.
+/// The topic of the leases.
 ///
-/// No contract suite: one adapter has it, whose tests run against real brokers.
+/// No contract suite: there is one adapter, whose tests run against real brokers.
 pub trait LeaseTopic: Send + Sync {
     /// Sends without waiting.
     fn send(&self, message: &LeaseMessage, sent: Sent);
@@ -58,7 +58,7 @@ pub trait LeaseTopic: Send + Sync {
 #[derive(Debug)]
 pub struct Lease(AtomicI64);
 
-/// What a lease lasts until that has not begun, and one that has ended for good.
+/// The end of a lease that has not begun, and of one that has ended for good.
 const NEVER: i64 = i64::MIN + 1;
 const ENDED: i64 = i64::MIN;
 
@@ -73,27 +73,27 @@ impl Lease {
         now_ms < self.0.load(Ordering::Acquire)
     }
 
-    /// The word that was sent then is in the topic. When the lease did not hold, everything in
-    /// memory has to go before.
+    /// Extends the lease because the message sent at `sent_ms` is in the topic. When the lease was
+    /// not valid, the caller must first drop everything in memory.
     pub fn extend(&self, sent_ms: i64) {
         let longer =
             |until_ms: i64| (until_ms != ENDED).then_some(until_ms.max(sent_ms + LEASE_MS));
         let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, longer);
     }
 
-    /// Ends it for good.
+    /// Ends the lease for good.
     pub fn end(&self) {
         self.0.store(ENDED, Ordering::Release);
     }
 }
 
-/// The readers that may hold a lease, as a process that acknowledges events knows them.
+/// The readers that may hold a lease, as seen by a process that acknowledges events.
 #[derive(Debug)]
 pub struct Holders {
     process: u64,
     readers: HashMap<u64, Holder>,
-    /// When the first barrier was read back. Leases that were granted before have run out
-    /// [`LEASE_MS`] later.
+    /// When the first barrier was read back. Leases granted before then have expired [`LEASE_MS`]
+    /// later.
     opened_ms: Option<i64>,
     /// Everything that was in the topic at this time has been read, ...
     read_ms: i64,
@@ -118,7 +118,7 @@ impl Holders {
         }
     }
 
-    /// Takes one message, in its order.
+    /// Applies the next message of the topic.
     pub fn note(&mut self, message: LeaseMessage, now_ms: i64) {
         match message {
             LeaseMessage::Held { reader, heard } => {
@@ -137,8 +137,8 @@ impl Holders {
         }
     }
 
-    /// Whether no reader answers from memory without everything before these ends, which were in
-    /// the store before the barrier with this number was sent.
+    /// Whether every reader that answers from memory includes everything before `ends`. The events
+    /// up to there must have been stored before the barrier with this number was sent.
     pub fn have_heard(&self, ends: &[(Partition, Offset)], number: u64) -> bool {
         let knows_all =
             self.opened_ms.is_some_and(|opened_ms| self.read_ms >= opened_ms + LEASE_MS + GRACE_MS);

@@ -1,8 +1,8 @@
-//! The people of the portal: who may sign in, where they are signed in, who is invited, which API
-//! tokens there are, and the audit log of what everybody changed.
+//! The people of the portal: who may sign in, their sessions, invitations and API tokens, and the
+//! audit log of all changes.
 //!
-//! Secrets (the id of a session, a one-time link, a token) come here as their SHA-256 alone, and
-//! passwords as what Argon2id made of them: whoever reads the database can use none of it.
+//! Secrets (the id of a session, a one-time link, a token) arrive here as their SHA-256 only, and
+//! passwords as Argon2id hashes. Someone who reads the database can use none of them.
 
 mod audit_trail;
 mod decide;
@@ -40,27 +40,27 @@ pub enum Error {
     Unavailable(String),
 }
 
-/// Somebody who may sign in. Times are in seconds since 1970.
+/// A user account. Times are in seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// 1, 2, 3 …
     pub id: i64,
-    /// As the person writes it. No two names differ in upper and lower case alone.
+    /// As the person spells it. Names are unique regardless of case.
     pub name: String,
-    /// Empty when nobody has given one.
+    /// Empty when the user has no e-mail address.
     pub email: String,
     pub role: Role,
-    /// What Argon2id made of the password, in PHC form; empty for somebody who signs in elsewhere.
+    /// The Argon2id hash of the password in PHC form. Empty when the user signs in elsewhere.
     pub password: String,
-    /// Issuer and subject of an OpenID provider; empty for somebody who signs in here.
+    /// Issuer and subject at an OpenID provider. Empty when the user signs in here.
     pub openid: String,
     pub created_at: i64,
     pub signed_in_at: Option<i64>,
-    /// Since when the person may not sign in any more.
+    /// Since when the user has been disabled.
     pub disabled_at: Option<i64>,
 }
 
-/// Somebody new, before they have an id.
+/// A user that has no id yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewUser {
     pub name: String,
@@ -71,11 +71,11 @@ pub struct NewUser {
     pub at_s: i64,
 }
 
-/// What may change of a user.
+/// A change to a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserChange {
     Role(Role),
-    /// From this moment on; their sessions end.
+    /// Disabled from this time on. All sessions of the user end.
     Disabled(i64),
     Enabled,
     Password(String),
@@ -83,29 +83,29 @@ pub enum UserChange {
     OpenId(String),
 }
 
-/// Somebody who was removed.
+/// A removed user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removed {
     pub user: User,
-    /// What stands in the place of the name.
+    /// Replaces the name.
     pub pseudonym: String,
 }
 
-/// One browser in which somebody is signed in.
+/// A session: one browser in which a user is signed in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     pub hash: Hash,
     pub user_id: i64,
     pub created_at: i64,
-    /// The newest request, to the minute.
+    /// Time of the latest request, to the minute.
     pub seen_at: i64,
-    /// When it ends however busy it is.
+    /// When the session expires, even when it is in use.
     pub expires_at: i64,
     pub address: String,
     pub browser: String,
 }
 
-/// A one-time link: whoever has it chooses a password, and becomes the person that it names.
+/// A one-time link. Its bearer chooses a password and becomes the user that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
     pub hash: Hash,
@@ -118,10 +118,10 @@ pub struct Invitation {
     pub expires_at: i64,
 }
 
-/// An API token that was made in the portal.
+/// An API token created in the portal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiToken {
-    /// 1, 2, 3 …; what a new one is given does not matter.
+    /// 1, 2, 3 … Ignored when a token is added.
     pub id: i64,
     pub hash: Hash,
     pub name: String,
@@ -130,31 +130,33 @@ pub struct ApiToken {
     pub created_at: i64,
     pub expires_at: Option<i64>,
     pub revoked_at: Option<i64>,
-    /// The newest request, to the minute.
+    /// Time of the latest request, to the minute.
     pub used_at: Option<i64>,
 }
 
-/// One line of the audit log: who did what, to what, from where, and how it went.
+/// An entry of the audit log: who did what, to which object, from which address, and with what
+/// outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Grows with each entry; what a new one is given does not matter.
+    /// Grows with each entry. Ignored when an entry is added.
     pub id: i64,
     pub at_s: i64,
-    /// A person, a token, or the part of raingauge that acted by itself.
+    /// A person, a token, or the part of raingauge that acted on its own.
     pub who: String,
-    /// The address that the request came from; empty when there was none.
+    /// The address of the client. Empty when there was no request.
     pub address: String,
-    /// What was done, such as `counter.replace`.
+    /// The action, such as `counter.replace`.
     pub verb: String,
-    /// To what, such as `counter 34`.
+    /// The object of the action, such as `counter 34`.
     pub object: String,
-    /// More of it, as JSON. Never a secret.
+    /// Further details as JSON. Never a secret.
     pub details: String,
     /// `done`, or the code of the refusal.
     pub outcome: String,
 }
 
-/// Which entries are asked for. An empty text lets everything through; others must be contained.
+/// Selects entries of the audit log. An empty text matches everything; any other text must be
+/// contained in the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     pub who: String,
@@ -163,9 +165,9 @@ pub struct Filter {
     /// `[from, to)`.
     pub from_s: i64,
     pub to_s: i64,
-    /// Entries before this one, which ends the page before.
+    /// Only entries before this id, the last one of the previous page.
     pub before: i64,
-    /// Most entries of the answer.
+    /// Most entries to return.
     pub limit: usize,
 }
 
@@ -176,14 +178,14 @@ impl Default for Filter {
     }
 }
 
-/// By what a name is compared with others.
+/// The form in which names are compared.
 pub fn handle(name: &str) -> String {
     name.to_lowercase()
 }
 
-/// Everything that is kept of people, in one store.
+/// The whole store of people.
 ///
-/// No contract suite: what it is made of has one.
+/// No contract suite: each of the ports it combines has one.
 pub trait People: Users + Invitations + Sessions + Tokens + AuditTrail {}
 
 impl<T: Users + Invitations + Sessions + Tokens + AuditTrail> People for T {}

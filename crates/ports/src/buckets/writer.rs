@@ -1,4 +1,4 @@
-//! Counts, as the writer of a partition changes them.
+//! The bucket store as the writer of a partition changes it.
 
 use super::{Added, BucketRetention, Cell, Checkpoint, Error, Generation};
 use crate::log::Offset;
@@ -6,16 +6,16 @@ use raingauge_core::retention::Horizons;
 
 /// Called by one thread, which it may block.
 pub trait BucketWriter: BucketRetention {
-    /// What the last checkpoint said.
+    /// Returns the last checkpoint.
     fn checkpoint(&self) -> Result<Checkpoint, Error>;
 
-    /// Entries that follow have the stamps `base_us` + offset: microseconds since 1970 that grow
-    /// with the offset and that every reader of the log computes alike. A store whose writes are
-    /// ordered by timestamps uses them.
+    /// The entries that follow have the stamps `base_us` + offset: microseconds since 1970 that
+    /// grow with the offset and that every reader of the log computes alike. A store that orders
+    /// its writes by timestamps uses them.
     fn stamp_from(&self, _base_us: i64) {}
 
-    /// Adds what the entry at `offset` says to the buckets of its time, of the granularities that
-    /// `horizons` keep. Entries of a generation come in the order of their offsets.
+    /// Applies the entry at `offset` to the buckets of its time, in the granularities that
+    /// `horizons` keep. Entries of a generation arrive in the order of their offsets.
     fn add(
         &self,
         generation: Generation,
@@ -24,7 +24,7 @@ pub trait BucketWriter: BucketRetention {
         horizons: &Horizons,
     ) -> Result<(), Error>;
 
-    /// Sets one bucket, as the entry at `offset` says.
+    /// Sets one bucket as the entry at `offset` demands.
     fn set(
         &self,
         generation: Generation,
@@ -33,20 +33,20 @@ pub trait BucketWriter: BucketRetention {
         cell: Cell,
     ) -> Result<(), Error>;
 
-    /// Removes every bucket of a key, as the entry at `offset` says: what was added before is gone,
-    /// and what follows is counted from nothing.
+    /// Removes every bucket of a key as the entry at `offset` demands: everything added before is
+    /// gone, and later entries count from zero.
     fn erase(&self, generation: Generation, key: &str, offset: Offset) -> Result<(), Error>;
 
     /// Makes all changes since the last checkpoint durable, together with the position, the state
-    /// and the progress of a backfill. The state is a function of the log up to the position: a
-    /// store whose writes are ordered by timestamps writes both under the stamp, so that an older
-    /// one never replaces a newer one.
+    /// and the progress of a backfill. The state is a function of the log up to the position. A
+    /// store that orders its writes by timestamps writes both under the stamp, so that an older one
+    /// never replaces a newer one.
     fn commit(&self, checkpoint: &Checkpoint) -> Result<(), Error>;
 
-    /// Whether so much has changed since the last checkpoint that the next one is due.
+    /// Whether enough has changed since the last checkpoint for the next one to be due.
     fn wants_commit(&self) -> bool;
 
-    /// The partition is somebody else's by now: whoever waits for a server gives up with an error,
-    /// and what is not written is written by the other.
+    /// Called when another process has taken over the partition. A call that waits for a server
+    /// gives up with an error; the new owner writes what is not written yet.
     fn give_up(&self) {}
 }

@@ -5,15 +5,15 @@ use crate::BoxFuture;
 use raingauge_policy::cache::Policy;
 use serde::Serialize;
 
-/// The cache policy as it was at one version.
+/// One version of the cache policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionedPolicy {
     #[serde(flatten)]
     pub policy: Policy,
-    /// 0 while nobody has set one.
+    /// 0 until a policy is set.
     pub version: u32,
-    /// With [`TOKEN_PREFIX`](super::TOKEN_PREFIX) for a token.
+    /// Begins with [`TOKEN_PREFIX`](super::TOKEN_PREFIX) for a token.
     #[serde(flatten, serialize_with = "changed_by")]
     pub changed_by: String,
     pub reason: String,
@@ -22,7 +22,7 @@ pub struct VersionedPolicy {
 }
 
 impl VersionedPolicy {
-    /// The version that a change makes; none when it changes nothing.
+    /// Returns the version that a change makes; `None` when it changes nothing.
     pub fn next(
         &self,
         policy: Policy,
@@ -49,15 +49,14 @@ impl VersionedPolicy {
 
 /// The versions of the cache policy.
 pub trait Policies: Send + Sync {
-    /// The newest cache policy; the default one, at version 0, while nobody has set any.
+    /// Returns the newest cache policy; the default one, at version 0, until one is set.
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>>;
 
-    /// The newest so many versions of the cache policy, newest first; none while nobody has set
-    /// any.
+    /// Returns at most `len_max` versions of the cache policy, newest first; none until one is set.
     fn cache_policies(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<VersionedPolicy>, Error>>;
 
     /// Replaces the cache policy that is at version `expected`, or at any version when that is
-    /// `None`. Every version is kept. Replacing a policy by itself makes no new version.
+    /// `None`. Every version is kept. Replacing a policy by an equal one makes no new version.
     fn set_cache_policy(
         &self,
         policy: Policy,

@@ -1,11 +1,11 @@
-//! What every event log keeps.
+//! The contract of the event log.
 
 use crate::log::{Batch, Block, Error, EventLog, EventSink, LogTimes, Needs, Offset};
 use crate::record::Entry;
 use raingauge_core::event::Event;
 use std::time::{Duration, Instant};
 
-/// A batch of events with these ids, of source `s`.
+/// A batch of events with these ids, from source `s`.
 pub fn batch(ids: &[&str]) -> Batch {
     let mut batch = Batch::default();
     for id in ids {
@@ -18,10 +18,10 @@ pub fn batch(ids: &[&str]) -> Batch {
     batch
 }
 
-/// How long anything may take here that takes no time.
+/// Time limit for operations that should finish at once.
 const SOON: Duration = Duration::from_secs(60);
 
-/// The blocks from `from` to the end of the log.
+/// Returns the blocks from `from` to the end of the log.
 pub fn blocks(log: &dyn EventLog, from: Offset) -> Vec<Block> {
     let deadline = Instant::now() + SOON;
     let mut blocks = Vec::new();
@@ -40,7 +40,8 @@ pub fn blocks(log: &dyn EventLog, from: Offset) -> Vec<Block> {
     blocks
 }
 
-/// The ids of the events, and the payloads of the control entries in brackets, from `from` on.
+/// Returns the ids of the events, and the payloads of the control entries in brackets, from `from`
+/// on.
 pub fn texts(log: &dyn EventLog, from: Offset) -> Vec<String> {
     let blocks = blocks(log, from);
     let entries = blocks.iter().flat_map(|block| block.entries(from));
@@ -53,8 +54,8 @@ pub fn texts(log: &dyn EventLog, from: Offset) -> Vec<String> {
         .collect()
 }
 
-/// Appends to a log of one partition and waits until it shows. Answers the end that the sink told,
-/// and how many events it took for duplicates.
+/// Appends to a log of one partition and waits until the entries are visible. Returns the end
+/// reported by the sink, and the number of events it took for duplicates.
 async fn append(sink: &dyn EventSink, log: &dyn EventLog, ids: &[&str]) -> (Offset, usize) {
     let appended = sink.append(batch(ids)).await.expect("appended");
     assert_eq!(appended.accepted + appended.duplicates, ids.len());
@@ -66,8 +67,8 @@ async fn append(sink: &dyn EventSink, log: &dyn EventLog, ids: &[&str]) -> (Offs
     (end, appended.duplicates)
 }
 
-/// Appending, duplicates, control entries, reading from the middle. A sink may leave duplicates out
-/// and say so, or leave it to the log to tell them.
+/// Appending, duplicates, control entries, reading from the middle. A sink may drop duplicates and
+/// report them, or leave their detection to the log.
 pub async fn keeps_what_it_accepts(sink: &dyn EventSink, log: &dyn EventLog) {
     assert_eq!((log.start(), log.end(), log.start_ms(), sink.partitions()), (0, 0, 0, 1));
     assert!(log.read(0, 1_000).expect("an empty log can be read").is_empty());
@@ -94,8 +95,8 @@ pub async fn keeps_what_it_accepts(sink: &dyn EventSink, log: &dyn EventLog) {
     assert_eq!(log.start(), 0);
 }
 
-/// Blocks follow each other without a gap, up to the end, wherever reading begins, and hold the
-/// same.
+/// Blocks follow each other without a gap up to the end and hold the same entries, wherever reading
+/// begins.
 pub async fn is_in_order(sink: &dyn EventSink, log: &dyn EventLog) {
     let before = log.end();
     let mut expected = Vec::new();
@@ -128,7 +129,7 @@ pub fn goes_forward(log: &dyn EventLog) {
     assert!(blocks.len() > 1 && blocks.is_sorted_by_key(|block| block.appended_ms));
 }
 
-/// Waiting ends when the log grows, and at the latest when the time has passed.
+/// Waiting ends when the log grows, and at the latest at the timeout.
 pub async fn wakes_those_who_wait(sink: &dyn EventSink, log: &dyn EventLog) {
     let end = log.end();
     assert_eq!(log.wait_beyond(end, Duration::from_millis(1)), end);
@@ -136,7 +137,7 @@ pub async fn wakes_those_who_wait(sink: &dyn EventSink, log: &dyn EventLog) {
     assert_eq!(log.wait_beyond(end, SOON), end + 1);
 }
 
-/// Whatever may be trimmed of a log, what is needed stays.
+/// Trimming keeps what is needed.
 pub fn keeps_what_is_needed(log: &dyn EventLog) {
     let (start, end) = (log.start(), log.end());
     assert!(end - start > 2, "this needs a log that holds something");
@@ -149,7 +150,7 @@ pub fn keeps_what_is_needed(log: &dyn EventLog) {
     }
 }
 
-/// What lies before the start has been trimmed, and says so.
+/// Reading before the start of the log reports that it was trimmed.
 pub fn tells_what_was_trimmed(log: &dyn EventLog) {
     assert!(log.start() > 0, "this needs a log that was trimmed");
     is_kept_since_a_time(log);

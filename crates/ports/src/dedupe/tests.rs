@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 const WINDOW_MS: i64 = 240;
 const RULES: u64 = 5;
 
-/// A message: its offset, when it was appended, and its identity when it has one.
+/// A message: its offset, its append time, and its identity if it has one.
 type Message = (Offset, i64, Option<Identity>);
 
-/// Some messages lie in each chunk: most offsets hold none, as where transactions are written. Time
+/// Each chunk holds some messages: most offsets hold none, as where transactions are written. Time
 /// mostly grows.
 fn logs() -> impl Strategy<Value = Vec<Message>> {
     let gap = prop_oneof![6 => 1..9_000_u64, 3 => Just(4_096), 1 => 40_000..120_000_u64];
@@ -40,18 +40,18 @@ impl Stored {
     }
 }
 
-/// A reader of a partition: its worker, or one that believes that it still is.
+/// A reader of a partition: its worker, or a process that still believes it is.
 struct Reader {
     recorder: Recorder,
     from: Offset,
-    /// Chunks that are made and not stored.
+    /// Chunks that are complete and not stored yet.
     unstored: Vec<Chunk>,
     restored: usize,
     read: usize,
 }
 
 impl Reader {
-    /// Takes over at an offset, and rebuilds the window before it.
+    /// Takes over at an offset and rebuilds the window before it.
     fn open(log: &[Message], store: &Stored, from: Offset, ids_max: usize) -> Self {
         let reference = log.iter().rev().find(|(offset, ..)| *offset < from);
         let begin = reference.map_or(from, |(_, appended_ms, _)| {
@@ -98,7 +98,7 @@ impl Reader {
         verdict
     }
 
-    /// Counts the next message, and compares what it is taken for.
+    /// Counts the next message and compares the verdict.
     fn step(&mut self, log: &[Message], expected: &[Option<Verdict>]) {
         let place =
             log.partition_point(|(offset, ..)| *offset < self.recorder.next().max(self.from));
@@ -108,16 +108,16 @@ impl Reader {
     }
 }
 
-/// What happens to those who read.
+/// An event in the life of the readers.
 #[derive(Clone, Debug)]
 enum Act {
-    /// Somebody takes over; whoever counted goes on as a zombie.
+    /// A new reader takes over; the previous one goes on as a zombie.
     TakeOver(prop::sample::Index),
     Count(prop::sample::Index, usize),
-    /// One of the chunks that wait is stored, whichever is first done.
+    /// Stores one of the waiting chunks, in any order.
     Store(prop::sample::Index, prop::sample::Index),
     Crash(prop::sample::Index),
-    /// The store loses chunks, or gives back others than it was given.
+    /// The store loses chunks, or returns other bytes than it was given.
     Lose(u64),
     Spoil(u64),
 }
@@ -136,8 +136,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 proptest! {
-    /// Whoever takes over, wherever, whatever chunks are stored by whom, what a message is taken
-    /// for follows from the log.
+    /// The verdict on a message follows from the log alone, whichever reader takes over at
+    /// whichever offset, and whichever chunks are stored by which reader.
     #[test]
     fn chunks_change_no_verdict(log in logs(), acts in acts(), ids_max in prop_oneof![1..40_usize, Just(1_000)]) {
         let mut whole = Recorder::new(Window::new(WINDOW_MS, ids_max), RULES, 0, false);
@@ -180,7 +180,7 @@ proptest! {
         }
     }
 
-    /// Two who read the same messages make the same chunks, wherever they began.
+    /// Two readers of the same messages make the same chunks, wherever they began.
     #[test]
     fn a_chunk_follows_from_the_log(log in logs(), from in any::<prop::sample::Index>()) {
         let chunks = |from: usize| {
@@ -214,7 +214,7 @@ proptest! {
     }
 }
 
-/// A successor reads the messages of less than two chunks; without chunks it reads the window.
+/// A successor reads the messages of less than two chunks. Without chunks it reads the window.
 #[test]
 fn a_takeover_reads_the_end_of_the_window_only() {
     let log: Vec<Message> = (0..1_000)
@@ -235,14 +235,14 @@ fn a_takeover_reads_the_end_of_the_window_only() {
         (end / CHUNK_OFFSETS, (end % CHUNK_OFFSETS / 1_000 + 1) as usize)
     );
 
-    // A chunk that is missing is read, and made again.
+    // The messages of a missing chunk are read, and the chunk is made again.
     store.0.borrow_mut().retain(|number, _| *number != 7);
     let gap = Reader::open(&log, &store, end, 10_000);
     assert_eq!(gap.restored as u64, end / CHUNK_OFFSETS - 1);
     assert_eq!(gap.unstored.iter().map(|chunk| chunk.number).collect::<Vec<_>>(), [7]);
 }
 
-/// Kept as bytes, so that chunks of this version are read for ever.
+/// Kept as bytes, so that chunks of this version stay readable.
 #[test]
 fn a_chunk_of_version_1_is_read() {
     let mut content = Content::default();

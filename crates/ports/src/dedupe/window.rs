@@ -1,31 +1,31 @@
-//! The identities of recent messages, by which repetitions are told.
+//! The identities of recent messages, which reveal repetitions.
 //!
-//! Time here is the *log's*: of a message, the latest append time of all messages up to and
-//! including it, which never goes back, even where the clocks of two brokers differ. It is cut into
-//! slices, aligned to 1970. A message is a repetition when an earlier one with the same identity
-//! lies in a slice that is at most [`SLICES`] older than its own, whether that one was a repetition
-//! itself or not.
+//! Time here is the *log's*: the time of a message is the latest append time of all messages up to
+//! and including it. It never goes back, even where the clocks of two brokers differ. It is cut
+//! into slices, aligned to 1970. A message is a repetition when an earlier one with the same
+//! identity lies in a slice that is at most [`SLICES`] older than its own, whether that one was a
+//! repetition itself or not.
 //!
-//! Therefore the decision about a message is a function of the messages before it whose slice is at
-//! most [`SLICES`] older, and whoever begins to read with the *first message that was appended at
-//! or after the start of such a slice* decides as those do who read from the beginning:
+//! The verdict on a message is therefore a function of the messages before it whose slice is at
+//! most [`SLICES`] older. A reader that begins with the *first message that was appended at or
+//! after the start of such a slice* reaches the same verdicts as one that reads from the beginning:
 //!
 //! - the latest append time since then is the latest of all, because everything before was appended
 //!   earlier;
-//! - of an identity only its latest slice matters;
+//! - only the latest slice of an identity matters;
 //! - when there are more than `ids_max` identities, whole slices are forgotten, the oldest first,
-//!   so that what is remembered of a slice does not depend on older ones. Only when the slice at
-//!   hand has too many by itself, it is forgotten as well, and begins anew.
+//!   so what is remembered of a slice does not depend on older ones. Only when the current slice
+//!   alone has too many is it forgotten as well, and starts empty.
 
 use crate::record::Identity;
 use hashbrown::HashTable;
 use std::collections::VecDeque;
 
-/// Slices of a window, besides the one at hand.
+/// Slices of a window, besides the current one.
 pub const SLICES: i64 = 24;
 
-/// What is compared of an identity: its upper 96 bits. The others choose the partition, and hardly
-/// differ within one.
+/// The part of an identity that is compared: its upper 96 bits. The other bits choose the partition
+/// and hardly differ within one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     high: u64,
@@ -55,12 +55,12 @@ impl Fingerprint {
     }
 }
 
-/// An identity and the slice that it was last seen in, in 16 bytes.
+/// An identity and the slice in which it was last seen, in 16 bytes.
 #[derive(Clone, Copy)]
 struct Seen {
     high: u64,
     low: u32,
-    /// The number of the slice, modulo 2^32: those that are remembered lie close to each other.
+    /// The number of the slice, modulo 2^32. The slices in memory lie close to each other.
     slice: u32,
 }
 
@@ -70,7 +70,7 @@ impl Seen {
     }
 }
 
-/// What a message is.
+/// The verdict on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     New,
@@ -83,7 +83,7 @@ pub struct Window {
     /// The latest append time so far.
     newest_ms: i64,
     seen: HashTable<Seen>,
-    /// How many identities were last seen in each slice, the oldest slice first.
+    /// The number of identities last seen in each slice, the oldest slice first.
     slices: VecDeque<(i64, usize)>,
     forgotten: u64,
 }
@@ -100,7 +100,7 @@ impl Window {
         }
     }
 
-    /// Takes note of a message that identifies nothing: it moves the time.
+    /// Notes a message without an identity. It only advances the time.
     pub fn pass(&mut self, appended_ms: i64) {
         self.newest_ms = self.newest_ms.max(appended_ms);
         let slice = self.newest_ms.div_euclid(self.width_ms);
@@ -110,12 +110,12 @@ impl Window {
         }
     }
 
-    /// Takes note of a message and tells whether it is a repetition.
+    /// Notes a message and returns whether it is a repetition.
     pub fn see(&mut self, appended_ms: i64, identity: Identity) -> Verdict {
         self.see_fingerprint(appended_ms, Fingerprint::of(identity))
     }
 
-    /// The same, of an identity of which only the fingerprint is left.
+    /// The same, for an identity of which only the fingerprint is left.
     pub fn see_fingerprint(&mut self, appended_ms: i64, fingerprint: Fingerprint) -> Verdict {
         self.pass(appended_ms);
         let slice = self.newest_ms.div_euclid(self.width_ms);
@@ -164,8 +164,8 @@ impl Window {
         if self.slices.iter().all(|(_, count)| *count == 0) {
             self.seen.clear();
         } else {
-            // What goes now was remembered beside what stays, so that their slices are near each
-            // other.
+            // Everything that goes was in memory together with what stays, so their slices are near
+            // each other.
             self.seen.retain(|seen| seen.slice.wrapping_sub(oldest as u32) as i32 >= 0);
         }
 
@@ -174,18 +174,18 @@ impl Window {
         }
     }
 
-    /// Whether nothing is remembered.
+    /// Whether the window holds no identity.
     pub fn is_empty(&self) -> bool {
         self.seen.is_empty()
     }
 
-    /// Identities that are remembered.
+    /// Number of identities in the window.
     pub fn len(&self) -> usize {
         self.seen.len()
     }
 
-    /// Identities that were forgotten before their time since this was last asked, because there
-    /// were too many.
+    /// Returns the number of identities that were forgotten early, for lack of room, since the
+    /// previous call.
     pub fn take_forgotten(&mut self) -> u64 {
         std::mem::take(&mut self.forgotten)
     }
@@ -195,8 +195,8 @@ fn width_ms(window_ms: i64) -> i64 {
     (window_ms.max(0) as u64).div_ceil(SLICES as u64).max(1) as i64
 }
 
-/// Whoever reads on behind a message that was appended at `appended_ms` begins with the first
-/// message that was appended at this time or later.
+/// A reader that continues behind a message appended at `appended_ms` begins with the first message
+/// that was appended at this time or later.
 pub fn begin_ms(window_ms: i64, appended_ms: i64) -> i64 {
     let width_ms = width_ms(window_ms);
     (appended_ms.div_euclid(width_ms) - SLICES) * width_ms
@@ -210,7 +210,7 @@ mod tests {
 
     const WINDOW_MS: i64 = 240;
 
-    /// Message times mostly grow, and now and then go back.
+    /// Append times mostly grow, and sometimes go back.
     fn logs() -> impl Strategy<Value = Vec<(i64, Identity)>> {
         let step = prop_oneof![6 => 0..4_i64, 3 => Just(10), 2 => 0..60_i64, 1 => 200..400_i64, 2 => -80..0_i64];
         proptest::collection::vec((step, 0..40_u128), 1..120).prop_map(|steps| {
@@ -228,7 +228,7 @@ mod tests {
         log.iter().map(|(appended_ms, identity)| window.see(*appended_ms, *identity)).collect()
     }
 
-    /// The definition, word for word.
+    /// The definition, taken literally.
     fn by_definition(log: &[(i64, Identity)]) -> Vec<Verdict> {
         let mut newest_ms = i64::MIN;
         let mut last = HashMap::new();
@@ -249,16 +249,16 @@ mod tests {
             prop_assert_eq!(verdicts(&mut Window::new(WINDOW_MS, 1_000), &log), by_definition(&log));
         }
 
-        /// Wherever reading begins, what is told is the same; and so it is when identities are
-        /// forgotten early.
+        /// The verdicts do not depend on where reading begins, even when identities are forgotten
+        /// early.
         #[test]
         fn a_rebuilt_window_decides_as_one_that_read_everything(
             log in logs(), back in 0..20_usize, ids_max in prop_oneof![1..40_usize, Just(1_000)],
         ) {
             let whole = verdicts(&mut Window::new(WINDOW_MS, ids_max), &log);
             for cut in 0..log.len() {
-                // Any message before the cut will do to find the start by; the last one has the
-                // least to spare.
+                // Any message before the cut can serve to find the start; the last one leaves the
+                // least margin.
                 for reference in [cut.saturating_sub(1), cut.saturating_sub(back)] {
                     let begin_ms = begin_ms(WINDOW_MS, log[reference].0);
                     let begin = log.iter().position(|(appended_ms, _)| *appended_ms >= begin_ms).unwrap();

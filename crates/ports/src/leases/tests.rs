@@ -1,5 +1,5 @@
-//! Readers and acknowledgements in any order, with words that are slow, lost, or read late: no
-//! answer from memory lacks what was acknowledged before it was asked for.
+//! Readers and acknowledgements in any order, with messages that are slow, lost or read late: no
+//! answer from memory lacks an event that was acknowledged before the query.
 
 use super::*;
 use proptest::prelude::*;
@@ -10,26 +10,26 @@ const PROCESSES: usize = 2;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Something is stored, and the readers are to hear of it.
+    /// Events are stored, and the readers are to hear of them.
     Store,
-    /// A reader hears the next message of the stream of tiles.
+    /// A reader receives the next message of the tile stream.
     Hear(usize),
-    /// A reader reads the store, and keeps what it found.
+    /// A reader reads the store and caches what it found.
     Fill(usize),
-    /// A reader sends its word.
+    /// A reader sends a lease message.
     Renew(usize),
-    /// The next word of a reader gets into the topic, or is lost.
+    /// The next message of a reader is appended to the topic, or is lost.
     Append(usize, bool),
-    /// A reader is told that its next word is there.
+    /// A reader learns that its next message is in the topic.
     Granted(usize),
     End(usize),
     /// A process is asked to acknowledge what is stored now.
     Acknowledge(usize),
-    /// ... and sends a barrier, which gets into the topic at once or is lost.
+    /// ... and sends a barrier, which is appended to the topic at once or is lost.
     Barrier(usize, bool),
     /// A process reads the next message of the topic.
     Read(usize),
-    /// A process has missed the next message of the topic, and is told.
+    /// A process misses the next message of the topic, and learns that it did.
     Miss(usize),
     Wait(i64),
 }
@@ -53,16 +53,17 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One number is all that is counted: it is the offset, too.
+/// The model counts a single number, which is also the offset.
 #[derive(Default)]
 struct Reader {
     lease: Lease,
     heard: Offset,
-    /// What it answers from memory.
+    /// The reader's answer from memory.
     memory: Option<Offset>,
-    /// Of the stream of tiles, what it has read.
+    /// How much of the tile stream the reader has read.
     read: usize,
-    /// Words on their way into the topic, and those whose grant it has not been told of.
+    /// Messages on their way into the topic, and messages in the topic whose grant the reader has
+    /// not learned of.
     sending: VecDeque<(LeaseMessage, i64)>,
     granted: VecDeque<i64>,
 }
@@ -70,9 +71,10 @@ struct Reader {
 struct Process {
     holders: Holders,
     read: usize,
-    /// Barriers that it sent.
+    /// Barriers that the process has sent.
     barriers: u64,
-    /// What it is to acknowledge, and the first barrier that was sent when it was stored.
+    /// What the process is to acknowledge, and the first barrier that it sent after that was
+    /// stored.
     asked: Option<(Offset, u64)>,
 }
 
@@ -146,7 +148,8 @@ impl World {
                 reader.lease.end();
                 self.topic.push(LeaseMessage::Ended { reader: of as u64 });
 
-                // It comes back as another one, which may have the old one's words still under way.
+                // The reader restarts under a new id, while messages of its old id may still be on
+                // their way.
                 *reader = Reader { read: reader.read, heard: reader.heard, ..Reader::default() };
             }
             Step::Acknowledge(of) => {
@@ -187,7 +190,7 @@ impl World {
         self.ask_everybody();
     }
 
-    /// As a reader does it that is told that its word is there.
+    /// Extends the lease as a reader does when it learns that its message is in the topic.
     fn grant(&mut self, of: usize) {
         let reader = &mut self.readers[of];
         if let Some(sent_ms) = reader.granted.pop_front() {
@@ -236,7 +239,7 @@ proptest! {
     }
 }
 
-/// A reader that renews its lease again and again, and whoever acknowledges meanwhile.
+/// One reader renews its lease again and again while a process acknowledges events.
 #[test]
 fn acknowledgements_go_on_while_readers_hold_leases_and_when_one_dies() {
     let mut world = World::new();
@@ -257,7 +260,7 @@ fn acknowledgements_go_on_while_readers_hold_leases_and_when_one_dies() {
         world.step(Step::Wait(100));
     };
 
-    // The last reader has its lease once, and is never heard of again.
+    // The last reader takes its lease once and is never heard of again.
     let once =
         [Step::Renew(READERS - 1), Step::Append(READERS - 1, true), Step::Granted(READERS - 1)];
     once.into_iter().for_each(|step| world.step(step));
@@ -277,8 +280,8 @@ fn acknowledgements_go_on_while_readers_hold_leases_and_when_one_dies() {
     assert_eq!(world.processes[0].holders.len(), READERS - 1);
 }
 
-/// Whether a lease has run out is not known before everything has been read that was in the topic
-/// by then.
+/// Whether a lease has expired is unknown until everything that was in the topic by then has been
+/// read.
 #[test]
 fn a_word_that_was_not_read_yet_may_have_extended_a_lease() {
     let mut holders = Holders::new(0);

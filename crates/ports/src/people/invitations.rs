@@ -1,4 +1,4 @@
-//! Who is invited.
+//! Invitations.
 
 use super::{Error, Hash, Invitation, NewUser, User};
 use crate::BoxFuture;
@@ -8,21 +8,20 @@ pub trait Invitations: Send + Sync {
     /// Adds a one-time link.
     fn invite(&self, invitation: Invitation) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// The link of this hash, whether or not it has expired.
+    /// Returns the link with this hash, even when it has expired.
     fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>>;
 
-    /// Those that have not been used, newest first; expired ones, too, until they are swept.
+    /// Returns the unused links, newest first, including expired ones that have not been swept.
     fn invitations(&self) -> BoxFuture<'_, Result<Vec<Invitation>, Error>>;
 
-    /// Takes a link back.
+    /// Revokes a link.
     fn withdraw(&self, hash: Hash) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Uses a link: whoever it names is made, or, when they are there already, is given its role,
-    /// its e-mail address if it has one, and this password or identity, may sign in again, and is
-    /// signed out everywhere. Of `user`, the role does not matter. All links for the same name are
-    /// spent with it.
+    /// Uses a link. Creates the user that it names. When that user exists, sets the role, the
+    /// e-mail address if there is one, and this password or identity, enables the user and ends all
+    /// sessions. The role in `user` is ignored. All links for the same name are spent as well.
     fn accept(&self, hash: Hash, user: NewUser) -> BoxFuture<'_, Result<User, Error>>;
 
-    /// Removes the links that have expired.
+    /// Removes expired links.
     fn sweep_invitations(&self, now_s: i64) -> BoxFuture<'_, Result<(), Error>>;
 }
