@@ -1,25 +1,25 @@
-//! What the self-audit found: counts as they are stored, beside those that the log comes to.
+//! Results of the self-audit: stored counts beside those recomputed from the log.
 
 use crate::BoxFuture;
 use crate::catalog::Error;
 use raingauge_core::bucket::Granularity;
 use serde::{Deserialize, Serialize};
 
-/// Checks that are kept; the oldest go first.
+/// Most checks that are stored; the oldest are removed first.
 pub const CHECKS_KEPT: usize = 20_000;
-/// Buckets of a check that are kept of those that differ.
+/// Most differing buckets that are stored with a check.
 pub const DIFFERENCES_KEPT: usize = 50;
 
-/// How a check ended.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// What is stored is what the log comes to.
+    /// The stored counts equal those of the log.
     Equal,
-    /// It is not: somebody has to look.
+    /// They differ: an operator has to investigate.
     Differs,
-    /// The log does not reach back to any of it, so there was nothing to compare.
+    /// The log does not reach back to any part of the range, so nothing could be compared.
     Uncovered,
-    /// The check could not be made.
+    /// The check failed.
     Failed,
 }
 
@@ -40,58 +40,58 @@ impl Outcome {
     }
 }
 
-/// A bucket whose stored count is not the one of the log.
+/// A bucket whose stored count differs from that of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     pub granularity: Granularity,
     /// Start of the bucket, in seconds since 1970.
     pub time: i64,
-    /// Nothing where no bucket is stored.
+    /// `None` when no bucket is stored.
     pub stored: Option<i64>,
     pub recounted: Option<i64>,
 }
 
-/// One key and range that was counted again.
+/// A key and a range that were counted again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Grows with each check; 0 before it is kept.
+    /// Grows with each check; 0 until it is stored.
     pub id: i64,
     /// Seconds since 1970.
     pub at_s: i64,
-    /// Whose wish it was; `raingauge` of those that are made by themselves.
+    /// Who requested it; `raingauge` for scheduled checks.
     pub by: String,
     pub counter: u32,
     pub key: String,
     pub from_s: i64,
     pub to_s: i64,
-    /// What lies before this was not compared.
+    /// Nothing before this time was compared.
     pub compared_from_s: i64,
     pub outcome: Outcome,
     pub stored: i128,
     pub recounted: i128,
-    /// Why it could not be made, or not wholly; empty when there is nothing to say.
+    /// Why the check failed or is incomplete; empty otherwise.
     pub detail: String,
     pub differences: Vec<Difference>,
 }
 
-/// Which checks are asked for.
+/// Selects checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     pub outcome: Option<Outcome>,
-    /// Those with smaller ids, to read on.
+    /// Only checks with smaller ids, for the next page.
     pub before: Option<i64>,
     pub len_max: usize,
 }
 
-/// The checks that were made. They lie in the database of the catalog, and fail as it does.
+/// The stored checks. They are in the database of the catalog and fail with it.
 pub trait Checks: Send + Sync {
-    /// Keeps checks, and lets go of the oldest beyond `kept_max`.
+    /// Stores checks, and removes the oldest beyond `kept_max`.
     fn add(&self, checks: Vec<Check>, kept_max: usize) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// The newest first.
+    /// Returns checks, newest first.
     fn list(&self, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Check>, Error>>;
 
-    /// The newest check of each key whose newest check differs, the newest first: what is wrong by
-    /// the state of knowledge.
+    /// Returns the newest check of each key whose newest check differs, newest first: the
+    /// differences that are still unresolved.
     fn differing(&self, len_max: usize) -> BoxFuture<'_, Result<Vec<Check>, Error>>;
 }

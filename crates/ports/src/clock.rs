@@ -1,10 +1,10 @@
-//! The time.
+//! Clocks.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::MissedTickBehavior;
 
-/// The time of the process.
+/// The clock of the process.
 ///
 /// No contract suite: what clocks have in common is that they differ.
 pub trait Clock: Send + Sync {
@@ -16,25 +16,25 @@ pub trait Clock: Send + Sync {
         self.now_ms().div_euclid(1_000)
     }
 
-    /// The same by the machine's clock, which never runs faster: for what watches engines, whose
-    /// pace is their own.
+    /// The time of the machine's clock, which never runs faster. For code that watches engines,
+    /// which run at their own pace.
     fn machine_ms(&self) -> i64 {
         self.now_ms()
     }
 
-    /// Milliseconds of the machine since some moment, which never go back, and go on while it is
-    /// suspended: for how long something lasts.
+    /// Milliseconds of the machine since some moment, for durations. Never goes back, and continues
+    /// while the machine is suspended.
     fn elapsed_ms(&self) -> i64 {
         self.machine_ms()
     }
 
-    /// Milliseconds since the machine was started, with those in which it was suspended, which
-    /// [`Clock::elapsed_ms`] leaves out; `None` where that is not known.
+    /// Milliseconds since the machine was started, including those suspended, which
+    /// [`Clock::elapsed_ms`] leaves out; `None` when unknown.
     fn uptime_ms(&self) -> Option<i64> {
         None
     }
 
-    /// Whether its time is believed; nothing is removed by age while it is not.
+    /// Whether the time is trusted. Nothing is removed by age while it is not.
     fn is_sound(&self) -> bool {
         true
     }
@@ -45,7 +45,7 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// The clock of the machine.
+/// The machine's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -65,15 +65,15 @@ impl Clock for SystemClock {
     }
 }
 
-/// Milliseconds since the machine was started. Unlike [`std::time::Instant`] it counts the time in
-/// which the machine was suspended: a lease that ran out meanwhile has run out.
+/// Milliseconds since the machine was started. Unlike [`std::time::Instant`] it includes the time
+/// in which the machine was suspended, so a lease that expired during that time counts as expired.
 #[cfg(target_os = "linux")]
 fn since_boot_ms() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     now.tv_sec * 1_000 + now.tv_nsec / 1_000_000
 }
 
-/// Milliseconds since this was first asked.
+/// Milliseconds since the first call.
 #[cfg(not(target_os = "linux"))]
 fn since_boot_ms() -> i64 {
     static BEGAN: std::sync::LazyLock<std::time::Instant> =
@@ -82,13 +82,13 @@ fn since_boot_ms() -> i64 {
 }
 
 /// A clock that runs faster than the machine's, so that days of an experiment take minutes.
-/// Everything that is counted, kept and expired goes by it, at the same pace in every process that
-/// has the same three numbers.
+/// Counting, retention and expiry all follow it, at the same pace in every process with the same
+/// three numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastClock {
-    /// What it shows, in milliseconds since 1970, ...
+    /// The time it shows, in milliseconds since 1970, ...
     pub start_ms: i64,
-    /// ... when the machine's clock shows this.
+    /// ... when the machine's clock shows this time.
     pub machine_start_ms: i64,
     pub factor: u32,
 }
@@ -121,7 +121,7 @@ impl FastClock {
     }
 }
 
-/// A clock that stands still until it is moved, for tests.
+/// A clock that stands still until it is advanced, for tests.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 
@@ -141,8 +141,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// Does some work at once and then every so often, for as long as it is polled. A round that takes
-/// longer than the period puts off those behind it.
+/// Runs `work` at once and then every `period`, for as long as it is polled. A round that takes
+/// longer than the period delays the following ones.
 pub async fn every<F: Future<Output = ()>>(period: Duration, mut work: impl FnMut() -> F) {
     let mut interval = tokio::time::interval(period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -17,23 +17,23 @@ use serde_json::Value as Json;
 pub enum Error {
     #[error("there is no draft {0}")]
     NotFound(u64),
-    /// Somebody else changed the draft in the meantime.
+    /// Another change was made to the draft first.
     #[error("draft {id} was changed by somebody else: read it again and repeat the change")]
     RevisionMismatch { id: u64, current: u32 },
     #[error("the catalog is out of reach: {0}")]
     Unavailable(String),
 }
 
-/// Where a draft stands.
+/// The state of a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Being written.
     Draft,
-    /// Waits for somebody to look at it.
+    /// Waits for a reviewer.
     Review,
-    /// Its configuration is that of the document, or was.
+    /// Its configuration is, or was, that of the document.
     Applied,
-    /// Somebody looked at it and said no. It may be edited and sent again.
+    /// A reviewer rejected it. It may be edited and sent again.
     Rejected,
     Withdrawn,
 }
@@ -42,7 +42,7 @@ impl State {
     pub const ALL: [Self; 5] =
         [Self::Draft, Self::Review, Self::Applied, Self::Rejected, Self::Withdrawn];
 
-    /// As it is stored.
+    /// The stored form.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Draft => "draft",
@@ -57,7 +57,7 @@ impl State {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// Whether something may still come of it.
+    /// Whether the draft may still be applied.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Draft | Self::Review | Self::Rejected)
     }
@@ -66,37 +66,37 @@ impl State {
 /// A proposed configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// 0 until it is kept.
+    /// 0 until the draft is stored.
     pub id: u64,
-    /// Grows by one with each change of the draft; 0 until it is kept.
+    /// Grows by one with each change of the draft; 0 until it is stored.
     pub revision: u32,
     pub state: State,
-    /// The kind of its document, such as `counter`.
+    /// The kind of the document, such as `counter`.
     pub kind: String,
-    /// The proposed configuration. Its member `id` is the id of the document; missing or 0 where a
-    /// new document is given one.
+    /// The proposed configuration. Its member `id` is the id of the document; missing or 0 when a
+    /// new document is to get one.
     pub configuration: Json,
-    /// The version of the document that it starts from; 0 for a new document.
+    /// The version of the document that the draft starts from; 0 for a new document.
     pub base_version: u32,
-    /// The version of the document that it became; 0 while it has not been applied.
+    /// The version of the document that the draft became; 0 until it is applied.
     pub applied_version: u32,
     pub author: String,
     /// Why the change is made.
     pub reason: String,
-    /// Who approved or rejected it, and what they said.
+    /// Who approved or rejected it, and their comment.
     pub reviewer: String,
     pub comment: String,
     /// Seconds since 1970.
     pub created_at: i64,
     pub changed_at: i64,
-    /// Who changed it last: several people may edit one draft.
+    /// The last editor. Several people may edit one draft.
     pub changed_by: String,
-    /// Everybody who ever changed what it proposes, the author first. None of them may approve it.
+    /// Everyone who changed the proposal, the author first. None of them may approve it.
     pub contributors: Vec<String>,
 }
 
 impl Draft {
-    /// A draft that is not kept yet.
+    /// A draft that is not stored yet.
     pub fn new(
         kind: &str,
         configuration: Json,
@@ -123,7 +123,7 @@ impl Draft {
         }
     }
 
-    /// Notes who changes what it proposes.
+    /// Notes who edits the proposal.
     pub fn edited_by(self, person: &str) -> Self {
         let mut contributors: Vec<String> = self.writers().into_iter().map(str::to_owned).collect();
         if !contributors.iter().any(|known| known == person) {
@@ -132,8 +132,8 @@ impl Draft {
         Self { changed_by: person.to_owned(), contributors, ..self }
     }
 
-    /// Everybody who wrote a part of it. Drafts of earlier releases know their author and their
-    /// last editor alone.
+    /// Everyone who wrote a part of the proposal. Drafts of earlier releases know only their author
+    /// and their last editor.
     pub fn writers(&self) -> Vec<&str> {
         let all = [&self.author].into_iter().chain(&self.contributors).chain([&self.changed_by]);
         let mut writers: Vec<&str> = Vec::new();
@@ -145,32 +145,32 @@ impl Draft {
         writers
     }
 
-    /// The id of the document that it changes or asks for; 0 for a new one without a wish.
+    /// The id of the document that the draft changes or asks for; 0 for a new document without a
+    /// requested id.
     pub fn document_id(&self) -> u64 {
         self.configuration["id"].as_u64().unwrap_or(0)
     }
 
-    /// The name that it proposes, where documents of its kind have one.
+    /// The proposed name, where documents of this kind have one.
     pub fn name(&self) -> &str {
         self.configuration["name"].as_str().unwrap_or_default()
     }
 
-    /// Whether it proposes a document that does not exist yet.
+    /// Whether the draft proposes a document that does not exist yet.
     pub const fn is_new(&self) -> bool {
         self.base_version == 0
     }
 }
 
 pub trait Drafts: Send + Sync {
-    /// Drafts that something may still come of, or those that have ended, the last changed first,
-    /// so many at most.
+    /// Returns at most `limit` open drafts, or drafts that have ended, the last changed first.
     fn list(&self, is_open: bool, limit: u32) -> BoxFuture<'_, Result<Vec<Draft>, Error>>;
 
     fn get(&self, id: u64) -> BoxFuture<'_, Result<Draft, Error>>;
 
-    /// Keeps a new draft under an id of its own, at revision 1.
+    /// Stores a new draft under a new id, at revision 1.
     fn create(&self, draft: Draft) -> BoxFuture<'_, Result<Draft, Error>>;
 
-    /// Replaces a draft that is at the revision of `draft`; it is at the next one then.
+    /// Replaces the draft that is at the revision of `draft`, and moves it to the next revision.
     fn replace(&self, draft: Draft) -> BoxFuture<'_, Result<Draft, Error>>;
 }

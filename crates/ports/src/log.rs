@@ -2,8 +2,8 @@
 //! acknowledged.
 //!
 //! A log has one or more partitions. Each is a sequence of its own: an event and its repetitions
-//! lie in the same one, and the counts that come of a partition are a function of what it holds,
-//! and of nothing else.
+//! lie in the same one, and the counts that result from a partition are a function of its entries
+//! alone.
 
 mod event_log;
 mod event_sink;
@@ -25,34 +25,34 @@ pub type Partition = u16;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Too much waits to be written: nothing was taken, and the caller may try again.
+    /// Too many bytes wait to be written. Nothing was taken, and the caller may try again.
     #[error("the event log is busy: try again after {} s", retry_after.as_secs())]
     Busy { retry_after: Duration },
-    /// The disk has little room left: nothing was taken, and the caller may try again when there is
-    /// more.
+    /// The disk is almost full. Nothing was taken, and the caller may try again when there is more
+    /// room.
     #[error(
         "the disk of the event log has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve: \
          make room, and send the events again"
     )]
     Full { free_bytes: u64, reserve_bytes: u64 },
-    /// A request has more bytes than a block of the log may have.
+    /// The request is larger than a block of the log may be.
     #[error(
         "{bytes} bytes do not fit into one block of the event log, which has at most {bytes_max}: send them in parts"
     )]
     TooLarge { bytes: usize, bytes_max: usize },
-    /// It could not be written, and nothing of it is in the log; the caller may try again.
+    /// The write failed, and nothing of it is in the log. The caller may try again.
     #[error("the event log could not be written, and nothing was taken: {0}; try again")]
     NotTaken(String),
     /// The clock cannot be right, and entries carry its time.
     #[error("{0}")]
     ClockUnsound(String),
-    /// The log was closed, or a write to it failed; nothing is accepted until it is opened again.
+    /// The log was closed, or a write to it failed. It accepts nothing until it is opened again.
     #[error("the event log takes no more events: {0}")]
     Closed(String),
-    /// Entries that were asked for have been trimmed away.
+    /// The requested entries have been trimmed.
     #[error("the event log begins at offset {start}; offset {asked} has been trimmed")]
     Trimmed { asked: Offset, start: Offset },
-    /// What lies on disk is not what was written.
+    /// The bytes on disk are not those that were written.
     #[error("the event log is damaged: {0}")]
     Corrupt(String),
     /// The log is not the one that was counted.
@@ -67,7 +67,7 @@ pub enum Error {
 pub struct Batch {
     /// Event entries, one behind the other.
     pub bytes: Vec<u8>,
-    /// Of each entry, where it ends in `bytes`, and its identity.
+    /// For each entry, its end in `bytes` and its identity.
     pub entries: Vec<(usize, Identity)>,
 }
 
@@ -86,27 +86,27 @@ impl Batch {
     }
 }
 
-/// What became of a batch.
+/// The result of appending a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// Events that are in the log now and were not before.
+    /// Events that the log did not hold before.
     pub accepted: usize,
     /// Events whose `source` and `id` the log already knew.
     pub duplicates: usize,
-    /// Of each partition that took part, the offset behind the last entry that the batch, or an
-    /// original of its duplicates, may have: whoever has applied the partitions up to here has
-    /// applied the batch.
+    /// For each partition involved, the offset behind the last entry that belongs to the batch or
+    /// is an original of its duplicates. A process that has applied the partitions up to these
+    /// offsets has applied the batch.
     pub ends: Vec<(Partition, Offset)>,
 }
 
-/// Neighbouring entries that became durable together.
+/// Consecutive entries that became durable together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Offset of the first entry.
     pub base: Offset,
-    /// When they were accepted, in milliseconds since 1970. It may be a little earlier than that of
-    /// the block before where several machines stamp them; whoever needs a time that grows takes
-    /// the latest so far.
+    /// When the entries were accepted, in milliseconds since 1970. It may be slightly earlier than
+    /// that of the previous block when several machines stamp them; a caller that needs a time that
+    /// never goes back takes the latest so far.
     pub appended_ms: i64,
     /// Number of entries.
     pub len: u64,
@@ -120,7 +120,7 @@ impl Block {
         self.base + self.len
     }
 
-    /// The entries from `from` on. A malformed one ends the walk with an error.
+    /// The entries from `from` on. A malformed entry ends the iteration with an error.
     pub fn entries(
         &self,
         from: Offset,
@@ -146,18 +146,18 @@ impl Block {
     }
 }
 
-/// The offsets from which on a partition of the log is still needed.
+/// The offsets from which a partition of the log is still needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// By counting: nothing behind this is trimmed, whatever the log grows to.
+    /// The position of counting. Nothing behind it is trimmed, however large the log grows.
     pub counting: Offset,
-    /// By the other consumers, the least of their offsets: kept beyond the retention, as far as the
-    /// log's bound for consumers that lag allows. [`Offset::MAX`] without any.
+    /// The lowest position of the other consumers. Entries behind it outlive the retention, within
+    /// the log's bound for lagging consumers. [`Offset::MAX`] when there are none.
     pub others: Offset,
 }
 
 impl Needs {
-    /// What a log needs whose only consumer counts.
+    /// The needs of a log whose only consumer counts.
     pub fn of_counting(counting: Offset) -> Self {
         Self { counting, others: Offset::MAX }
     }

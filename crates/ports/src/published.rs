@@ -1,5 +1,5 @@
-//! What the writer publishes to everybody else in the process: which counters there are, which
-//! generation of counts answers for which time, and how far the log has been applied.
+//! What the writer publishes to the rest of the process: the counters, the generation of counts
+//! that answers for each time, and how far the log has been applied.
 
 use crate::BoxFuture;
 use crate::activity::Activity;
@@ -18,8 +18,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tokio::sync::{Notify, watch};
 
-/// Which generation of a counter holds the buckets from which day on. The first part begins at 0.
-/// A backfill that cannot reach all history adds a part; nothing is copied.
+/// Which generation of a counter holds the buckets from which day on. The first part begins at 0. A
+/// backfill that cannot reach all history adds a part; nothing is copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
     parts: Vec<(i64, Generation)>,
@@ -27,7 +27,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Parts by the second, the start of a UTC day, from which each holds.
+    /// The parts by the second, the start of a UTC day, from which each is valid.
     pub fn new(parts: Vec<(i64, Generation)>) -> Self {
         assert!(parts.first().is_some_and(|(from_s, _)| *from_s == 0), "a timeline begins at 0");
         assert!(parts.iter().all(|(from_s, _)| from_s % DAY_S == 0), "parts begin with a day");
@@ -35,8 +35,8 @@ impl Timeline {
         Self { parts, kept_from: Horizons::default() }
     }
 
-    /// Buckets before these horizons have expired already, even if the counter is to be kept longer
-    /// by now.
+    /// Buckets before these horizons have expired already, even if the retention of the counter has
+    /// become longer since.
     pub fn kept_from(self, kept_from: Horizons) -> Self {
         Self { kept_from, ..self }
     }
@@ -49,8 +49,7 @@ impl Timeline {
         }
     }
 
-    /// The generations that hold the buckets of `[from_s, to_s)`, and the part of the range that
-    /// each holds.
+    /// Splits `[from_s, to_s)` by the generations that hold its buckets.
     pub fn split(
         &self,
         from_s: i64,
@@ -63,7 +62,7 @@ impl Timeline {
         })
     }
 
-    /// The plans that answer a range, by generation. A part begins with a day, so that the parts
+    /// Returns the plans that answer a range, by generation. A part begins with a day, so the parts
     /// need no more cells than the whole.
     pub fn plans(&self, whole: &Plan) -> Result<Vec<(Generation, Plan)>, plan::Error> {
         self.split(whole.from_s, whole.to_s)
@@ -79,8 +78,8 @@ impl Timeline {
         }
     }
 
-    /// The generation that answers for the newest times: another one after each backfill and each
-    /// erasure.
+    /// The generation that answers for the newest times. Each backfill and each erasure brings
+    /// another one.
     pub fn newest(&self) -> Generation {
         self.parts[self.parts.len() - 1].1
     }
@@ -94,33 +93,35 @@ impl Timeline {
 #[derive(Debug, Default)]
 pub struct View {
     pub ruleset: Ruleset,
-    /// Of each rule of the ruleset.
+    /// One per rule of the ruleset.
     pub timelines: Vec<Timeline>,
-    /// Of each rule, timelines that do not answer here and are counted all the same: those that
-    /// were replaced, since they answer until every partition and every reader has switched, and
-    /// the one that a backfill is about to bring.
+    /// Per rule, timelines that do not answer here but are counted all the same: replaced ones,
+    /// which answer until every partition and every reader has switched, and the one that a running
+    /// backfill will bring.
     pub beside: Vec<Vec<Timeline>>,
-    /// Of every counter, archived ones too.
+    /// The versions of all counters, including archived ones.
     pub versions: HashMap<u32, Standing>,
 }
 
-/// A lower version that is later than the known one by this much is no old news of another process:
-/// the catalog has lost versions. Clocks of the processes that change counters differ by less.
+/// A lower version that is later than the known one by at least this margin is not outdated news
+/// from another process: the catalog has lost versions. Clocks of the processes that change
+/// counters differ by less.
 const CLOCKS_MARGIN_S: i64 = 60;
 
-/// Where a configuration of a counter stands among those that the catalog ever had.
+/// Where a configuration of a counter stands in the order of all that the catalog ever had.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     pub version: u32,
-    /// When the catalog took the version, in seconds since 1970; 0 where that is not known.
+    /// When the catalog stored the version, in seconds since 1970; 0 when unknown.
     pub changed_at: i64,
-    /// A hash of the configuration: a catalog that lost a version may give its number to another.
+    /// A hash of the configuration. A catalog that lost a version may give its number to another
+    /// configuration.
     pub fingerprint: u64,
 }
 
 impl Standing {
-    /// Whether `news` are newer. Every process finds the same order, whatever it heard first. What
-    /// was put back by the only one who writes changes is newer in any case.
+    /// Whether `news` are newer. Every process finds the same order, whatever arrives first. A
+    /// version put back by the only process that writes changes is always newer.
     pub fn gives_way_to(&self, news: &Self, put_back: bool) -> bool {
         let differs = self.fingerprint != news.fingerprint;
         match news.version.cmp(&self.version) {
@@ -135,8 +136,8 @@ impl Standing {
 }
 
 impl View {
-    /// The generations that an event of this time is counted in, each once: the one that answers,
-    /// and those of the timelines beside it.
+    /// The generations that count an event of this time, each once: the one that answers, and those
+    /// of the timelines beside it.
     pub fn generations_at(
         &self,
         index: usize,
@@ -146,8 +147,8 @@ impl View {
         std::iter::once(self.timelines[index].generation_at(time_s)).chain(beside)
     }
 
-    /// The generations beside the one that answers for this time, each once, with the place of its
-    /// timeline.
+    /// The generations beside the one that answers for this time, each once, with the position of
+    /// its timeline.
     pub fn beside_at(
         &self,
         index: usize,
@@ -164,24 +165,24 @@ impl View {
         })
     }
 
-    /// The earliest times that the buckets of a timeline beside the one that answers are there for.
+    /// The earliest times for which a timeline beside the answering one has buckets.
     pub fn horizons_beside(&self, index: usize, place: usize, now_s: i64) -> Horizons {
         self.ruleset.rules()[index].horizons(now_s).max(self.beside[index][place].kept_from)
     }
 
-    /// The earliest times that the buckets of a rule are there for.
+    /// The earliest times for which a rule has buckets.
     pub fn horizons(&self, index: usize, now_s: i64) -> Horizons {
         self.ruleset.rules()[index].horizons(now_s).max(self.timelines[index].kept_from)
     }
 }
 
-/// How far counting has come.
+/// Progress of counting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Progress {
-    /// Of each partition, the offset before which entries are counted, and every read of the store
-    /// sees them.
+    /// Per partition, the offset before which all entries are counted and visible to every read of
+    /// the store.
     applied: Vec<Offset>,
-    /// Why the writer stopped; nothing is counted or answered any more.
+    /// Why the writer stopped. Nothing is counted or answered any more.
     failure: Option<Arc<str>>,
 }
 
@@ -191,11 +192,11 @@ impl Progress {
     }
 }
 
-/// Readers that have to hear of what was counted before every read sees it.
+/// Readers that must hear of counted events before every read sees them.
 ///
 /// No contract suite: the writer implements it for the doors of the same process.
 pub trait Audience: Send + Sync {
-    /// Answers when all have heard of everything before these ends.
+    /// Completes when all readers have heard of everything before these ends.
     fn heard(&self, ends: Vec<(Partition, Offset)>) -> BoxFuture<'_, ()>;
 }
 
@@ -205,9 +206,9 @@ pub struct Published {
     newest_event_s: AtomicI64,
     activity: Activity,
     keys: KeyCounts,
-    /// Told when somebody begins to wait.
+    /// Notified when a caller begins to wait.
     waiting: Notify,
-    /// Told when counting has stopped.
+    /// Notified when counting has stopped.
     failed: Notify,
     began: Instant,
     /// Until when the timelines of the view are known to answer, in milliseconds since the
@@ -247,30 +248,30 @@ impl Published {
         self.progress.borrow().failure.clone()
     }
 
-    /// The timelines that others decide answer until then, unless they are looked at again.
+    /// Timelines decided by other processes are valid until then, unless they are read again.
     pub fn known_until(&self, until: Instant) {
         let until_ms = until.saturating_duration_since(self.began).as_millis() as u64;
         self.known_until_ms.store(until_ms, atomic::Ordering::Release);
     }
 
-    /// Whether the timelines were looked at too long ago: what they name may have been replaced and
-    /// removed since.
+    /// Whether the timelines were last read too long ago: the generations they name may have been
+    /// replaced and removed since.
     pub fn is_outdated(&self) -> bool {
         let until_ms = self.known_until_ms.load(atomic::Ordering::Acquire);
         until_ms < u64::MAX && self.began.elapsed().as_millis() as u64 >= until_ms
     }
 
-    /// What counters lately counted in this process.
+    /// Recent activity of the counters in this process.
     pub fn activity(&self) -> &Activity {
         &self.activity
     }
 
-    /// About how many keys counters have, as far as this process counts.
+    /// Approximate number of keys per counter, as counted by this process.
     pub fn keys(&self) -> &KeyCounts {
         &self.keys
     }
 
-    /// How far a partition has been applied.
+    /// The offset up to which a partition has been applied.
     pub fn applied(&self, partition: Partition) -> Offset {
         self.progress.borrow().applied(partition)
     }
@@ -290,8 +291,7 @@ impl Published {
         self.failed.notify_waiters();
     }
 
-    /// Waits until counting has stopped. Nobody counts this as waiting for partitions to be
-    /// applied.
+    /// Waits until counting has stopped. Does not count as waiting for partitions to be applied.
     pub async fn failed(&self) {
         let mut failed = std::pin::pin!(self.failed.notified());
         failed.as_mut().enable();
@@ -300,13 +300,13 @@ impl Published {
         }
     }
 
-    /// Whoever waits for partitions waits for these, too. To be said once.
+    /// Sets the audience, for which every wait for partitions waits too. Call at most once.
     pub fn set_audience(&self, audience: Arc<dyn Audience>) {
         let _ = self.audience.set(audience);
     }
 
-    /// Waits until partitions are applied up to these offsets, and every read sees it; answers the
-    /// failure when counting stopped instead.
+    /// Waits until partitions are applied up to these offsets and every read sees it. Returns the
+    /// failure when counting has stopped.
     pub async fn wait_applied(&self, ends: &[(Partition, Offset)]) -> Result<(), Arc<str>> {
         self.wait_stored(ends).await?;
         if let Some(audience) = self.audience.get() {
@@ -333,17 +333,17 @@ impl Published {
         }
     }
 
-    /// Whether anybody waits for partitions to be applied.
+    /// Whether any caller waits for partitions to be applied.
     pub fn is_waited_for(&self) -> bool {
         self.progress.receiver_count() > 0
     }
 
-    /// Waits until somebody begins to wait for partitions to be applied.
+    /// Waits until a caller begins to wait for partitions to be applied.
     pub async fn waited_for(&self) {
         self.waiting.notified().await;
     }
 
-    /// No event that was counted happened later than this, in seconds since 1970.
+    /// Upper bound for the time of every counted event, in seconds since 1970.
     pub fn newest_event_s(&self) -> i64 {
         self.newest_event_s.load(atomic::Ordering::Acquire)
     }

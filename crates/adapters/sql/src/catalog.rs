@@ -19,23 +19,24 @@ const NO_REVISION: &str = "it has no revision: restore the catalog from a backup
 /// The statements of the catalog that differ between databases.
 #[derive(Debug)]
 pub struct Dialect {
-    /// What each change locks; `None` where beginning a transaction locks the whole database.
+    /// The lock of each change; `None` where beginning a transaction locks the whole database.
     pub lock: Option<Lock>,
     /// Reads the revision, which grows with each change of a counter or of the cache policy.
     pub revision: &'static str,
     /// Adds a version of a counter, from the six values of a [`Row`].
     pub add: &'static str,
-    /// Reads the newest versions of the counters that were changed after a revision. `None` where a
-    /// change reads all: the server may have been restored to an earlier state since the last one.
+    /// Reads the newest versions of the counters that changed after a revision. `None` where a
+    /// change reads everything, because the server may have been restored to an earlier state since
+    /// the last one.
     pub changed_since: Option<&'static str>,
 }
 
-/// The catalog in a database, and the way to the other ports that lie in the same one.
+/// The catalog in a database, and access to the other ports stored in the same one.
 #[derive(Clone, Debug)]
 pub struct SqlCatalog<D> {
     database: D,
-    /// All counters as the last change of this process found them: the next one reads what has
-    /// changed since.
+    /// All counters as the last change of this process found them. The next change reads only what
+    /// has changed since.
     newest: Arc<Mutex<Newest>>,
 }
 
@@ -124,8 +125,8 @@ impl<D: Database> SqlCatalog<D> {
         newest.into_iter().map(rows::policy_of).collect()
     }
 
-    /// Decides and writes in one transaction that no other change runs beside, so that what it
-    /// decides by is still true when it writes.
+    /// Decides and writes in one transaction, during which no other change runs, so that the
+    /// grounds of the decision still hold when it writes.
     async fn change(
         &self,
         decide: impl FnOnce(&[Versioned]) -> Result<Decision, Error> + Send,
@@ -140,7 +141,7 @@ impl<D: Database> SqlCatalog<D> {
         let (mut change, decision) = change.decided(decision).await?;
         let added = match decision {
             Decision::Add(added) => added,
-            // Its author may have been removed since it was read, and have a pseudonym now.
+            // The author may have been removed since the read, and have a pseudonym now.
             Decision::Keep(current) => {
                 change.give_up().await;
                 return self.get(current.counter.id).await;

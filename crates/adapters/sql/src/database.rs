@@ -17,11 +17,11 @@ use sqlx::mysql::MySqlRow;
 use sqlx::sqlite::SqliteRow;
 use std::future::Future;
 
-/// Why the database did not answer, and what to do: for the `Unavailable` of each port.
+/// Why the database did not answer, and what to do. Becomes the `Unavailable` of each port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable(pub String);
 
-/// Ports whose errors say why the database did not answer.
+/// Implements the conversion for ports whose errors include an unavailable database.
 macro_rules! ports_over {
     ($($port:ident),*) => {
         $(impl From<Unavailable> for raingauge_ports::$port::Error {
@@ -33,20 +33,20 @@ macro_rules! ports_over {
 }
 ports_over!(catalog, drafts, people, rollouts);
 
-/// A row that the changes of a port lock, the only one of its table.
+/// The row that the changes of a port lock, the only one of its table.
 #[derive(Clone, Copy, Debug)]
 pub struct Lock {
-    /// Takes the lock, and counts the change with it.
+    /// Takes the lock and increments the number of changes.
     pub take: &'static str,
-    /// The same in a transaction that begins with it.
+    /// The same for a transaction that begins with it.
     pub begin: &'static str,
     /// Reads the number of changes.
     pub read: &'static str,
-    /// The error where the row is missing.
+    /// Error text for a missing lock row.
     pub missing: &'static str,
 }
 
-/// The lock in a table.
+/// The lock of a table.
 macro_rules! lock {
     ($table:literal) => {
         $crate::database::Lock {
@@ -63,7 +63,7 @@ macro_rules! lock {
 }
 pub(crate) use lock;
 
-/// What stands for one `?`.
+/// The value of one `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     Whole(Option<i64>),
@@ -94,7 +94,7 @@ impl From<&str> for Value {
     }
 }
 
-/// A statement and its values, in their order.
+/// A statement and its values, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     pub text: &'static str,
@@ -106,14 +106,14 @@ impl Statement {
         Self { text, values: Vec::new() }
     }
 
-    /// The value of the next `?`.
+    /// Adds the value of the next `?`.
     pub fn with(mut self, value: impl Into<Value>) -> Self {
         self.values.push(value.into());
         self
     }
 }
 
-/// Gives a query of either database its values.
+/// Binds the values to a query of either database.
 macro_rules! bound {
     ($query:expr, $values:expr) => {
         $values.into_iter().fold($query, |query, value| match value {
@@ -124,7 +124,7 @@ macro_rules! bound {
 }
 pub(crate) use bound;
 
-/// A row that both databases can answer: a tuple of `i64`, `Option<i64>` and `String`.
+/// A row that both databases can return: a tuple of `i64`, `Option<i64>` and `String`.
 #[cfg(feature = "mysql")]
 pub trait Row:
     for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, MySqlRow> + Send + Unpin
@@ -137,7 +137,7 @@ impl<T> Row for T where
 {
 }
 
-/// A row that SQLite can answer: a tuple of `i64`, `Option<i64>` and `String`.
+/// A row that SQLite can return: a tuple of `i64`, `Option<i64>` and `String`.
 #[cfg(not(feature = "mysql"))]
 pub trait Row: for<'r> FromRow<'r, SqliteRow> + Send + Unpin {}
 
@@ -146,35 +146,35 @@ impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + Send + Unpin {}
 
 /// A database as a whole.
 pub trait Database: Clone + Send + Sync + 'static {
-    /// What its statements of the catalog are.
+    /// Its statements for the catalog.
     const CATALOG: &'static Dialect;
 
     type Change<'a>: Change;
 
-    /// All committed rows of an answer.
+    /// Returns all committed rows of a result.
     fn rows<R: Row>(
         &self,
         statement: Statement,
     ) -> impl Future<Output = Result<Vec<R>, Unavailable>> + Send;
 
-    /// Runs one statement that writes, by itself.
+    /// Runs one statement that writes, in a transaction of its own.
     fn run(&self, statement: Statement) -> impl Future<Output = Result<(), Unavailable>> + Send;
 
-    /// Begins a change that no other one with the same lock runs beside. It holds the row of the
-    /// lock until its end.
+    /// Begins a change. No other change with the same lock runs at the same time: it holds the row
+    /// of the lock until it ends.
     fn begin(
         &self,
         lock: Option<&'static Lock>,
     ) -> impl Future<Output = Result<Self::Change<'_>, Unavailable>> + Send;
 
-    /// Waits for calls in progress and hangs up. Later calls are refused.
+    /// Waits for calls in progress and disconnects. Later calls are refused.
     fn close(&self) -> impl Future<Output = ()> + Send;
 
-    /// An error that says this of the database.
+    /// Returns an error about the database with this sentence.
     fn refuse(&self, sentence: &str) -> Unavailable;
 }
 
-/// Some statements that happen together or not at all. Dropped, it never was.
+/// A transaction. Dropping it rolls it back.
 pub trait Change: Send {
     fn rows<R: Row>(
         &mut self,
@@ -189,7 +189,7 @@ pub trait Change: Send {
     /// Ends a change that writes nothing, so that its connection can be kept.
     fn give_up(self) -> impl Future<Output = ()> + Send;
 
-    /// Goes on with what was decided, or gives up.
+    /// Continues with a positive decision, or gives up.
     fn decided<T: Send, E: Send>(
         self,
         decision: Result<T, E>,

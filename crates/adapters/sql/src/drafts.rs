@@ -4,7 +4,7 @@ use crate::database::{Change, Database, Lock, Statement, lock};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::drafts::{Draft, Drafts, Error, State};
 
-/// Every change of a draft begins with this.
+/// Every change of a draft begins by taking this lock.
 const LOCK: Lock = lock!("drafts_revision");
 
 macro_rules! drafts {
@@ -34,12 +34,12 @@ const UPDATE: &str = "UPDATE drafts SET revision = ?, state = ?, is_open = ?, co
 const SET_CONTRIBUTORS: &str =
     "REPLACE INTO draft_contributors (draft_id, contributors) VALUES (?, ?)";
 
-/// A draft without a row in `draft_kinds` was written by an earlier release, which knew counters
-/// alone.
+/// A draft without a row in `draft_kinds` was written by an earlier release, which knew only
+/// counters.
 const INSERT_KIND: &str = "INSERT INTO draft_kinds (draft_id, kind) VALUES (?, ?)";
 
-/// One draft, in the order of [`GET`]: numbers are as wide as the widest that a database may
-/// answer.
+/// One draft, in the order of [`GET`]. The numbers are as wide as the widest that a database may
+/// return.
 type Row = (
     i64,
     i64,
@@ -58,7 +58,7 @@ type Row = (
     String,
 );
 
-/// The drafts in a database that also has the catalog.
+/// The drafts in a database that also holds the catalog.
 #[derive(Clone, Debug)]
 pub struct SqlDrafts<D>(pub(crate) D);
 
@@ -117,7 +117,7 @@ impl<D: Database> Drafts for SqlDrafts<D> {
     }
 }
 
-/// An id beyond what a database holds is one that no draft has.
+/// An id beyond the database's range belongs to no draft.
 fn key(id: u64) -> i64 {
     i64::try_from(id).unwrap_or(i64::MAX)
 }
@@ -131,7 +131,7 @@ fn next_revision(kept: Option<Row>, draft: &Draft) -> Result<u32, Error> {
     }
 }
 
-/// A row that somebody altered by hand is an error that names it, never a draft that is left out.
+/// A row that was altered by hand is an error that names it; the draft is never left out.
 fn draft_of(row: Row) -> Result<Draft, Error> {
     let (id, revision, state, configuration, base_version, applied_version, ..) = row;
     let author = row.6;

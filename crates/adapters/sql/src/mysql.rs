@@ -1,4 +1,4 @@
-//! MySQL and MariaDB under statements that all databases understand.
+//! MySQL and MariaDB, for statements that all databases understand.
 
 mod connections;
 mod fault;
@@ -15,14 +15,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time of a migration, with waiting for another one.
+/// Longest time of a migration, including waiting for another one.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Every change locks one row until it ends, so that what a change decides by is still true when it
-/// writes, and so that numbers become visible in their order: a reader that has seen 7 will never
-/// find a 6 that was not there before. To write the row, and not only to lock it, also makes one of
-/// two changes fail that meet on different nodes of a cluster with several primaries, where locks
-/// hold on one node only.
+/// Every change locks one row until it ends, so that the grounds of its decision still hold when it
+/// writes, and numbers become visible in order: a reader that has seen 7 never finds a 6 that was
+/// not there before. The change also writes the row, not only locks it. That makes one of two
+/// changes fail that meet on different nodes of a cluster with several primaries, where locks hold
+/// on one node only.
 const CATALOG: Dialect = Dialect {
     lock: Some(lock!("catalog_revision")),
     revision: "SELECT revision FROM catalog_revision",
@@ -32,27 +32,27 @@ const CATALOG: Dialect = Dialect {
     changed_since: None,
 };
 
-/// The catalog in a database of MySQL or MariaDB, which any number of processes and machines may
+/// The catalog in a MySQL or MariaDB database, which any number of processes and machines may
 /// share.
 pub type MySqlCatalog = SqlCatalog<MySql>;
 
 impl MySqlCatalog {
-    /// Connects, and refuses a database whose schema is not the one of this program.
+    /// Connects, and refuses a database whose schema does not match this program.
     pub async fn open(options: &MySqlOptions) -> Result<Self, Error> {
         let database = MySql::lazy(options)?;
         database.connections.lease().await?.give_back();
         Ok(Self::over(database))
     }
 
-    /// Checks the options only; the first call connects. For roles that may start before their
-    /// database. Whether the schema fits is found out with every connection, so a call says what
-    /// `open` would have said.
+    /// Only checks the options; the first call connects. For roles that may start before their
+    /// database. Every new connection checks the schema, so a call reports what `open` would have
+    /// reported.
     pub fn lazy(options: &MySqlOptions) -> Result<Self, Error> {
         Ok(Self::over(MySql::lazy(options)?))
     }
 
-    /// Makes the tables or brings them up to date. Several may try at once: they wait for each
-    /// other.
+    /// Creates the tables or brings them up to date. Several processes may try at once: they wait
+    /// for each other.
     pub async fn migrate(options: &MySqlOptions) -> Result<Migrated, Error> {
         Ok(Connections::new(options)?.migrate(MIGRATION_TIMEOUT).await?)
     }
@@ -70,7 +70,7 @@ impl MySql {
     }
 }
 
-/// Without the connections, whose address holds a password.
+/// Omits the connections, whose address contains a password.
 impl fmt::Debug for MySql {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("MySql").finish_non_exhaustive()
@@ -136,7 +136,7 @@ impl Change for Lease<'_> {
     }
 
     async fn give_up(mut self) {
-        // When that fails, hanging up does the same.
+        // If this fails, disconnecting has the same effect.
         if self.run_all("ROLLBACK").await.is_ok() {
             self.give_back();
         }

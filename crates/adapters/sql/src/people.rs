@@ -11,10 +11,10 @@ use raingauge_ports::people::{
 };
 use rows::{EntryRow, InvitationRow, SessionRow, TokenRow, UserRow};
 
-/// Every change of users, links and tokens begins with this.
+/// Every change of users, links and tokens begins by taking this lock.
 const LOCK: Lock = lock!("people_revision");
 
-/// The people in a database that also has the catalog.
+/// The people in a database that also holds the catalog.
 #[derive(Clone, Debug)]
 pub struct SqlPeople<D>(pub(crate) D);
 
@@ -204,7 +204,7 @@ impl<D: Database> Users for SqlPeople<D> {
 
     fn user_of_openid<'a>(&'a self, openid: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>> {
         let statement = Statement::new(rows::USER_OF_OPENID).with(openid);
-        // MySQL compares texts without the blanks at their ends.
+        // MySQL ignores trailing blanks when it compares texts.
         let is_same = move |user: &User| user.openid == openid;
         Box::pin(async move { Ok(self.users_where(statement).await?.into_iter().find(is_same)) })
     }

@@ -4,7 +4,7 @@ use crate::database::{Change, Database, Lock, Statement, lock};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::rollouts::{Error, Rollouts, Run};
 
-/// Every change of a rollout begins with this.
+/// Every change of a rollout begins by taking this lock.
 const LOCK: Lock = lock!("rollouts_revision");
 
 macro_rules! rollouts {
@@ -17,7 +17,7 @@ macro_rules! rollouts {
 }
 const GET: &str = rollouts!("WHERE rollout_id = ?");
 const LIST: &str = rollouts!("ORDER BY rollout_id DESC LIMIT ?");
-/// One that runs is the newest.
+/// A running rollout is the newest.
 const NEWEST: &str = rollouts!("ORDER BY rollout_id DESC LIMIT 1");
 const INSERT: &str =
     "INSERT INTO rollouts (revision, started_at, started_by, reason, ended_at, conductor, rollout,
@@ -29,7 +29,7 @@ const UPDATE: &str =
 /// One rollout, in the order of [`GET`].
 type Row = (i64, i64, i64, String, String, Option<i64>, String, String);
 
-/// The rollouts in a database that also has the catalog.
+/// The rollouts in a database that also holds the catalog.
 #[derive(Clone, Debug)]
 pub struct SqlRollouts<D>(pub(crate) D);
 
@@ -91,7 +91,7 @@ impl<D: Database> Rollouts for SqlRollouts<D> {
     }
 }
 
-/// An id beyond what a database holds is one that no rollout has.
+/// An id beyond the database's range belongs to no rollout.
 fn key(id: u64) -> i64 {
     i64::try_from(id).unwrap_or(i64::MAX)
 }
@@ -113,7 +113,7 @@ fn next_revision(kept: Option<Row>, run: &Run) -> Result<u32, Error> {
     }
 }
 
-/// A row that somebody altered by hand is an error that names it.
+/// A row that was altered by hand is an error that names it.
 fn run_of(
     (id, revision, started_at, started_by, reason, ended_at, conductor, rollout): Row,
 ) -> Result<Run, Error> {

@@ -23,14 +23,14 @@ pub const POLICIES: &str =
 const ADD_POLICY: &str = "INSERT INTO cache_policies
     (version, policy, changed_by, reason, changed_at) VALUES (?, ?, ?, ?, ?)";
 
-/// One version of the cache policy: version, policy in JSON, by whom, why, when.
+/// One version of the cache policy: version, policy as JSON, author, reason, time.
 pub type PolicyRow = (i64, String, String, String, i64);
 
-/// One version: counter, version, configuration in JSON, by whom, why, when.
-/// The numbers are as wide as the widest that a database may return.
+/// One version of a counter: counter, version, configuration as JSON, author, reason, time. The
+/// numbers are as wide as the widest that a database may return.
 pub type Row = (i64, i64, String, String, String, i64);
 
-/// A row that was altered by hand is an error that names it, never a counter that is left out.
+/// A row that was altered by hand is an error that names it; the counter is never left out.
 fn from_row(
     (id, version, configuration, changed_by, reason, changed_at): Row,
 ) -> Result<Versioned, Error> {

@@ -1,4 +1,4 @@
-//! SQLite under statements that all databases understand.
+//! SQLite, for statements that all databases understand.
 
 mod fault;
 mod schema;
@@ -12,16 +12,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Connections that read at the same time. Few read the catalog: every role holds a copy in memory.
+/// Most concurrent readers. The catalog is rarely read: every role holds a copy in memory.
 const READERS_MAX: u32 = 2;
-/// How long a change waits for one of another process.
+/// How long a change waits for a change of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a call waits for those before it in this process.
+/// How long a call waits for earlier calls of this process.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Every change adds one row to one of two tables, and none is ever deleted: the sum of their
-/// numbers is the revision. Of a known revision, the changes of counters come to at least what is
-/// left when all policies are taken away.
+/// Every change adds one row to one of two tables, and none is ever deleted, so the sum of their
+/// numbers is the revision. For a known revision, subtracting all policies leaves a lower bound for
+/// the changes of counters.
 const CATALOG: Dialect = Dialect {
     lock: None,
     revision: "SELECT (SELECT COALESCE(MAX(revision), 0) FROM counter_versions)
@@ -43,19 +43,19 @@ const CATALOG: Dialect = Dialect {
 pub type SqliteCatalog = SqlCatalog<Sqlite>;
 
 impl SqliteCatalog {
-    /// Opens the catalog in this file, which is made when it does not exist, and brings its schema
+    /// Opens the catalog in this file, creates the file if it does not exist, and brings its schema
     /// up to date.
     pub async fn open(path: &Path) -> Result<Self, Error> {
         Ok(Self::over(Sqlite::open(path).await?))
     }
 }
 
-/// A file of SQLite.
+/// An SQLite file.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     readers: SqlitePool,
-    /// One connection: changes of this process wait for each other in a queue, and only those of
-    /// other processes meet at the lock of the file, which is not fair.
+    /// One connection. Changes of this process wait for each other in a queue; only changes of
+    /// other processes compete for the lock of the file, which is not fair.
     writer: SqlitePool,
     faults: Arc<Faults>,
 }
@@ -64,7 +64,7 @@ impl Sqlite {
     async fn open(path: &Path) -> Result<Self, Unavailable> {
         let faults = Arc::new(Faults::of(path));
 
-        // A change that was acknowledged outlasts a power cut: each commit is synced.
+        // Each commit is synced, so an acknowledged change survives a power cut.
         let options = SqliteConnectOptions::new()
             .filename(path)
             .busy_timeout(BUSY_TIMEOUT)
@@ -77,7 +77,7 @@ impl Sqlite {
             SqlitePoolOptions::new()
                 .max_connections(connections_max)
                 .acquire_timeout(QUEUE_TIMEOUT)
-                // A file does not hang up: its connections need no test and no renewal.
+                // A file does not disconnect: its connections need neither tests nor renewal.
                 .test_before_acquire(false)
                 .idle_timeout(None)
                 .max_lifetime(None)
@@ -87,7 +87,7 @@ impl Sqlite {
     }
 }
 
-/// A transaction that holds the file's lock for writing.
+/// A transaction that holds the write lock of the file.
 pub struct SqliteChange<'a> {
     transaction: sqlx::Transaction<'static, sqlx::Sqlite>,
     faults: &'a Faults,
@@ -149,7 +149,7 @@ impl Change for SqliteChange<'_> {
     }
 
     async fn give_up(self) {
-        // What cannot be rolled back ends with its connection.
+        // If the rollback fails, the end of the connection rolls back.
         let _ = self.transaction.rollback().await;
     }
 }

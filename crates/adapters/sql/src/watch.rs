@@ -1,4 +1,4 @@
-//! Instances and checks on any database: what the portal shows of the processes, and of the
+//! Instances and checks on any database: what the portal shows of the processes and of the
 //! self-audit.
 
 use crate::database::{Database, Statement};
@@ -41,11 +41,11 @@ type InstanceRow = (String, String, String, String, String, i64, i64, String);
 type CheckRow =
     (i64, i64, String, i64, String, i64, i64, i64, String, String, String, String, String);
 
-/// The instances in a database that also has the catalog.
+/// The instances in a database that also holds the catalog.
 #[derive(Clone, Debug)]
 pub struct SqlInstances<D>(pub(crate) D);
 
-/// The checks in a database that also has the catalog.
+/// The checks in a database that also holds the catalog.
 #[derive(Clone, Debug)]
 pub struct SqlChecks<D>(pub(crate) D);
 
@@ -139,7 +139,7 @@ fn insert(check: &Check) -> Statement {
     statement.with(check.detail.as_str()).with(differences)
 }
 
-/// A row that somebody altered by hand is an error that names it.
+/// A row that was altered by hand is an error that names it.
 fn check(row: CheckRow) -> Result<Check, Error> {
     let (
         id,

@@ -1,21 +1,22 @@
-//! What every result cache keeps. `prefix` sets the keys of one run apart from those of another.
+//! The contract of the result cache. `prefix` keeps the keys of one run apart from those of
+//! another.
 
 use crate::cache::ResultCache;
 use raingauge_core::limits::KEY_LEN_MAX;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(600);
-/// Keys of the largest batch that a request makes, with three lookups for each range.
+/// Keys of the largest batch that a request makes, with three lookups per range.
 const KEYS_MANY: i64 = 3_000;
-/// How often the time is moved on before an entry must be gone.
+/// How often time may be advanced before an entry must be gone.
 const MOVES_MAX: usize = 20_000;
 
-/// The key that the published description prints, behind a prefix.
+/// The key printed in the published description, behind a prefix.
 pub fn key(prefix: &str, name: &str) -> String {
     format!("{prefix}:{name}:id:34:rain_drops:city:111222:1727215200:1727399700")
 }
 
-/// Values by key, in the order of the keys; what is not there is told apart from 0.
+/// Values by key, in the order of the keys; a missing value differs from 0.
 pub async fn keeps_what_it_is_told(cache: &dyn ResultCache, prefix: &str) {
     let keys = |names: &[&str]| names.iter().map(|name| key(prefix, name)).collect::<Vec<_>>();
     assert_eq!(cache.get(Vec::new()).await.expect("got"), []);
@@ -30,7 +31,7 @@ pub async fn keeps_what_it_is_told(cache: &dyn ResultCache, prefix: &str) {
     assert_eq!(cache.get(keys(&["a", "most"])).await.expect("got"), [Some(-1), Some(i64::MAX)]);
 }
 
-/// As many keys as one request may ask for, each as long as a key may be.
+/// As many keys as one request may ask for, each of the maximum length.
 pub async fn takes_many_at_once(cache: &dyn ResultCache, prefix: &str) {
     let key = |number: i64| format!("{prefix}:{number:0>KEY_LEN_MAX$}");
     let entries = (0..KEYS_MANY)
@@ -44,7 +45,7 @@ pub async fn takes_many_at_once(cache: &dyn ResultCache, prefix: &str) {
     assert_eq!(found, expected);
 }
 
-/// An entry is gone when its time is over, and no other one is. `move_on` lets some time pass.
+/// An entry is gone after its lifetime, and no other one is. `move_on` lets some time pass.
 pub async fn forgets_in_time(
     cache: &dyn ResultCache,
     prefix: &str,

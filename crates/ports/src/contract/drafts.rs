@@ -8,7 +8,7 @@ use std::task::Poll;
 
 const NOW_S: i64 = 1_727_215_200;
 
-/// Runs the whole suite. `fresh` answers a place without drafts each time.
+/// Runs the whole suite. `fresh` returns a store without drafts each time.
 pub async fn suite<D: Drafts>(fresh: impl AsyncFn() -> D) {
     a_place_without_drafts_has_nothing(&fresh().await).await;
     a_draft_comes_back_whole(&fresh().await).await;
@@ -82,8 +82,8 @@ pub async fn a_change_names_the_revision_it_is_based_on(drafts: &dyn Drafts) {
         );
     }
 
-    // A change that changes nothing has been made all the same: whoever made it goes on from what
-    // it answers.
+    // A change without effect still counts as a change: its caller continues from the returned
+    // revision.
     assert_eq!(drafts.replace(second.clone()).await.unwrap().revision, 3);
     assert_eq!(drafts.get(first.id).await.unwrap(), said("one", 3));
 
@@ -130,7 +130,7 @@ pub async fn ids_chosen_at_once_differ(drafts: &dyn Drafts) {
     assert_eq!(drafts.list(true, 10).await.unwrap().len(), 6);
 }
 
-/// Drives all futures side by side, on whichever runtime the suite runs.
+/// Drives all futures concurrently, on whichever runtime the suite runs.
 async fn at_once<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     let mut running: Vec<(BoxFuture<'_, T>, Option<T>)> =
         futures.into_iter().map(|future| (future, None)).collect();

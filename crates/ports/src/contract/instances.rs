@@ -2,7 +2,7 @@
 
 use crate::instances::{Instance, Instances};
 
-/// Runs the whole suite. `fresh` answers a place that knows of no instance each time.
+/// Runs the whole suite. `fresh` returns a store without instances each time.
 pub async fn suite<I: Instances>(fresh: impl AsyncFn() -> I) {
     an_instance_comes_back_whole(&fresh().await).await;
     what_is_said_anew_replaces_what_was_said(&fresh().await).await;
@@ -10,7 +10,7 @@ pub async fn suite<I: Instances>(fresh: impl AsyncFn() -> I) {
     who_leaves_or_is_silent_is_forgotten(&fresh().await).await;
 }
 
-/// An instance with this id that was seen then.
+/// An instance with this id, last seen at `seen_s`.
 pub fn instance(id: &str, seen_s: i64) -> Instance {
     Instance {
         id: id.to_owned(),
@@ -46,7 +46,7 @@ async fn what_is_said_anew_replaces_what_was_said(instances: &dyn Instances) {
     let newer =
         Instance { version: "0.4.0".to_owned(), measures: "[1]".to_owned(), ..instance("a", 2) };
     instances.announce(newer.clone()).await.expect("announced");
-    // Twice the same is once.
+    // Announcing the same instance twice has no further effect.
     instances.announce(newer.clone()).await.expect("announced");
     assert_eq!(instances.list().await.expect("listed"), [newer]);
 }
@@ -68,7 +68,7 @@ async fn who_leaves_or_is_silent_is_forgotten(instances: &dyn Instances) {
     assert_eq!(ids(&instances.list().await.expect("listed")), ["a", "b"]);
     instances.forget(20).await.expect("forgotten");
     assert_eq!(ids(&instances.list().await.expect("listed")), ["b"]);
-    // It was only slow.
+    // The instance was only slow.
     instances.announce(instance("a", 40)).await.expect("announced");
     assert_eq!(ids(&instances.list().await.expect("listed")), ["a", "b"]);
 }

@@ -12,10 +12,10 @@ use raingauge_core::access::{Role, Scope};
 pub const NOW_S: i64 = 1_727_215_200;
 const HOUR_S: i64 = 3_600;
 
-/// What stands in texts to see whether they come back whole, whatever a database thinks of them.
+/// Text with characters that a database might treat specially. It must come back unchanged.
 pub const AWKWARD: &str = "Zoë ☔ 'quoted' \"twice\" \\ ; DROP TABLE users; -- % _ <b>";
 
-/// Runs the whole suite. `fresh` answers a store without anybody each time.
+/// Runs the whole suite. `fresh` returns an empty store each time.
 pub async fn suite<P: People>(fresh: impl AsyncFn() -> P) {
     users::nobody_is_there_at_first(&fresh().await).await;
     users::a_user_comes_back_whole(&fresh().await).await;

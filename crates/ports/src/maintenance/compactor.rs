@@ -3,22 +3,22 @@
 use super::{Error, Node, Progress};
 use crate::BoxFuture;
 
-/// Merges what an engine has on disk into as few files as it likes to have.
+/// Merges the files of an engine into as few as the engine prefers.
 pub trait Compactor: Send + Sync {
     /// The nodes, in any order.
     fn nodes(&self) -> BoxFuture<'_, Result<Vec<Node>, Error>>;
 
-    /// Compacts one node; ends when that is done. Whoever drops the future no longer waits, but the
-    /// node may go on until it is told to [`stop`](Self::stop).
+    /// Compacts one node and completes when that is done. A caller that drops the future no longer
+    /// waits, but the node may continue until [`stop`](Self::stop) is called.
     fn compact<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// Whether a compaction that has begun can be ended early. Where it cannot, it is waited for.
+    /// Whether a running compaction can be ended early. Where it cannot, callers wait for it.
     fn can_stop(&self) -> bool;
 
-    /// Ends what a node still does of a compaction whose future was dropped. What was not finished
-    /// is thrown away by the engine and loses nothing.
+    /// Ends what a node still does of a compaction whose future was dropped. The engine discards
+    /// unfinished work without losing data.
     fn stop<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// How far the compaction of a node has come, where the engine tells.
+    /// Returns the progress of the compaction of a node, where the engine reports it.
     fn progress<'a>(&'a self, node: &'a Node) -> BoxFuture<'a, Result<Option<Progress>, Error>>;
 }

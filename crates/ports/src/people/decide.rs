@@ -1,5 +1,5 @@
-//! What a change of people may do, given all of them. Every adapter decides by it, inside its
-//! transaction.
+//! What a change of people may do, given all of them. Every adapter decides with these functions,
+//! inside its transaction.
 
 use super::{ApiToken, Error, Invitation, NewUser, Removed, User, UserChange, handle};
 use raingauge_core::access::Role;
@@ -14,7 +14,7 @@ impl User {
         matches!(self.role, Role::Admin) && self.may_sign_in()
     }
 
-    /// The user that is added to these.
+    /// Returns the user to add to `users`.
     pub fn added(users: &[Self], new: NewUser) -> Result<Self, Error> {
         if users.iter().any(|user| handle(&user.name) == handle(&new.name)) {
             return Err(Error::NameTaken(new.name));
@@ -40,7 +40,7 @@ impl User {
         })
     }
 
-    /// One of these users as a change leaves them.
+    /// Returns one of these users as the change leaves it.
     pub fn changed(users: &[Self], id: i64, change: UserChange) -> Result<Self, Error> {
         let mut user =
             users.iter().find(|user| user.id == id).ok_or(Error::NotFound("person"))?.clone();
@@ -54,8 +54,8 @@ impl User {
         Self::with_an_admin(users, user)
     }
 
-    /// Whom an invitation makes: somebody new, or one of these users with a new password or
-    /// identity.
+    /// Returns the user that an invitation makes: a new one, or one of `users` with a new password
+    /// or identity.
     pub fn invited(users: &[Self], invitation: &Invitation, new: NewUser) -> Result<Self, Error> {
         let is_first = invitation.name.is_empty();
         if is_first && !users.is_empty() {
@@ -77,7 +77,7 @@ impl User {
         Self::with_an_admin(users, Self { email, role, password, openid, disabled_at, ..known })
     }
 
-    /// One of these users, to be removed. A pseudonym is no name that somebody may have.
+    /// Returns the user to remove. Its pseudonym is not a valid user name.
     pub fn removed(users: &[Self], id: i64) -> Result<Removed, Error> {
         let user =
             users.iter().find(|user| user.id == id).ok_or(Error::NotFound("person"))?.clone();
@@ -85,7 +85,7 @@ impl User {
         if user.may_sign_in() { Err(Error::NotDisabled) } else { Ok(Removed { user, pseudonym }) }
     }
 
-    /// Refuses a change after which nobody could manage people any more.
+    /// Refuses a change that would leave no administrator who may sign in.
     fn with_an_admin(users: &[Self], changed: Self) -> Result<Self, Error> {
         let had_one = users.iter().any(Self::is_admin);
         let has_one =
@@ -95,7 +95,7 @@ impl User {
 }
 
 impl Invitation {
-    /// Whether one more may be added to so many.
+    /// Whether one more may be added.
     pub const fn fits(there_are: usize) -> Result<(), Error> {
         if there_are < INVITATIONS_MAX {
             Ok(())
@@ -106,12 +106,12 @@ impl Invitation {
 }
 
 impl ApiToken {
-    /// Whether it opens anything at this moment.
+    /// Whether the token is valid at this time.
     pub fn is_in_use(&self, now_s: i64) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|expires_at| now_s < expires_at)
     }
 
-    /// The token that is added to these.
+    /// Returns the token to add to `tokens`.
     pub fn added(tokens: &[Self], new: Self) -> Result<Self, Error> {
         let in_use = || tokens.iter().filter(|token| token.is_in_use(new.created_at));
         if in_use().any(|token| token.name == new.name) {

@@ -1,29 +1,29 @@
-//! Who may sign in.
+//! Users: who may sign in.
 
 use super::{Error, NewUser, Removed, User, UserChange};
 use crate::BoxFuture;
 
-/// The people.
+/// The users.
 pub trait Users: Send + Sync {
-    /// Everybody, by name.
+    /// Returns all users, by name.
     fn users(&self) -> BoxFuture<'_, Result<Vec<User>, Error>>;
 
-    /// Whether there is anybody.
+    /// Whether there are any users.
     fn has_users(&self) -> BoxFuture<'_, Result<bool, Error>>;
 
-    /// The user of this name, whatever the case of its letters.
+    /// Returns the user with this name, regardless of case.
     fn user_called<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>>;
 
     fn user_of_openid<'a>(&'a self, openid: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>>;
 
-    /// Adds somebody who was not invited.
+    /// Adds a user without an invitation.
     fn add_user(&self, user: NewUser) -> BoxFuture<'_, Result<User, Error>>;
 
-    /// Changes a user. At least one administrator stays who may sign in.
+    /// Changes a user. At least one administrator who may sign in remains.
     fn change_user(&self, id: i64, change: UserChange) -> BoxFuture<'_, Result<User, Error>>;
 
-    /// Removes somebody who may not sign in any more, with sessions and links. Their name is
-    /// replaced by what is answered wherever it says who did something: versions, drafts, tokens
-    /// and the audit log.
+    /// Removes a disabled user, with their sessions and links. The returned pseudonym replaces
+    /// their name wherever it records who did something: versions, drafts, tokens and the audit
+    /// log.
     fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>>;
 }

@@ -1,9 +1,9 @@
-//! The connections to the server: a few, made when they are needed.
+//! The connections to the server: a few, opened on demand.
 //!
-//! The driver's own pool retries a refused connection until it gives up with "timed out", and keeps
-//! waiting for the answer to a statement that was given up. Here the first error is told, and a
-//! connection on which anything went wrong is dropped, which ends whatever the server still does
-//! for it. So nothing needs a restart after the server was away.
+//! The driver's own pool retries a refused connection until it fails with "timed out", and keeps
+//! waiting for the answer to an abandoned statement. Here the first error is reported, and a
+//! connection on which anything failed is dropped, which ends whatever the server still does for
+//! it. So no restart is needed after the server was away.
 
 use super::fault::Faults;
 use super::options::MySqlOptions;
@@ -17,8 +17,8 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-/// A connection is renewed after this long, so that a name that leads to another server by now is
-/// followed.
+/// Longest age of a connection. Renewing it follows a host name that leads to another server by
+/// now.
 const AGE_MAX: Duration = Duration::from_secs(600);
 
 pub struct Connections {
@@ -30,13 +30,13 @@ pub struct Connections {
     idle: Mutex<Vec<Aged>>,
 }
 
-/// A connection and when it was made.
+/// A connection and the time it was opened.
 struct Aged {
     connection: MySqlConnection,
     made: Instant,
 }
 
-/// A connection for one call, with the time that the call still has. Dropped, it hangs up, which
+/// A connection for one call, with the time that the call has left. Dropping it disconnects, which
 /// rolls back.
 pub struct Lease<'a> {
     connections: &'a Connections,
@@ -67,7 +67,7 @@ impl Connections {
             }
         };
 
-        // Connecting, or finding out that a connection is dead, may not take all the time of the
+        // Connecting, or discovering that a connection is dead, must not use up all the time of the
         // call.
         let connected_by = deadline.min(Instant::now() + self.connect_timeout);
         let aged = match self.idle(connected_by).await {
@@ -77,14 +77,14 @@ impl Connections {
         Ok(Lease { connections: self, aged, deadline, _permit: permit })
     }
 
-    /// A connection that is there and answers.
+    /// Returns an idle connection that still answers.
     async fn idle(&self, deadline: Instant) -> Option<Aged> {
         loop {
             let mut aged = self.idle.lock().pop()?;
             if aged.made.elapsed() > AGE_MAX {
                 continue;
             }
-            // What never answers must leave time for a new connection.
+            // A connection that never answers must leave time for a new one.
             let patience = Instant::now() + deadline.saturating_duration_since(Instant::now()) / 2;
             match timeout_at(patience, aged.connection.ping()).await {
                 Ok(Ok(())) => return Some(aged),
@@ -108,10 +108,10 @@ impl Connections {
         let explain = |error| self.faults.explain(error);
         let mut connection = self.connect.connect().await.map_err(explain)?;
 
-        // A server may have other defaults. Strict: what does not fit is an error and never cut
-        // off. The server stops waiting for a lock when the caller does. Isolation: the lock comes
-        // before the first read, which then sees all that was committed; a lower one is refused by
-        // servers that log statements.
+        // A server may have other defaults. Strict mode: a value that does not fit is an error and
+        // is never truncated. Lock timeout: the server stops waiting for a lock when the caller
+        // does. Isolation: the lock comes before the first read, which then sees everything
+        // committed; servers that log statements refuse a lower level.
         let setup = format!(
             "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
              innodb_lock_wait_timeout = {}; SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -136,7 +136,7 @@ impl Connections {
         Ok(migrated)
     }
 
-    /// Hangs up what is idle; what is in use follows when its call ends. Later calls are refused.
+    /// Closes idle connections; those in use follow when their calls end. Later calls are refused.
     pub async fn close(&self) {
         self.permits.close();
         let idle = std::mem::take(&mut *self.idle.lock());
@@ -145,20 +145,20 @@ impl Connections {
         }
     }
 
-    /// An error that says this of the database.
+    /// Returns an error about the database with this sentence.
     pub fn refuse(&self, sentence: &str) -> Unavailable {
         self.faults.refuse(sentence)
     }
 
-    /// With a farewell, so that the server does not log a lost connection. It notices the end in
-    /// any case.
+    /// Says goodbye, so that the server does not log a lost connection. The server notices the end
+    /// in any case.
     async fn hang_up(&self, connection: MySqlConnection) {
         let _ = timeout_at(Instant::now() + self.connect_timeout, connection.close()).await;
     }
 }
 
 impl Lease<'_> {
-    /// All rows of an answer.
+    /// Returns all rows of a result.
     pub async fn fetch<R>(
         &mut self,
         query: QueryAs<'_, MySql, R, MySqlArguments>,
@@ -178,7 +178,7 @@ impl Lease<'_> {
         answer.map_err(|_| self.too_slow())?.map(drop).map_err(|error| self.explain(error))
     }
 
-    /// Runs statements that have no parameters and answers how many rows they changed together.
+    /// Runs statements without parameters and returns the total number of changed rows.
     pub async fn run_all(&mut self, statements: &'static str) -> Result<u64, Unavailable> {
         let answer =
             timeout_at(self.deadline, sqlx::raw_sql(statements).execute(&mut self.aged.connection))
@@ -197,8 +197,7 @@ impl Lease<'_> {
         }
     }
 
-    /// Keeps the connection for the next call. Only one that is between two transactions may be
-    /// given back.
+    /// Returns the connection to the pool. Allowed only between two transactions.
     pub fn give_back(self) {
         if !self.connections.permits.is_closed() {
             self.connections.idle.lock().push(self.aged);
@@ -209,7 +208,7 @@ impl Lease<'_> {
         self.connections.faults.too_slow(self.connections.call_timeout)
     }
 
-    /// What befell this connection most likely befell those that are idle, too.
+    /// A failure of this connection most likely affects the idle ones, too.
     fn explain(&self, error: sqlx::Error) -> Unavailable {
         self.connections.idle.lock().clear();
         self.connections.faults.explain(error)

@@ -1,4 +1,4 @@
-//! How a MySQL server is reached.
+//! Connection options for a MySQL server.
 
 use super::fault::Faults;
 use crate::database::Unavailable;
@@ -8,22 +8,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const SCHEME: &str = "mysql://";
-/// What may follow the question mark of an address. The driver ignores what it does not know, and a
-/// misspelt `ssl-mode` that is ignored would be a connection that anybody can read.
+/// Parameters allowed in the query of an address. The driver ignores unknown ones, and a misspelt,
+/// ignored `ssl-mode` would leave the connection readable to anyone on the network.
 const PARAMETERS: [&str; 5] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "socket"];
 
-/// Whether the connection is encrypted, and what is checked of the server. The names are those of
+/// Whether the connection is encrypted, and what is verified of the server. The names are those of
 /// MySQL's clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MySqlTls {
     Disabled,
-    /// Encrypted when the server can, checked never: what MySQL's clients do when nothing is said.
+    /// Encrypted if the server supports it, never verified: the default of MySQL's clients.
     Preferred,
-    /// Encrypted or not at all, but with whoever answers.
+    /// Always encrypted, but the server is not verified.
     Required,
     /// The certificate of the server must come from a trusted authority.
     VerifyCa,
-    /// As `VerifyCa`, and the certificate must be that of the host in the address.
+    /// Like `VerifyCa`, and the certificate must also match the host in the address.
     VerifyIdentity,
 }
 
@@ -39,22 +39,22 @@ impl MySqlTls {
     }
 }
 
-/// Where the catalog lies, and how long it may take to answer.
+/// Where the catalog is, and how long it may take to answer.
 #[derive(Clone)]
 pub struct MySqlOptions {
     /// `mysql://user:password@host:port/database`, with the user and the password percent-encoded,
     /// and after a question mark any of `ssl-mode`, `ssl-ca`, `ssl-cert`, `ssl-key` and `socket`.
     pub url: String,
-    /// Wins over the `ssl-mode` of the address.
+    /// Overrides the `ssl-mode` of the address.
     pub tls: Option<MySqlTls>,
-    /// A file in PEM with the authorities to trust beside those of the system. Wins over the
+    /// A PEM file with authorities to trust in addition to those of the system. Overrides the
     /// `ssl-ca` of the address.
     pub ca_path: Option<PathBuf>,
-    /// Connections at the same time. Few read the catalog: every role holds a copy in memory.
+    /// Most concurrent connections. The catalog is rarely read: every role holds a copy in memory.
     pub connections_max: u32,
     /// Longest time until a new connection can be used.
     pub connect_timeout: Duration,
-    /// Longest time of one call, with connecting and with waiting for other changes.
+    /// Longest time of one call, including connecting and waiting for other changes.
     pub call_timeout: Duration,
 }
 
@@ -70,8 +70,8 @@ impl MySqlOptions {
         }
     }
 
-    /// What the driver needs, and who explains its errors. No sentence quotes the address: a part
-    /// that looks harmless may be half of a password that was not encoded.
+    /// Returns the driver's options and the explainer of its errors. No message quotes the address:
+    /// a part that looks harmless may be half of a password that was not encoded.
     pub(super) fn prepare(&self) -> Result<(MySqlConnectOptions, Faults), Unavailable> {
         let wrong = |sentence: &str| {
             Err(Unavailable(format!("the address of the MySQL server {sentence}")))
@@ -120,7 +120,8 @@ impl MySqlOptions {
         Ok((connect, Faults::of(place)))
     }
 
-    /// Authorities that nobody asks would be a check that only seems to be made.
+    /// Refuses authorities that would never be consulted, since the check would only seem to
+    /// happen.
     fn check_authority(&self, connect: &MySqlConnectOptions) -> Result<(), Unavailable> {
         let is_set = self.ca_path.is_some() || self.parameters().any(|name| name == "ssl-ca");
         let is_asked =
@@ -144,7 +145,7 @@ impl MySqlOptions {
     }
 }
 
-/// Without the address, which holds a password.
+/// Omits the address, which contains a password.
 impl fmt::Debug for MySqlOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -197,7 +198,7 @@ mod tests {
             ("mysql://rain:12345@h:3306/d?ssl-mode=strict", "cannot be read"),
             ("mysql://rain:12345@h:3306", "names no database"),
             ("mysql://rain:12345@h:3306/", "names no database"),
-            // A password with a character that ends the part it stands in.
+            // A password with a character that ends its part of the address.
             ("mysql://rain:12345/6@h:3306/d", "names no database"),
             ("mysql://rain:12345#6@h:3306/d", "names no database"),
             ("mysql://rain:12345?6@h:3306/d", "has a parameter other than"),

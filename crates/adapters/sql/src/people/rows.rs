@@ -39,7 +39,7 @@ const INSERT_SESSION: &str =
     VALUES (?, ?, ?, ?, ?, ?, ?)";
 pub const TOUCH_SESSION: &str = "UPDATE sessions SET seen_at = ? WHERE session_hash = ?";
 pub const CLOSE_SESSION: &str = "DELETE FROM sessions WHERE session_hash = ?";
-/// Those of a user but one; no hash is empty.
+/// All sessions of a user except one. No hash is empty.
 pub const CLOSE_SESSIONS: &str = "DELETE FROM sessions WHERE user_id = ? AND session_hash <> ?";
 pub const SWEEP_SESSIONS: &str = "DELETE FROM sessions WHERE expires_at <= ? OR seen_at <= ?";
 
@@ -52,7 +52,7 @@ macro_rules! invitations {
     };
 }
 pub const INVITATIONS: &str = invitations!("ORDER BY created_at DESC, invitation_hash DESC");
-/// One that has not expired at this moment.
+/// An invitation by its hash, unless it has expired.
 pub const INVITATION_OF_HASH: &str = invitations!("WHERE invitation_hash = ?");
 pub const INVITATION: &str = invitations!("WHERE invitation_hash = ? AND expires_at > ?");
 const INSERT_INVITATION: &str =
@@ -71,8 +71,7 @@ const INSERT_TOKEN: &str =
 pub const REVOKE_TOKEN: &str = "UPDATE api_tokens SET revoked_at = ? WHERE token_id = ?";
 pub const TOKEN_USED: &str = "UPDATE api_tokens SET used_at = ? WHERE token_id = ?";
 
-/// A text that is empty is found in every other one. What stands in a text is no pattern for
-/// `INSTR`.
+/// An empty text is contained in every other one. `INSTR` treats no character as a pattern.
 pub const ENTRIES: &str =
     "SELECT entry_id, at, who, address, verb, object, details, outcome FROM audit_entries
     WHERE entry_id < ? AND at >= ? AND at < ?
@@ -81,7 +80,8 @@ pub const ENTRIES: &str =
 const INSERT_ENTRY: &str =
     "INSERT INTO audit_entries (at, who, address, verb, object, details, outcome)
     VALUES (?, ?, ?, ?, ?, ?, ?)";
-/// Where a name says who did something. Each takes what stands in its place, and the name.
+/// Every place where a name records who did something. The parameters are the replacement and the
+/// name.
 pub const RENAME: [&str; 9] = [
     "UPDATE audit_entries SET who = ?, address = '' WHERE who = ?",
     "UPDATE api_tokens SET created_by = ? WHERE created_by = ?",
@@ -93,16 +93,16 @@ pub const RENAME: [&str; 9] = [
     "UPDATE drafts SET reviewer = ? WHERE reviewer = ?",
     "UPDATE rollouts SET started_by = ? WHERE started_by = ?",
 ];
-/// Takes the name and what stands in its place, each as a text of JSON.
+/// The parameters are the name and its replacement, each as a JSON text.
 pub const RENAME_CONTRIBUTOR: &str =
     "UPDATE draft_contributors SET contributors = REPLACE(contributors, ?, ?)";
-/// Takes the pseudonym, and `person NAME`.
+/// The parameters are the pseudonym and `person NAME`.
 pub const FORGET_OBJECT: &str =
     "UPDATE audit_entries SET object = ?, details = '{}' WHERE object = ?";
 pub const REMOVE_USER: &str = "DELETE FROM users WHERE user_id = ?";
 pub const SWEEP_ENTRIES: &str = "DELETE FROM audit_entries WHERE at < ?";
 
-/// Id, name, e-mail, role, password, identity elsewhere, made, signed in, disabled.
+/// Id, name, e-mail, role, password, external identity, created, last sign-in, disabled.
 pub type UserRow = (i64, String, String, String, String, String, i64, Option<i64>, Option<i64>);
 
 pub fn user(row: UserRow) -> Result<User, Error> {
@@ -124,7 +124,7 @@ pub fn update_user(user: &User) -> Statement {
     statement.with(&*user.openid).with(user.disabled_at).with(user.id)
 }
 
-/// Hash, whose, made, seen, ends, address, browser.
+/// Hash, user, created, last seen, expires, address, browser.
 pub type SessionRow = (String, i64, i64, i64, i64, String, String);
 
 pub fn session(row: SessionRow) -> Result<Session, Error> {
@@ -140,7 +140,7 @@ pub fn insert_session(session: &Session) -> Statement {
     statement.with(&*session.address).with(&*session.browser)
 }
 
-/// Hash, name, e-mail, role, by whom, made, ends.
+/// Hash, name, e-mail, role, author, created, expires.
 pub type InvitationRow = (String, String, String, String, String, i64, i64);
 
 pub fn invitation(row: InvitationRow) -> Result<Invitation, Error> {
@@ -160,7 +160,7 @@ pub fn insert_invitation(invitation: &Invitation) -> Statement {
     statement.with(&*invitation.invited_by).with(invitation.created_at).with(invitation.expires_at)
 }
 
-/// Id, hash, name, scopes, by whom, made, ends, revoked, used.
+/// Id, hash, name, scopes, author, created, expires, revoked, last used.
 pub type TokenRow =
     (i64, String, String, String, String, i64, Option<i64>, Option<i64>, Option<i64>);
 
@@ -179,7 +179,7 @@ pub fn insert_token(token: &ApiToken) -> Statement {
     statement.with(token.created_at).with(token.expires_at)
 }
 
-/// Id, when, who, from where, what, to what, more, outcome.
+/// Id, time, who, address, verb, object, details, outcome.
 pub type EntryRow = (i64, i64, String, String, String, String, String, String);
 
 pub fn entry((id, at_s, who, address, verb, object, details, outcome): EntryRow) -> Entry {
@@ -192,8 +192,7 @@ pub fn insert_entry(entry: Entry) -> Statement {
     statement.with(entry.verb).with(entry.object).with(entry.details).with(entry.outcome)
 }
 
-/// Somebody whose role cannot be read has none: a row that was altered by hand is an error, and
-/// opens nothing.
+/// An unreadable role is an error and grants nothing: the row was altered by hand.
 fn role_of(name: &str, what: &str) -> Result<Role, Error> {
     Role::from_name(name).ok_or_else(|| unreadable(what))
 }

@@ -1,4 +1,4 @@
-//! What an error of SQLite means to those who run raingauge, and what they can do.
+//! Explains SQLite errors to operators, and what they can do.
 
 use crate::database::Unavailable;
 use std::path::{Path, PathBuf};
@@ -28,13 +28,13 @@ impl Faults {
         self.refuse(&sentence.unwrap_or_else(|| error.to_string()))
     }
 
-    /// An error that says this of the file.
+    /// Returns an error about the file with this sentence.
     pub fn refuse(&self, sentence: &str) -> Unavailable {
         Unavailable(format!("{}: {sentence}", self.path.display()))
     }
 }
 
-/// Whether another connection holds a lock that was asked for.
+/// Whether another connection holds the requested lock.
 pub fn is_busy(error: &sqlx::Error) -> bool {
     primary_code(error) == Some(5)
 }
@@ -45,7 +45,7 @@ fn primary_code(error: &sqlx::Error) -> Option<i32> {
     Some(code & 0xff)
 }
 
-/// What the result codes of <https://www.sqlite.org/rescode.html> mean that may come up in a sound
+/// Explains the result codes of <https://www.sqlite.org/rescode.html> that can occur in a correct
 /// program.
 fn sentence_of(primary_code: i32) -> Option<&'static str> {
     Some(match primary_code {

@@ -1,4 +1,4 @@
-//! Who may sign in, and who is invited.
+//! The contract of users and invitations.
 
 use super::super::catalog::at_once;
 use super::{AWKWARD, HOUR_S, NOW_S, hash, invitation, new_user, session, token};
@@ -67,7 +67,7 @@ pub async fn names_differ_in_more_than_case(people: &dyn People) {
         let refused = people.add_user(new_user(taken, Role::Viewer)).await;
         assert_eq!(refused, Err(Error::NameTaken(taken.to_owned())));
     }
-    // What only looks alike is somebody else.
+    // A name that only looks alike belongs to another user.
     add(people, "zoe", Role::Viewer).await;
     let names: Vec<String> =
         people.users().await.unwrap().into_iter().map(|user| user.name).collect();
@@ -104,7 +104,7 @@ pub async fn an_administrator_stays(people: &dyn People) {
     }
     let second = add(people, "second", Role::Admin).await;
     change(&second, UserChange::Disabled(NOW_S)).await.unwrap();
-    // Somebody who may not sign in is no administrator.
+    // A disabled user is no administrator.
     assert_eq!(change(&first, UserChange::Role(Role::Viewer)).await, Err(Error::LastAdmin));
     change(&second, UserChange::Enabled).await.unwrap();
     assert_eq!(change(&first, UserChange::Role(Role::Viewer)).await.unwrap().role, Role::Viewer);
@@ -129,7 +129,7 @@ pub async fn a_link_is_good_once(people: &dyn People) {
     assert_eq!(people.invitations().await.unwrap()[2], sent);
     assert_eq!(people.accept(hash(9), new_user("zoe", Role::Admin)).await, Err(Error::LinkSpent));
 
-    // Name and role are those of the link, whatever comes with it.
+    // Name and role come from the link, whatever the request says.
     let user = people.accept(hash(1), new_user("mallory", Role::Admin)).await.unwrap();
     assert_eq!(
         (&*user.name, user.role, &*user.password),
@@ -177,7 +177,7 @@ pub async fn a_link_for_somebody_known_sets_a_new_password(people: &dyn People) 
     assert_eq!(people.sessions(zoe.id).await.unwrap(), []);
     assert_eq!(people.sessions(root.id).await.unwrap().len(), 1);
 
-    // A link is no way around the last administrator.
+    // A link cannot demote the last administrator.
     people.invite(invitation(3, "root", Role::Viewer)).await.unwrap();
     assert_eq!(people.accept(hash(3), new_user("root", Role::Viewer)).await, Err(Error::LastAdmin));
     assert_eq!(people.user_called("root").await.unwrap().unwrap().role, Role::Admin);
@@ -203,7 +203,7 @@ pub async fn a_link_with_an_address_sets_it(people: &dyn People) {
     assert_eq!((&changed.email, &*changed.openid, &*changed.password), (&email, "issuer 7", ""));
     assert_eq!(people.user_of_openid("issuer 7").await.unwrap(), Some(changed));
 
-    // A link without one leaves it, and a password takes the place of the identity.
+    // A link without an address keeps the old one, and a password replaces the identity.
     people.invite(invitation(2, "zoe", Role::Viewer)).await.unwrap();
     let back = people.accept(hash(2), new_user("zoe", Role::Viewer)).await.unwrap();
     assert_eq!(back, User { email, password: "$argon2id$ of zoe".to_owned(), ..zoe });
