@@ -33,29 +33,29 @@ use std::time::Duration;
 
 pub use repair::{Allowed, Fault, Repair};
 
-/// Events of a batch whose identities are looked up in memory by the thread that sends it.
+/// Most events of a batch whose identities the sending thread looks up in memory.
 const LOOKUPS_AT_ONCE_MAX: usize = 256;
 
-/// How the log is kept.
+/// Options of the log.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A segment that has grown beyond this is followed by a new one.
+    /// A segment larger than this is followed by a new one.
     pub segment_bytes: u64,
     /// Segments whose events are all older than this are removed.
     pub retention_ms: i64,
-    /// The oldest segments are removed when the log has more bytes than this.
+    /// The oldest segments are removed when the log is larger than this.
     pub retention_bytes: u64,
-    /// The newest bytes of the log that stay for a consumer that lags, whatever the retention.
+    /// The newest bytes of the log that are kept for a lagging consumer, whatever the retention.
     pub consumer_lag_bytes_max: u64,
-    /// Most bytes that wait to be written; whoever comes then is told to come back.
+    /// Most bytes that wait to be written. Further callers are asked to retry later.
     pub queue_bytes_max: usize,
-    /// How long `source` and `id` of an event are remembered, at least.
+    /// Shortest time for which `source` and `id` of an event are known.
     pub dedupe_window_ms: i64,
-    /// Most identities that are remembered; the oldest are forgotten early, with a warning.
+    /// Most identities that are kept; the oldest are dropped early, with a warning.
     pub dedupe_ids_max: usize,
-    /// Free bytes of the disk below which no events are taken.
+    /// Below this number of free bytes on the disk, no events are accepted.
     pub reserve_bytes: u64,
-    /// Identities that are in memory before they go into a file.
+    /// Identities kept in memory before they are written to a file.
     pub dedupe_set_ids: usize,
 }
 
@@ -75,21 +75,21 @@ impl Default for Options {
     }
 }
 
-/// The log of one data folder. One program has it open at a time.
+/// The log of one data folder. Only one process has it open at a time.
 pub struct SegmentLog {
     segments: Arc<Segments>,
     appender: Appender,
     /// Identities of older events.
     runs: Arc<Runs>,
     clock: Arc<LogClock>,
-    /// When the clock was last believed.
+    /// When the clock was last trusted.
     noted: Mutex<Note>,
     room: Room,
     options: Options,
 }
 
-/// A log that was read, of which nothing on disk has changed yet. Whatever refuses a start has to
-/// be looked at before [`Inspection::open`].
+/// A log that was read, and of which nothing on disk has changed yet. Everything that could refuse
+/// a start has to be checked before [`Inspection::open`].
 pub struct Inspection {
     segments: Segments,
     mending: Mending,
@@ -101,13 +101,13 @@ pub struct Inspection {
 }
 
 impl SegmentLog {
-    /// Opens the log in `folder`, or begins one. A tail that was never acknowledged is cut off;
-    /// damage to anything that was acknowledged is an error.
+    /// Opens the log in `folder`, or creates one. A tail that was never acknowledged is cut off;
+    /// damage to anything acknowledged is an error.
     pub fn open(folder: &Path, options: Options, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         Self::inspect(folder, options)?.open(0, Arc::new(LogClock::trusting(clock)))
     }
 
-    /// Reads what a folder holds, and changes nothing in it.
+    /// Reads the contents of a folder without changing anything.
     pub fn inspect(folder: &Path, options: Options) -> Result<Inspection, Error> {
         let folder = DiskFolder::open(folder).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => io::Error::new(
@@ -129,7 +129,7 @@ impl SegmentLog {
         self.clock.refusal().map_or(Ok(()), |reason| Err(Error::ClockUnsound(reason)))
     }
 
-    /// Notes that the clock is believed, so that a later start knows until when a process ran.
+    /// Records that the clock is trusted, so that a later start knows until when a process ran.
     fn note_time(&self) {
         self.clock.report();
         if self.clock.is_sound()
@@ -157,7 +157,7 @@ impl Inspection {
         self.segments.end() == 0 && self.acknowledged.offset() == 0
     }
 
-    /// The offset of the first entry that is kept.
+    /// The offset of the first entry that is still in the log.
     pub fn start(&self) -> Offset {
         self.segments.start()
     }
@@ -190,11 +190,11 @@ impl Inspection {
 
         known.learn(&segments, applied_to, clock.now_ms()).map_err(repairable)?;
 
-        // From here on nothing refuses the start but the disk.
+        // From here on only the disk can refuse the start.
         segments.mend(&mending)?;
         known.tidy();
 
-        // All of it may be acknowledged from now on, as duplicates of what is sent again.
+        // All of it may be acknowledged from now on, as duplicates of events that are sent again.
         acknowledged.note(end);
         let segments = Arc::new(segments);
         let block = Vec::new();
@@ -205,14 +205,14 @@ impl Inspection {
     }
 }
 
-/// A log that was mended, and has no thread yet.
+/// A log that was mended and has no thread yet.
 struct Ready {
     committer: Committer,
     noted: Note,
     room: Room,
 }
 
-/// What an operator can do about damage.
+/// Adds what an operator can do about damage.
 fn repairable(error: Error) -> Error {
     match error {
         Error::Corrupt(reason) => Error::Corrupt(format!(
@@ -222,7 +222,7 @@ fn repairable(error: Error) -> Error {
     }
 }
 
-/// Removes segments that nobody needs. By age only while the clock is believed.
+/// Removes segments that are no longer needed. By age only while the clock is trusted.
 fn trim(
     segments: &Segments,
     options: &Options,

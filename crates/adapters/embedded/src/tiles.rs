@@ -36,30 +36,30 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The cache is split so that those who use it seldom meet.
+/// The cache is split so that its users seldom contend.
 const SHARDS: usize = 64;
 /// Bytes of changed tiles after which a commit is due, at most a quarter of the cache.
 const COMMIT_BYTES: usize = 32 << 20;
-/// How often a reader tries to get at a shard before it leaves the fast path: about a microsecond.
+/// How often a reader tries to lock a shard before it leaves the fast path: about a microsecond.
 const LOCK_TRIES: usize = 50;
-/// Sums of one key for which a shard is locked once: some microseconds at most.
+/// Sums of one key under a single lock of a shard: some microseconds at most.
 const SUMS_PER_LOCK: usize = 32;
-/// How often a load gives way to evictions before it holds the shard while it reads.
+/// How often a load is repeated because of evictions before it holds the shard while it reads.
 const LOAD_TRIES: usize = 4;
 
-/// How the store is kept.
+/// Options of the store.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Bytes of tiles in memory.
     pub cache_bytes: usize,
     /// Bytes of fjall's own cache of blocks.
     pub block_cache_bytes: u64,
-    /// Most files of tables that fjall keeps open.
+    /// Most table files that fjall keeps open.
     pub open_files_max: usize,
 }
 
 impl Options {
-    /// An eighth of the cache, within what keeps fjall quick.
+    /// An eighth of the cache, within the limits that keep fjall fast.
     fn memtable_bytes(&self) -> u64 {
         (self.cache_bytes as u64 / 8).clamp(4 << 20, 64 << 20)
     }
@@ -71,7 +71,7 @@ impl Default for Options {
     }
 }
 
-/// The bucket store of one data folder. One program has it open at a time.
+/// The bucket store of one data folder. Only one process has it open at a time.
 pub struct TileStore {
     inner: Arc<Inner>,
 }
@@ -79,11 +79,11 @@ pub struct TileStore {
 struct Inner {
     shards: Box<[Mutex<Shard>]>,
     disk: Disk,
-    /// Bytes that changed since the last commit, roughly.
+    /// Approximate number of bytes changed since the last commit.
     dirty_bytes: AtomicUsize,
     commit_bytes: usize,
-    /// Held by whoever removes and by whoever commits: what is removed while a commit gathers its
-    /// changes would be taken for committed.
+    /// Held while removing and while committing. Otherwise a removal during a commit, which gathers
+    /// its changes, would be taken for committed.
     removing: Mutex<()>,
     hits: metrics::Counter,
     misses: metrics::Counter,
@@ -109,12 +109,12 @@ impl TileStore {
         self.inner.shards.iter().map(|shard| shard.lock().bytes()).sum()
     }
 
-    /// Merges what lies on disk into as few files as possible. Blocks the thread.
+    /// Merges the files on disk into as few as possible. Blocks the thread.
     pub fn compact(&self) -> Result<(), Error> {
         self.inner.disk.compact()
     }
 
-    /// The sum of a range on this thread, which waits for the disk where it must.
+    /// Returns the sum of a range on this thread, which waits for the disk if necessary.
     pub fn sum_stored(
         &self,
         generation: Generation,
@@ -124,7 +124,7 @@ impl TileStore {
         self.inner.sum(generation, key, plan)
     }
 
-    /// Runs blocking work beside the asynchronous ones.
+    /// Runs blocking work outside the asynchronous threads.
     fn in_background<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
@@ -142,8 +142,8 @@ impl Inner {
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
-    /// The shard of a hash, unless it stays locked for longer than a sum or a change takes: its
-    /// holder may be waiting for the disk then, and the caller is not to.
+    /// Locks the shard of a hash, unless it stays locked for longer than a sum or a change takes:
+    /// its holder may then be waiting for the disk, and the caller must not.
     #[inline]
     fn lock_briefly(&self, hash: u64) -> Option<MutexGuard<'_, Shard>> {
         let mutex = self.shard(hash);
@@ -163,7 +163,7 @@ impl Inner {
         None
     }
 
-    /// The shard with all tiles of `ids` loaded, and where the key's record stands in it.
+    /// Returns the shard with all tiles of `ids` loaded, and the index of the key's record in it.
     fn load(
         &self,
         generation: Generation,
@@ -196,7 +196,7 @@ impl Inner {
             let tiles = tiles.collect::<Result<Vec<_>, Error>>()?;
             let mut shard = mutex.lock();
 
-            // A tile that was changed, committed and evicted in the meantime is newer than what was
+            // A tile that was changed, committed and evicted during the read is newer than what was
             // read.
             if shard.evictions() == evictions {
                 for (id, tile) in tiles {
@@ -216,7 +216,7 @@ impl Inner {
         Ok(sum?)
     }
 
-    /// The tiles of a key that are known in memory, some of which may not be on disk yet.
+    /// Returns the tiles of a key that are in memory, some of which may not be on disk yet.
     fn changed_tiles(&self, generation: Generation, key: &str) -> Vec<TileId> {
         let hash = cache::hash(generation, key);
         let mut shard = self.shard(hash).lock();
@@ -408,7 +408,7 @@ impl BucketWriter for TileStore {
         added: Added,
         horizons: &Horizons,
     ) -> Result<(), Error> {
-        // Tiles and position move together, so that no entry comes a second time.
+        // Tiles and position move together, so no entry is applied twice.
         let Added { time_s, value, .. } = added;
         let keeps = Granularity::ALL.map(|granularity| horizons.keeps(granularity, time_s));
         let ids = [TileId::day_of(time_s), TileId::span_of(time_s)];

@@ -1,9 +1,9 @@
 //! A disk in memory that tears, fills up, fails and forgets, for tests.
 //!
-//! It keeps two states: what processes see, and what survives a power cut. A write or a changed
-//! name goes from the one to the other when it is synced; at a power cut, any part of the rest may
-//! go too. A sync that fails forgets what it should have written, as Linux does: the pages count as
-//! clean, and a later sync writes nothing of them.
+//! It keeps two states: what processes see, and what survives a power cut. A sync moves writes and
+//! changed names from the first state to the second. A power cut may also preserve any part of the
+//! unsynced rest. A sync that fails forgets what it should have written, as Linux does: the pages
+//! count as clean, and a later sync writes none of them.
 
 use super::{File, Folder};
 use parking_lot::Mutex;
@@ -12,10 +12,10 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Longest piece of a write that is kept or lost as one, in bytes.
+/// Longest piece of a write that is kept or lost as a unit, in bytes.
 const PIECE_LEN_MAX: usize = 64;
 
-/// Numbers that follow from a seed (SplitMix64).
+/// A deterministic generator of random numbers (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
@@ -30,7 +30,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
@@ -40,10 +40,10 @@ impl Random {
     }
 }
 
-/// What goes wrong.
+/// A fault of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The process dies in the middle of the call; every later one fails until [`Disk::restart`].
+    /// The process dies in the middle of the call. Every later call fails until [`Disk::restart`].
     Kill,
     /// The disk is full until [`Disk::relieve`].
     Full,
@@ -64,7 +64,7 @@ pub enum Synced {
     Block,
     /// The header of a new segment.
     Header,
-    /// A segment that ends earlier, since a block did not fit.
+    /// A segment that was shortened because a block did not fit.
     TakenBack,
     /// A segment that an earlier process wrote.
     ReadSegment,
@@ -101,7 +101,7 @@ struct State {
     random: Random,
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
-    /// Changes of names since the folder was synced.
+    /// Changes of names since the last sync of the folder.
     renamed: Vec<(Process, NameChange)>,
     process: Process,
     nodes: Vec<Node>,
@@ -110,10 +110,10 @@ struct State {
     left_out: Option<Synced>,
 }
 
-/// What is wrong, or will be.
+/// Current and scheduled faults.
 #[derive(Clone, Copy, Default)]
 struct Faults {
-    /// A fault, and the calls before it.
+    /// A fault, and the number of calls before it.
     coming: Option<(usize, Fault)>,
     is_dead: bool,
     is_full: bool,
@@ -168,18 +168,18 @@ impl Disk {
         })))
     }
 
-    /// The same disk, on which one kind of sync does nothing, as if the program had none.
+    /// The same disk, on which one kind of sync does nothing, as if the program did not call it.
     pub fn without(self, left_out: Synced) -> Self {
         self.0.lock().left_out = Some(left_out);
         self
     }
 
-    /// Lets something go wrong after so many calls.
+    /// Schedules a fault after this number of calls.
     pub fn fail_after(&self, calls: usize, fault: Fault) {
         self.0.lock().faults.coming = Some((calls, fault));
     }
 
-    /// Whether anything goes wrong, or will.
+    /// Whether a fault is active or scheduled.
     pub fn is_troubled(&self) -> bool {
         let faults = self.0.lock().faults;
         faults.coming.is_some()
@@ -193,7 +193,7 @@ impl Disk {
         self.0.lock().faults.is_dead
     }
 
-    /// Looks at the disk while nothing goes wrong; afterwards things go wrong as before.
+    /// Inspects the disk without faults, then restores them.
     pub fn calmly<T>(&self, look: impl FnOnce() -> T) -> T {
         let held = {
             let mut state = self.0.lock();
@@ -206,13 +206,13 @@ impl Disk {
         seen
     }
 
-    /// Nothing goes wrong any more.
+    /// Clears all faults.
     pub fn relieve(&self) {
         let mut state = self.0.lock();
         state.faults = Faults { is_dead: state.faults.is_dead, ..Faults::default() };
     }
 
-    /// A new process sees what the one before wrote, synced or not.
+    /// Starts a new process, which sees what the previous one wrote, synced or not.
     pub fn restart(&self) {
         self.relieve();
         let mut state = self.0.lock();
@@ -220,7 +220,7 @@ impl Disk {
         state.process += 1;
     }
 
-    /// The power fails: what was not synced survives in parts, or not at all.
+    /// Cuts the power: unsynced changes survive in parts, or not at all.
     pub fn cut_power(&self) {
         self.restart();
         let mut guard = self.0.lock();
@@ -252,7 +252,7 @@ impl Disk {
             .collect()
     }
 
-    /// Turns bits of one byte; turning them again puts it back.
+    /// Flips bits of one byte; flipping them again restores it.
     pub fn damage(&self, name: &str, at: usize, bits: u8) {
         let mut state = self.0.lock();
         let node = state.names[name];
@@ -272,7 +272,7 @@ impl Disk {
         }
     }
 
-    /// Lets the coming fault happen when it is its turn. Answers the error of a call that fails.
+    /// Triggers the scheduled fault when it is due. Returns the error of a call that fails.
     fn begin(state: &mut State, call: Call) -> io::Result<()> {
         if state.faults.is_dead {
             return Err(io::Error::other("the process is dead"));
@@ -314,7 +314,7 @@ impl Disk {
     }
 }
 
-/// Applies the parts of a change that a power cut leaves.
+/// Applies the parts of a change that survive a power cut.
 fn survive(durable: &mut Vec<u8>, change: &Change, random: &mut Random) {
     match change {
         Change::Truncate(_) if random.chance(50) => apply(durable, change),
@@ -560,7 +560,7 @@ impl File for SimulatedFile {
 
         dirty.iter().for_each(|(_, change)| apply(&mut node.durable, change));
 
-        // The length is kept apart from the contents, and is not forgotten.
+        // The length is stored apart from the contents and survives.
         node.durable.resize(node.bytes.len(), 0);
         Ok(())
     }

@@ -1,10 +1,10 @@
-//! Group commit: one thread takes all that waits, tells duplicates, writes one block, and answers
-//! when it is durable.
+//! Group commit: one thread takes all waiting requests, drops duplicates, writes one block, and
+//! answers when it is durable.
 //!
-//! While a block is on its way to the disk the next group gathers, so that a slow disk makes larger
-//! groups and not longer queues. A block that does not fit on the disk is taken back, and its
+//! While a block is on its way to the disk the next group gathers, so a slow disk makes larger
+//! groups rather than longer queues. A block that does not fit on the disk is taken back, and its
 //! requests may be repeated. A sync that fails closes the log for good: what the disk holds is
-//! unknown until it is opened again.
+//! unknown until the log is opened again.
 
 use super::acknowledged::Acknowledged;
 use super::known::{Known, LOOKUPS_TOGETHER};
@@ -27,9 +27,9 @@ use tokio::sync::oneshot;
 
 /// Bytes of entries after which a group is closed.
 const GROUP_BYTES: usize = 8 << 20;
-/// Bytes that a control entry has besides its payload, at most.
+/// Most bytes of a control entry besides its payload.
 const CONTROL_OVERHEAD: usize = 16;
-/// What a caller is told to wait when the queue is full.
+/// Retry delay given to a caller when the queue is full.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 pub enum Request {
@@ -37,18 +37,18 @@ pub enum Request {
     Control(Vec<u8>),
 }
 
-/// What runs of identities have told of a batch before it came into the queue: reading them there
-/// would hold up everybody.
+/// What the runs of identities know about a batch, found out before it enters the queue. Reading
+/// them inside the queue would delay every request.
 #[derive(Default)]
 pub struct Lookup {
-    /// The offset before which runs were asked.
+    /// The offset before which the runs were searched.
     pub to: Offset,
-    /// Places of the batch whose identities they hold, in order.
+    /// Indices of the events in the batch whose identities the runs hold, in order.
     pub duplicates: Vec<usize>,
 }
 
 impl Lookup {
-    /// Asks the runs for the identities of a batch. Reads the disk.
+    /// Searches the runs for the identities of a batch. Reads the disk.
     pub fn of(batch: &Batch, runs: &RunsNow) -> io::Result<Self> {
         let mut duplicates = Vec::new();
         for (place, (_, identity)) in batch.entries.iter().enumerate() {
@@ -70,7 +70,7 @@ impl Request {
 }
 
 type Answer = oneshot::Sender<Result<Appended, Error>>;
-/// Where the answer to a request comes.
+/// Receives the answer to a request.
 pub type Answered = oneshot::Receiver<Result<Appended, Error>>;
 
 pub struct Appender {
@@ -89,7 +89,7 @@ struct Queue {
 pub struct Waiting {
     requests: VecDeque<(Request, Answer)>,
     bytes: usize,
-    /// Why nothing is taken any more.
+    /// Why no more requests are accepted.
     closed: Option<String>,
 }
 
@@ -108,7 +108,7 @@ impl Appender {
         Ok(Self { queue, thread: Some(thread) })
     }
 
-    /// Puts a request into the queue; the answer comes when it is durable.
+    /// Queues a request. The answer arrives when the request is durable.
     pub fn send(&self, request: Request) -> Result<Answered, Error> {
         if request.bytes() > PAYLOAD_LEN_MAX {
             return Err(Error::TooLarge { bytes: request.bytes(), bytes_max: PAYLOAD_LEN_MAX });
@@ -128,7 +128,7 @@ impl Appender {
         Ok(receiver)
     }
 
-    /// Whether requests are taken.
+    /// Whether requests are accepted.
     pub fn check(&self) -> Result<(), Error> {
         match &self.queue.waiting.lock().closed {
             Some(reason) => Err(Error::Closed(reason.clone())),
@@ -136,14 +136,14 @@ impl Appender {
         }
     }
 
-    /// Identities of entries before this offset are kept apart from the log.
+    /// Identities of entries before this offset are stored apart from the log.
     pub fn remembered_to(&self) -> Offset {
         self.queue.remembered_to.load(Ordering::Acquire)
     }
 }
 
 impl Queue {
-    /// Takes no more requests, and refuses those that wait.
+    /// Accepts no more requests, and refuses those that wait.
     fn close(&self, reason: &str) {
         tracing::error!(%reason, "the event log failed and takes no more events");
         let mut waiting = self.waiting.lock();
@@ -155,7 +155,7 @@ impl Queue {
 }
 
 impl Drop for Appender {
-    /// Writes what waits, then ends the thread.
+    /// Writes what is queued, then ends the thread.
     fn drop(&mut self) {
         self.queue.waiting.lock().closed.get_or_insert_with(|| "raingauge is stopping".to_owned());
         self.queue.wake.notify_all();
@@ -181,13 +181,13 @@ impl CommitThread {
         }
     }
 
-    /// Answers why the log has to be closed, or nothing when it was told to stop.
+    /// Returns why the log has to be closed, or `None` when it was asked to stop.
     fn take_groups(&mut self) -> Option<io::Error> {
         while let Some(group) = self.next_group() {
             let (requests, answers): (Vec<Request>, Vec<Answer>) = group.into_iter().unzip();
             match self.committer.commit(requests) {
                 Ok(results) => answers.into_iter().zip(results).for_each(|(answer, result)| {
-                    // The caller may have gone away; the events are in the log all the same.
+                    // The caller may be gone; the events are in the log all the same.
                     let _ = answer.send(Ok(result));
                 }),
                 Err(Failure::NotTaken(error)) => {
@@ -209,8 +209,8 @@ impl CommitThread {
         None
     }
 
-    /// Waits for requests and takes as many as make a group; `None` when the log was closed and
-    /// nothing waits.
+    /// Waits for requests and takes as many as make a group; `None` when the log is closed and the
+    /// queue is empty.
     fn next_group(&self) -> Option<Vec<(Request, Answer)>> {
         let mut waiting = self.queue.waiting.lock();
         while waiting.requests.is_empty() {
@@ -231,7 +231,7 @@ impl Waiting {
         receiver
     }
 
-    /// Takes requests until they make a group, which has at most `bytes_max` bytes.
+    /// Takes requests for one group, which has at most `bytes_max` bytes.
     pub fn take_group(&mut self, bytes_max: usize) -> Vec<(Request, Answer)> {
         let mut group = Vec::new();
         let mut bytes = 0;
@@ -247,20 +247,20 @@ impl Waiting {
     }
 }
 
-/// Makes blocks of requests and writes them. It has no thread of its own.
+/// Turns requests into blocks and writes them. It has no thread of its own.
 pub struct Committer {
     pub segments: Arc<Segments>,
     pub known: Known,
     pub acknowledged: Acknowledged,
     pub clock: Arc<LogClock>,
-    /// The block being made, kept for its memory.
+    /// The block being built. Its memory is reused.
     pub block: Vec<u8>,
-    /// Identities that the block brings.
+    /// The new identities in the block.
     pub fresh: Vec<Identity>,
 }
 
 impl Committer {
-    /// Tells duplicates, writes what is new as one block and waits until it is durable.
+    /// Drops duplicates, writes the new events as one block and waits until it is durable.
     pub fn commit(&mut self, requests: Vec<Request>) -> Result<Vec<Appended>, Failure> {
         self.block.clear();
         self.block.resize(BLOCK_HEADER_LEN, 0);
@@ -275,7 +275,7 @@ impl Committer {
         let (mut results, end) = match written {
             Ok(written) => written,
             Err(failure) => {
-                // They are not in the log, and their repetition has to be taken.
+                // They are not in the log, so they must be accepted when they are sent again.
                 self.known.forget(&self.fresh);
                 return Err(failure);
             }
@@ -303,7 +303,7 @@ impl Committer {
         Ok((results, count))
     }
 
-    /// Copies what is new of a request into the block.
+    /// Copies the new events of a request into the block.
     fn take(&mut self, request: Request) -> io::Result<Appended> {
         let mut result = Appended { accepted: 0, duplicates: 0, ends: Vec::new() };
         match request {
@@ -339,7 +339,7 @@ impl Committer {
     }
 
     fn write(&mut self, count: usize) -> Result<Offset, Failure> {
-        // The clock of a machine may be set back; the log's never goes back.
+        // The machine's clock may be set back; the log's time never goes back.
         let appended_ms = self.clock.now_ms().max(self.segments.appended_ms());
         let end = self.segments.write(&mut self.block, count as u32, appended_ms)?;
         self.clock.appended(appended_ms);

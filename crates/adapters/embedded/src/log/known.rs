@@ -1,7 +1,7 @@
-//! The identities of recent events, by which duplicates are told.
+//! The identities of recent events, which reveal duplicates.
 //!
 //! The newest are in a set in memory; a full set becomes a [`Run`]. Both are made from the log
-//! itself, whose entries carry their identity: after a crash the log is read again from where the
+//! itself, whose entries carry their identity. After a crash the log is read again from where the
 //! runs end, so an identity is known exactly when its event is in the log.
 
 use super::Options;
@@ -17,13 +17,13 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Identities in the set before it becomes a run: what fits a hash table of 2^21 places.
+/// Identities in the set before it becomes a run: the capacity of a hash table of 2^21 places.
 pub const SET_IDS_MAX: usize = (1 << 21) / 8 * 7;
-/// Identities that are looked up together: each waits for memory, and these waits overlap.
+/// Identities that are looked up together. Each waits for memory, and these waits overlap.
 pub const LOOKUPS_TOGETHER: usize = 16;
-/// Bytes of the log that are read at once when it is learned.
+/// Bytes of the log that are read at once to learn identities.
 const LEARN_BYTES: usize = 8 << 20;
-/// Time after which a set that could not be written is written again.
+/// Delay before a set that could not be written is written again.
 const RETRY_MS: i64 = 1_000;
 
 type IdentitySet = HashSet<Identity, BuildHasherDefault<Unhashed>>;
@@ -48,7 +48,7 @@ impl Hasher for Unhashed {
     }
 }
 
-/// A full set, which answers lookups until it is a run.
+/// A full set, which answers lookups until it has become a run.
 struct FullSet {
     ids: Arc<IdentitySet>,
     from: Offset,
@@ -62,26 +62,26 @@ pub struct Known {
     ids_max: usize,
     set_ids_max: usize,
     recent: IdentitySet,
-    /// The offset behind the last run: the set holds the identities from here on.
+    /// The offset behind the last run. The set holds the identities from here on.
     recent_from: Offset,
     /// Full sets, oldest first.
     full: VecDeque<FullSet>,
-    /// The memory of a set that became a run, for the next one: to give it back to the system and
-    /// take it anew would clear it each time.
+    /// The memory of a set that became a run, reused for the next one. Returning it to the system
+    /// and allocating it again would clear it each time.
     spare: Option<IdentitySet>,
     /// Writes the first of the full sets.
     sealing: Option<JoinHandle<io::Result<Run>>>,
-    /// Nothing is written before this time, since writing failed.
+    /// Writing failed, and is not tried again before this time.
     retry_ms: i64,
     runs: Arc<Runs>,
-    /// The offset behind the newest run, also when that was forgotten.
+    /// The offset behind the newest run, even when that run has been dropped.
     sealed_to: Offset,
     /// Files that a crash left behind.
     leftovers: Vec<String>,
 }
 
 impl Known {
-    /// Opens the runs, and changes nothing.
+    /// Opens the runs without changing anything.
     pub fn open(folder: Arc<dyn Folder>, options: &Options) -> Result<Self, Error> {
         let mut runs = Vec::new();
         let mut leftovers = Vec::new();
@@ -113,7 +113,7 @@ impl Known {
 
     /// Reads the identities that are in the log but in no run, and changes nothing on disk. A
     /// damaged block is an error, unless the store includes all of its segment and the dedupe
-    /// window has passed it: nobody needs it then.
+    /// window has passed it, since the block is no longer needed then.
     pub fn learn(
         &mut self,
         segments: &Segments,
@@ -164,13 +164,13 @@ impl Known {
         }
     }
 
-    /// The runs, for lookups beside the appender.
+    /// The runs, for lookups outside the appender.
     pub fn runs(&self) -> Arc<Runs> {
         Arc::clone(&self.runs)
     }
 
-    /// Which of the identities are held in memory. Those that are not are new in all likelihood,
-    /// and what [`insert`](Self::insert) looks at is in the processor's caches by then.
+    /// Returns which of the identities are in memory. The others are most likely new, and the
+    /// memory that [`insert`](Self::insert) reads is then in the processor's caches.
     pub fn held(&self, ids: &[(usize, Identity)]) -> [bool; LOOKUPS_TOGETHER] {
         let mut held = [false; LOOKUPS_TOGETHER];
         let sets = std::iter::once(&self.recent).chain(self.full.iter().map(|set| &*set.ids));
@@ -182,8 +182,8 @@ impl Known {
         held
     }
 
-    /// Remembers an identity, of which the runs before the offset `looked_to` are known not to hold
-    /// it. Answers whether it is new.
+    /// Adds an identity. The runs before the offset `looked_to` are known not to hold it. Returns
+    /// whether it is new.
     pub fn insert(&mut self, id: Identity, looked_to: Offset) -> io::Result<bool> {
         if self.full.iter().any(|set| set.ids.contains(&id)) {
             return Ok(false);
@@ -194,18 +194,18 @@ impl Known {
         Ok(self.recent.insert(id))
     }
 
-    /// Takes back identities that were inserted and did not get into the log.
+    /// Removes identities that were inserted but did not get into the log.
     pub fn forget(&mut self, ids: &[Identity]) {
         for id in ids {
             self.recent.remove(id);
         }
     }
 
-    /// Turns a full set into a run, in the background. `end` is the offset behind everything that
-    /// is remembered, and `now_ms` when the last of it was appended.
+    /// Turns a full set into a run, in the background. `end` is the offset behind all known
+    /// entries, and `now_ms` the time at which the last of them was appended.
     pub fn seal_when_full(&mut self, end: Offset, now_ms: i64) {
         self.set_aside_when_full(end, now_ms);
-        // One set may wait while another one is written; a third one waits for the disk.
+        // One set may wait while another is written; a third one waits for the disk.
         if self.full.len() > 2 || self.sealing.as_ref().is_some_and(JoinHandle::is_finished) {
             self.finish_sealing(now_ms);
         }
@@ -216,7 +216,7 @@ impl Known {
 
     fn set_aside_when_full(&mut self, to: Offset, newest_ms: i64) {
         if self.recent.len() >= self.set_ids_max {
-            // The next one will be as large: to grow by doubling would move every identity once
+            // The next set will be as large. Growing by doubling would move every identity once
             // more.
             let new =
                 || IdentitySet::with_capacity_and_hasher(self.set_ids_max, Default::default());
@@ -242,7 +242,7 @@ impl Known {
         }
     }
 
-    /// Waits for the run that is being written, and forgets what the window no longer covers.
+    /// Waits for the run that is being written, and drops runs that the window no longer covers.
     pub fn finish_sealing(&mut self, now_ms: i64) {
         let Some(thread) = self.sealing.take() else {
             return;
@@ -296,13 +296,13 @@ impl Known {
         }
     }
 
-    /// Identities that are remembered.
+    /// Number of known identities.
     pub fn len(&self) -> usize {
         let full = self.full.iter().map(|set| set.ids.len()).sum::<usize>();
         self.recent.len() + full + self.runs.now().count()
     }
 
-    /// Events before this offset can be forgotten by the log without being forgotten here.
+    /// The log may drop events before this offset without their identities being lost here.
     pub fn sealed_to(&self) -> Offset {
         self.sealed_to
     }
@@ -314,7 +314,7 @@ impl Known {
 }
 
 impl Drop for Known {
-    /// Ends with the thread that writes a set: it holds the folder, which the next one locks.
+    /// Waits for the thread that writes a set: it holds the folder, which the next process locks.
     fn drop(&mut self) {
         if let Some(thread) = self.sealing.take() {
             let _ = thread.join();

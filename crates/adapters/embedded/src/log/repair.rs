@@ -1,8 +1,8 @@
-//! Repairs of a log that is refused: what is lost is said first, and accepted only on request.
+//! Repairs of a log that is refused. The loss is reported first, and accepted only on request.
 //!
-//! A segment with damage is written again without it, as segments of version 2 that say where the
-//! log ended before them; the old file is kept under another name. Where the end is lost, entries
-//! that count nothing take its place, as far as it was counted or acknowledged: an offset never
+//! A damaged segment is written again without the damage, as segments of version 2 that record
+//! where the log ended before them; the old file is kept under another name. Where the end is lost,
+//! entries that count nothing replace it, as far as it was counted or acknowledged: an offset never
 //! means two things.
 
 use super::acknowledged::Acknowledged;
@@ -20,15 +20,15 @@ use std::sync::Arc;
 
 /// Entries of a block that fills a gap.
 const FILL_ENTRIES_MAX: u64 = 1 << 20;
-/// What is put behind the name of a file that is set aside.
+/// Suffix of a file that is set aside.
 const SET_ASIDE: &str = ".damaged";
 
-/// What is wrong with a log.
+/// A fault of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Entries `[from, to)` are missing, or cannot be read.
+    /// Entries `[from, to)` are missing or unreadable.
     Lost { from: Offset, to: Offset },
-    /// A file that holds, or held, something else.
+    /// A file with damaged or foreign contents.
     Damaged { file: String },
     /// Entries `[from, to)` carry a time later than the clock's.
     Future { from: Offset, to: Offset, newest_ms: i64 },
@@ -53,12 +53,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What may be done to a log.
+/// The permitted repairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// Go on without what is lost.
+    /// Continue without the lost entries.
     pub loss: bool,
-    /// Give entries from the future the time of now.
+    /// Give entries from the future the current time.
     pub restamp: bool,
 }
 
@@ -68,13 +68,13 @@ pub struct Repair {
     now_ms: i64,
     faults: Vec<Fault>,
     rewrites: Vec<Rewrite>,
-    /// Files that hold nothing that can be used.
+    /// Files without any usable contents.
     unusable: Vec<String>,
     /// Offsets behind the end that were counted or acknowledged.
     lost_end: Option<(Offset, Offset)>,
     /// When the last block was appended.
     newest_ms: i64,
-    /// A last segment with a torn tail, and where its sound part ends.
+    /// A last segment with a torn tail, and the end of its intact part.
     torn: Option<(Arc<dyn File>, u64)>,
 }
 
@@ -85,17 +85,17 @@ struct Rewrite {
     is_damaged: bool,
 }
 
-/// Sound blocks, one behind the other, that become a segment.
+/// Consecutive intact blocks that become a segment.
 struct Piece {
     base: Offset,
     after: Offset,
-    /// The place of each block, and its first offset.
+    /// The position of each block, and its first offset.
     blocks: Vec<(u64, Offset)>,
 }
 
 impl Repair {
-    /// Reads the whole log in `folder`, and changes nothing. The bucket store includes it up to
-    /// `applied_to`.
+    /// Reads the whole log in `folder` without changing anything. The bucket store includes it up
+    /// to `applied_to`.
     pub fn examine(folder: &Path, applied_to: Offset, now_ms: i64) -> Result<Self, Error> {
         Self::of(Arc::new(DiskFolder::open(folder)?), applied_to, now_ms)
     }
@@ -144,7 +144,7 @@ impl Repair {
         Ok(repair)
     }
 
-    /// Answers where the segment ends.
+    /// Returns where the segment ends.
     fn examine_segment(
         &mut self,
         segment: Segment,
@@ -181,7 +181,7 @@ impl Repair {
                 }
                 Err(Error::Corrupt(_)) => {
                     let Some((at, next)) = next_sound(&**file, &head, tail)? else {
-                        // The tail of a last segment is what a crash leaves.
+                        // A crash leaves this tail in a last segment.
                         if is_last {
                             self.torn = Some((Arc::clone(file), tail.len))
                         } else {
@@ -215,8 +215,8 @@ impl Repair {
         Ok(tail.end)
     }
 
-    /// Runs are made again from the log from the first one on that is damaged, or knows more than
-    /// is left.
+    /// Runs are rebuilt from the log, beginning with the first one that is damaged or includes more
+    /// than is left.
     fn examine_runs(&mut self, end: Offset) -> Result<(), Error> {
         let mut names = self.folder.list()?;
         names.retain(|name| name.ends_with(".run"));
@@ -257,7 +257,7 @@ impl Repair {
         &self.faults
     }
 
-    /// Mends what may be mended. Answers whether anything is left that a start would refuse, or
+    /// Makes the permitted repairs. Returns whether anything remains that a start would refuse, or
     /// that is dated wrongly.
     pub fn apply(self, allowed: Allowed) -> Result<bool, Error> {
         for rewrite in &self.rewrites {
@@ -283,7 +283,7 @@ impl Repair {
         Ok(self.faults.iter().any(is_left))
     }
 
-    /// Ends the log with entries that count nothing, so that no offset is ever given out twice.
+    /// Ends the log with entries that count nothing, so that no offset is ever used twice.
     fn fill(&self, from: Offset, to: Offset, restamp: bool) -> Result<(), Error> {
         if let Some((file, len)) = &self.torn {
             file.truncate(*len)?;
@@ -307,7 +307,7 @@ impl Repair {
         Ok(file.sync()?)
     }
 
-    /// Writes the sound blocks of a segment into new files, then sets the old one aside.
+    /// Writes the intact blocks of a segment into new files, then sets the old one aside.
     fn rewrite(&self, rewrite: &Rewrite, restamp: bool) -> Result<(), Error> {
         let Segment { head, file, name, .. } = &rewrite.segment;
         let unfinished = |piece: &Piece| format!("{}.unfinished", name_of(piece.base));

@@ -25,7 +25,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 
 pub const BLOCK_HEADER_LEN: usize = 32;
-/// Longest payload of a block: a damaged length must not ask for all memory.
+/// Longest payload of a block. A damaged length must not allocate all memory.
 pub const PAYLOAD_LEN_MAX: usize = 1 << 30;
 /// Length of the header of each version.
 const HEAD_LEN: [usize; 2] = [16, 36];
@@ -41,10 +41,10 @@ pub struct Head {
     version: usize,
     /// Offset of the first entry.
     pub base: Offset,
-    /// Where the log ended before. An earlier offset than `base` where a loss was accepted.
+    /// Where the log ended before. Lower than `base` where a loss was accepted.
     pub after: Offset,
     salt: u64,
-    /// What the checksum of each block begins with.
+    /// The initial value of each block's checksum.
     seed: u32,
 }
 
@@ -58,12 +58,12 @@ impl Head {
         Self { version: 1, base, after, salt, seed: crc32c::crc32c(&salt.to_le_bytes()) }
     }
 
-    /// Bytes of the header, and where the first block begins.
+    /// Length of the header in bytes, which is where the first block begins.
     pub fn len(&self) -> u64 {
         HEAD_LEN[self.version] as u64
     }
 
-    /// Whether it has the version of new segments.
+    /// Whether the header has the version of new segments.
     pub fn is_newest(&self) -> bool {
         self.version == 1
     }
@@ -79,7 +79,7 @@ impl Head {
         bytes
     }
 
-    /// Reads the header of the segment that begins with `base`; `None` where there is none.
+    /// Reads the header of the segment that begins with `base`; `None` if there is none.
     pub fn read(file: &dyn File, base: Offset) -> io::Result<Option<Self>> {
         let Some(bytes) = read_there(file, 0, HEAD_LEN[0])? else {
             return Ok(None);
@@ -98,13 +98,13 @@ impl Head {
         Ok((bytes == head.bytes() && head.after <= base).then_some(head))
     }
 
-    /// Whether a file of this length can hold nothing but a header, whole or torn.
+    /// Whether a file of this length can hold only a header, whole or torn.
     pub fn is_all_of(len: u64) -> bool {
         len <= HEAD_LEN[1] as u64
     }
 }
 
-/// The bytes at `at`; `None` where the file ends before them.
+/// Returns the bytes at `at`; `None` if the file ends before them.
 fn read_there(file: &dyn File, at: u64, len: usize) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; len];
     match file.read_at(&mut bytes, at) {
@@ -129,7 +129,7 @@ impl BlockHeader {
         self.base.saturating_add(Offset::from(self.count))
     }
 
-    /// Bytes that the whole block takes.
+    /// Length of the whole block in bytes.
     pub fn block_len(&self) -> u64 {
         (BLOCK_HEADER_LEN + self.payload_len) as u64
     }
@@ -149,13 +149,13 @@ impl BlockHeader {
         (bytes[..4] == *BLOCK_MAGIC && header.payload_len <= PAYLOAD_LEN_MAX).then_some(header)
     }
 
-    /// Reads the header at `at`; `None` where there is none.
+    /// Reads the header at `at`; `None` if there is none.
     pub fn read(file: &dyn File, at: u64) -> io::Result<Option<Self>> {
         Ok(read_there(file, at, BLOCK_HEADER_LEN)?.and_then(|bytes| Self::parse(&bytes)))
     }
 }
 
-/// Completes a block; the entries follow [`BLOCK_HEADER_LEN`] bytes that are kept free for the
+/// Completes a block. The entries follow [`BLOCK_HEADER_LEN`] bytes that are reserved for the
 /// header.
 pub fn seal_block(head: &Head, block: &mut [u8], count: u32, base: Offset, appended_ms: i64) {
     let payload_len = block.len() - BLOCK_HEADER_LEN;
@@ -197,20 +197,20 @@ pub fn read_block(file: &dyn File, head: &Head, at: u64, base: Offset) -> Result
     })
 }
 
-/// Where the sound part of a segment ends.
+/// The end of the intact part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tail {
     pub len: u64,
     pub end: Offset,
-    /// When the last block was appended; 0 where there is none.
+    /// When the last block was appended; 0 if there is none.
     pub appended_ms: i64,
     /// Where the last block begins.
     pub last_at: Option<u64>,
 }
 
-/// Walks the blocks of a segment and finds where they end. What follows the last sound block is a
-/// tail that was being written; but if a sound block stands behind it, something in the middle is
-/// damaged, and that is an error.
+/// Walks the blocks of a segment and finds their end. Bytes behind the last intact block are a tail
+/// that was being written. But if an intact block follows them, something in the middle is damaged,
+/// and that is an error.
 pub fn find_tail(file: &dyn File, head: &Head) -> Result<Tail, Error> {
     let file_len = file.size()?;
     let mut tail = Tail { len: head.len(), end: head.base, appended_ms: 0, last_at: None };
@@ -233,7 +233,7 @@ pub fn find_tail(file: &dyn File, head: &Head) -> Result<Tail, Error> {
     Ok(tail)
 }
 
-/// The byte and the header of the first sound block that stands behind `tail`, not at it.
+/// Returns the position and the header of the first intact block behind `tail`, not at it.
 pub fn next_sound(
     file: &dyn File,
     head: &Head,
@@ -242,7 +242,7 @@ pub fn next_sound(
     let mut rest = vec![0; (file.size()? - tail.len) as usize];
     file.read_at(&mut rest, tail.len)?;
 
-    // Entries between here and there have a length, and times never go back.
+    // Entries in between have a minimum length, and times never go back.
     let could_follow = |header: &BlockHeader| {
         header.base >= tail.end
             && header.base - tail.end <= rest.len() as u64 / ENTRY_LEN_MIN

@@ -1,4 +1,4 @@
-//! One part of the cache: records of keys, each with the tiles that are known of it.
+//! One part of the cache: records of keys, each with what is cached about its tiles.
 //!
 //! A record is found by the hash of its key. Records that have not been used since the clock's hand
 //! last passed make room for others; one with changes stays until they are committed.
@@ -15,13 +15,13 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Allocations are rounded up to this many bytes.
 const ROUNDED_TO: usize = 16;
-/// How far the clock's hand moves for one change or sum, so that neither waits for a walk over all
+/// Steps of the clock's hand for one change or sum, so that neither waits for a walk over all
 /// records.
 const SHRINK_STEPS: usize = 64;
-/// A key of at most this many bytes lies in its record, where it is compared without another wait
-/// for memory.
+/// A key of at most this length is stored inside its record, where comparing it needs no further
+/// memory access.
 const KEY_INLINE_LEN: usize = 24;
-/// Fewest records that the list of records grows by.
+/// Fewest records by which the list of records grows.
 const RECORDS_MIN: usize = 16;
 
 pub struct Shard {
@@ -30,7 +30,7 @@ pub struct Shard {
     free: Vec<u32>,
     /// Tiles that changed since the last commit.
     changed: Vec<(u32, TileId)>,
-    /// Heap of the keys, and of what is known of their tiles.
+    /// Heap bytes of the keys and of their slots.
     heap_bytes: usize,
     bytes_max: usize,
     hand: usize,
@@ -43,18 +43,18 @@ struct Record {
     generation: Generation,
     /// Set by use, cleared by the clock's hand.
     used: bool,
-    /// Tiles of this record in the shard's list of changes.
+    /// Number of this record's tiles in the shard's list of changes.
     changes: u32,
     /// A text.
     key: SmallVec<[u8; KEY_INLINE_LEN]>,
-    /// What is known of tiles, in the order of their ids.
+    /// The cached tiles, in the order of their ids.
     slots: Vec<Slot>,
     places: Places,
 }
 
-/// What is known of one tile.
+/// What is cached about one tile.
 struct Slot {
-    /// `None` when it is known that there is no such tile.
+    /// `None` if the tile is known not to exist.
     tile: Option<Tile>,
     id: TileId,
     changed: bool,
@@ -67,7 +67,7 @@ impl Slot {
 }
 
 impl Record {
-    /// Where a tile stands, or would stand.
+    /// The index of a tile, or where it would be inserted.
     #[inline]
     fn position(&self, id: TileId) -> Result<usize, usize> {
         let found = self.places.of(id, self.slots.len());
@@ -78,7 +78,7 @@ impl Record {
         self.position(id).ok().map(|at| &self.slots[at])
     }
 
-    /// Bytes of the list itself, without what the tiles have on the heap.
+    /// Bytes of the list itself, without the heap memory of the tiles.
     fn list_bytes(&self) -> usize {
         rounded(self.slots.capacity() * size_of::<Slot>())
     }
@@ -98,12 +98,12 @@ impl Record {
     }
 }
 
-/// What an allocation of `len` bytes takes.
+/// Memory taken by an allocation of `len` bytes.
 fn rounded(len: usize) -> usize {
     len.next_multiple_of(ROUNDED_TO)
 }
 
-/// Makes room for one more, in smaller steps than a vector takes by itself.
+/// Makes room for one more element, in smaller steps than a vector takes by itself.
 fn reserve_one<T>(list: &mut Vec<T>, least: usize, divisor: usize) {
     if list.len() == list.capacity() {
         list.reserve_exact((list.len() / divisor).max(least));
@@ -129,7 +129,7 @@ impl Shard {
         }
     }
 
-    /// What the shard takes in memory, with the room that its lists have to spare.
+    /// Memory used by the shard, including the spare capacity of its lists.
     pub fn bytes(&self) -> usize {
         self.heap_bytes
             + self.records.capacity() * size_of::<Record>()
@@ -138,12 +138,12 @@ impl Shard {
             + self.changed.capacity() * size_of::<(u32, TileId)>()
     }
 
-    /// How many records have been evicted so far.
+    /// Number of records evicted so far.
     pub fn evictions(&self) -> u64 {
         self.evictions
     }
 
-    /// The record of a key, if there is one.
+    /// Returns the record of a key, if there is one.
     pub fn find(&mut self, hash: u64, generation: Generation, key: &str) -> Option<usize> {
         let records = &self.records;
         let is_it = |index: &u32| {
@@ -156,14 +156,14 @@ impl Shard {
         let index = *self.table.find(hash, is_it)? as usize;
         let record = &mut self.records[index];
 
-        // Written only when it changes: other processors keep their copy of the cache line.
+        // Written only when it changes, so that other processors keep their copy of the cache line.
         if !record.used {
             record.used = true;
         }
         Some(index)
     }
 
-    /// The record of a key, which is made when there is none.
+    /// Returns the record of a key, which is created if there is none.
     pub fn record(&mut self, hash: u64, generation: Generation, key: &str) -> usize {
         if let Some(index) = self.find(hash, generation, key) {
             return index;
@@ -189,12 +189,12 @@ impl Shard {
         index as usize
     }
 
-    /// Those of `ids` of which nothing is known yet.
+    /// Returns those of `ids` that have not been loaded yet.
     pub fn missing(&self, record: usize, ids: &[TileId]) -> Vec<TileId> {
         ids.iter().copied().filter(|id| self.records[record].slot(*id).is_none()).collect()
     }
 
-    /// Takes what was read from disk, unless something is known already.
+    /// Stores what was read from disk, unless the tile is cached already.
     pub fn fill(&mut self, record: usize, id: TileId, tile: Option<Tile>) {
         let record = &mut self.records[record];
         if let Err(at) = record.position(id) {
@@ -207,17 +207,17 @@ impl Shard {
         }
     }
 
-    /// The tiles of a record of which something is known.
+    /// The cached tiles of a record.
     pub fn tiles_of(&self, record: usize) -> Vec<TileId> {
         self.records[record].slots.iter().map(|slot| slot.id).collect()
     }
 
-    /// A tile that has been loaded.
+    /// Returns a tile that has been loaded.
     pub fn tile(&self, record: usize, id: TileId) -> Option<&Tile> {
         self.records[record].slot(id)?.tile.as_ref()
     }
 
-    /// Changes a tile that has been loaded. Answers how many more bytes are kept in memory until
+    /// Changes a tile that has been loaded. Returns how many additional bytes stay in memory until
     /// they are committed.
     pub fn change(&mut self, index: usize, id: TileId, change: impl FnOnce(&mut Tile)) -> usize {
         let record = &mut self.records[index];
@@ -246,7 +246,7 @@ impl Shard {
         kept
     }
 
-    /// The sum of a range; `None` when something it needs has not been loaded.
+    /// Returns the sum of a range; `None` if a tile it needs has not been loaded.
     #[inline]
     pub fn sum(&mut self, record: usize, plan: &Plan) -> Option<Result<i128, Overflow>> {
         let record = &self.records[record];
@@ -277,7 +277,7 @@ impl Shard {
         Some(Ok(sum))
     }
 
-    /// Shows every tile that changed since the last commit.
+    /// Calls `show` for every tile that changed since the last commit.
     pub fn each_changed(&self, mut show: impl FnMut(Generation, &str, TileId, &Tile)) {
         for (index, id) in &self.changed {
             let record = &self.records[*index as usize];
@@ -300,7 +300,7 @@ impl Shard {
         });
     }
 
-    /// Takes note that all changes were committed.
+    /// Notes that all changes were committed.
     pub fn settle(&mut self) {
         for (index, id) in std::mem::take(&mut self.changed) {
             let record = &mut self.records[index as usize];
@@ -319,12 +319,12 @@ impl Shard {
         self.shrink_within(2 * self.records.len());
     }
 
-    /// Evicts a few records when the shard has outgrown its bytes, as far as changes allow.
+    /// Evicts a few records if the shard has outgrown its bytes, as far as changes allow.
     pub fn shrink(&mut self) {
         self.shrink_within(SHRINK_STEPS);
     }
 
-    /// Evicts records until the shard fits its bytes again, or the clock's hand has moved so many
+    /// Evicts records until the shard fits its bytes again, or the clock's hand has moved `steps`
     /// steps.
     fn shrink_within(&mut self, mut steps: usize) {
         while self.bytes() > self.bytes_max && steps > 0 && !self.records.is_empty() {

@@ -40,18 +40,18 @@ const POSITION_KEY: &[u8] = b"\0position";
 const STATE_KEY: &[u8] = b"\0state";
 const PROGRESS_KEY: &[u8] = b"\0progress";
 const TILE_TAG: u8 = 1;
-/// Bytes before the text of a key, and behind it.
+/// Bytes before and behind the text of a key.
 const HEAD_LEN: usize = 6;
 const TAIL_LEN: usize = 5;
-/// Fewest files of tables that fjall keeps open.
+/// Fewest table files that fjall keeps open.
 const OPEN_FILES_MIN: usize = 16;
-/// Journals are what a crash makes us read again: about a second for this many bytes.
+/// Journals are read again after a crash: about a second for this many bytes.
 const JOURNAL_BYTES_MAX: u64 = 128 << 20;
 
 pub struct Disk {
     database: Database,
     keyspace: Keyspace,
-    /// What was committed last.
+    /// The last commit.
     last: Mutex<Last>,
 }
 
@@ -63,7 +63,7 @@ struct Last {
     state: Vec<u8>,
 }
 
-/// A tile and where it belongs.
+/// A tile and its place.
 pub type Found = (String, TileId, Tile);
 
 impl Disk {
@@ -77,7 +77,7 @@ impl Disk {
             opened => opened?,
         };
 
-        // What fjall may hold of tiles that it has not written to a table yet.
+        // Bytes of tiles that fjall may hold before it writes them to a table.
         let memory_bytes = options.memtable_bytes();
         let keyspace = database
             .keyspace("tiles", || layout().max_memtable_size(memory_bytes))
@@ -111,7 +111,7 @@ impl Disk {
 
     pub fn checkpoint(&self) -> Result<Checkpoint, Error> {
         let bytes = self.value(POSITION_KEY)?.unwrap_or_else(|| vec![0; 16]);
-        // The first folders held the position alone.
+        // The first folders held only the position.
         let (position, stamp) = bytes.split_at(bytes.len().min(8));
         let malformed = || Error::Corrupt("its position is malformed".to_owned());
         let position = position.try_into().map(u64::from_le_bytes).map_err(|_| malformed())?;
@@ -145,7 +145,7 @@ impl Disk {
                 let (stored, value) = guard.into_inner().map_err(failed)?;
                 let (text, id, _) = found(&stored, &value)?;
 
-                // A key may hold a zero itself, and begin like another one.
+                // A key may contain a zero itself, and share its beginning with another one.
                 if text == key {
                     ids.push(id);
                 }
@@ -155,7 +155,7 @@ impl Disk {
         Ok(ids)
     }
 
-    /// All spans of a generation.
+    /// Returns all spans of a generation.
     pub fn spans(&self, generation: Generation) -> impl Iterator<Item = Result<Found, Error>> {
         let prefix = head(generation, true);
         self.keyspace.prefix(prefix).map(|guard| {
@@ -164,8 +164,8 @@ impl Disk {
         })
     }
 
-    /// The hashes of the keys that have spans in a generation; of a key with several, several times
-    /// at most.
+    /// Returns the hashes of the keys that have spans in a generation. The hash of a key with
+    /// several spans may occur several times.
     pub fn key_hashes(&self, generation: Generation) -> Result<Vec<u64>, Error> {
         let prefix = head(generation, true);
         let mut hashes = Vec::new();
@@ -179,8 +179,8 @@ impl Disk {
         Ok(hashes)
     }
 
-    /// Up to `scan_max` tiles of a generation behind a cursor, and the cursor to go on from; `None`
-    /// at the end.
+    /// Returns up to `scan_max` tiles of a generation behind a cursor, and the cursor to continue
+    /// from; `None` at the end.
     pub fn scan(
         &self,
         generation: Generation,
@@ -220,7 +220,7 @@ impl Disk {
         batch.commit().map_err(failed)
     }
 
-    /// Writes a position as it was written before there were markers.
+    /// Writes a position in the form used before there were markers.
     #[cfg(test)]
     pub fn write_unmarked(&self, checkpoint: &Checkpoint) {
         let position =
@@ -238,12 +238,12 @@ impl Disk {
 pub struct Batch<'a> {
     disk: &'a Disk,
     batch: OwnedWriteBatch,
-    /// Tiles, and `None` for those that are removed.
+    /// Tiles, and `None` for those to be removed.
     tiles: Vec<(UserKey, Option<UserValue>)>,
 }
 
 impl Batch<'_> {
-    /// Writes a tile; an empty one is removed.
+    /// Writes a tile; removes it if it is empty.
     pub fn put(&mut self, generation: Generation, key: &str, id: TileId, tile: &Tile) {
         let value = (!tile.is_empty()).then(|| UserValue::from(tile.as_bytes()));
         self.tiles.push((tile_key(generation, key, id).into(), value));
@@ -252,8 +252,8 @@ impl Batch<'_> {
     pub fn commit(mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
         let keyspace = &self.disk.keyspace;
 
-        // Neighbours are found faster: much of a large commit is the search for places in fjall's
-        // memory table.
+        // Sorted, because neighbours are found faster: much of a large commit is the search for
+        // places in fjall's memory table.
         self.tiles.sort_unstable_by(|left, right| left.0.cmp(&right.0));
 
         for (key, value) in self.tiles {
@@ -280,14 +280,14 @@ impl Batch<'_> {
     }
 }
 
-/// How much the flushes and compactions of fjall give way to those who answer and count.
+/// The niceness of fjall's flushes and compactions, which give way to counting and to queries.
 const WORKER_NICENESS: i32 = 10;
 
 /// Opens fjall on a thread of low priority, which the workers that it starts inherit. A panic of
-/// fjall over a damaged folder ends that thread, and is an error here.
+/// fjall over a damaged folder ends that thread, and is returned as an error.
 fn open_politely(folder: &Path, options: &Options) -> Result<Database, Error> {
     let open = || {
-        // Where priorities cannot be changed, they stay as they are.
+        // Priorities that cannot be changed stay as they are.
         let _ = rustix::process::nice(WORKER_NICENESS);
         Database::builder(folder)
             .cache_size(options.block_cache_bytes)
@@ -306,8 +306,8 @@ fn open_politely(folder: &Path, options: &Options) -> Result<Database, Error> {
     })
 }
 
-/// Filters and indexes stay in memory, and blocks are searched by hash: the largest effects that
-/// were measured.
+/// Keeps filters and indexes in memory and searches blocks by hash: the settings with the largest
+/// measured effect.
 fn layout() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .filter_block_pinning_policy(PinningPolicy::all(true))
@@ -356,7 +356,7 @@ fn found(key: &[u8], value: &[u8]) -> Result<Found, Error> {
     Ok((text.to_owned(), TileId::of_period(key[5] == 0, period), tile_of(text, value)?))
 }
 
-/// The text of the counted key in the key of a tile.
+/// Returns the text of the counted key in the key of a tile.
 fn text_of(key: &[u8]) -> Result<&str, Error> {
     let text = key
         .len()

@@ -52,7 +52,7 @@ macro_rules! invitations {
     };
 }
 pub const INVITATIONS: &str = invitations!("ORDER BY created_at DESC, invitation_hash DESC");
-/// An invitation by its hash, unless it has expired.
+/// An invitation by its hash, even when it has expired.
 pub const INVITATION_OF_HASH: &str = invitations!("WHERE invitation_hash = ?");
 pub const INVITATION: &str = invitations!("WHERE invitation_hash = ? AND expires_at > ?");
 const INSERT_INVITATION: &str =

@@ -1,4 +1,4 @@
-//! What happens when disks, files and clocks fail, one case at a time.
+//! Failures of disks, files and clocks, one case at a time.
 
 use super::*;
 use crate::files::simulated::{Disk, Fault as DiskFault};
@@ -87,7 +87,8 @@ async fn a_second_process_is_refused() {
     assert!(open(folder.path()).is_ok());
 }
 
-/// Bytes of an event that are a block for version 1 are none behind a torn tail of version 2.
+/// Bytes of an event that form a block in version 1 do not form one behind a torn tail of version
+/// 2.
 #[tokio::test]
 async fn an_event_cannot_pass_for_a_block() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,8 +96,8 @@ async fn an_event_cannot_pass_for_a_block() {
         let log = open(folder.path()).unwrap();
         append(&log, &["first"]).await;
 
-        // It claims the offset behind itself, the newest time and a checksum without a salt, in
-        // ASCII.
+        // The forged block claims the offset behind itself, the newest time and a checksum without
+        // a salt, in ASCII.
         let forged = (0..u32::MAX).map(forged_block).find(|block| block[4..8].is_ascii()).unwrap();
         append(&log, &[std::str::from_utf8(&forged).unwrap()]).await;
     }
@@ -151,8 +152,7 @@ async fn a_segment_that_cannot_be_begun_does_not_close_the_log() {
     assert_eq!(append(&log, &["b"]).await.accepted, 1);
 }
 
-/// A failed sync, or a defect, closes the log, tells whoever has to know, and a restart finds
-/// everything.
+/// A failed sync, or a defect, closes the log and notifies the process. A restart finds everything.
 #[tokio::test]
 async fn a_log_that_fails_is_closed_and_says_so() {
     for fault in [DiskFault::SyncFails, DiskFault::Panics] {
@@ -191,8 +191,8 @@ async fn a_segment_that_is_gone_does_not_keep_others_from_being_trimmed() {
     assert_eq!(segment_files(folder.path()).len() as u64, log.end() - log.start());
 }
 
-/// Damage to what is counted and forgotten is passed over; the same damage is refused while the
-/// dedupe window needs it.
+/// Damage to entries that are counted and forgotten is skipped; the same damage is refused while
+/// the dedupe window needs them.
 #[tokio::test]
 async fn damage_that_concerns_nobody_does_not_refuse_a_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -237,7 +237,7 @@ fn a_group_ends_before_its_block_is_too_long() {
     assert_eq!(waiting.take_group(1_000).len(), 2);
 }
 
-/// The log lost its end, and is shorter than what is counted: it goes on behind that.
+/// The log lost its end and is shorter than what was counted: it continues behind that.
 #[tokio::test]
 async fn a_lost_end_can_be_accepted() {
     let folder = tempfile::tempdir().unwrap();
@@ -274,7 +274,7 @@ async fn a_lost_end_can_be_accepted() {
     );
 }
 
-/// Blocks in the middle of segments of both versions are damaged; what lies around them stays.
+/// Blocks in the middle of segments of both versions are damaged; their surroundings stay.
 #[tokio::test]
 async fn damage_in_the_middle_can_be_accepted() {
     let folder = tempfile::tempdir().unwrap();
@@ -350,8 +350,8 @@ async fn entries_from_the_future_can_be_dated_anew() {
     assert!(contract::blocks(&log, 0).iter().all(|block| block.appended_ms <= 2_000_000));
 }
 
-/// A replay of old events is told by the runs before it comes into the queue, also when one of them
-/// cannot be read: that refuses the request, and no other.
+/// The runs detect a replay of old events before it enters the queue. When a run is unreadable,
+/// that refuses this request and no other.
 #[tokio::test]
 async fn replays_are_looked_up_outside_the_queue() {
     let disk = Disk::new(7);
@@ -369,7 +369,7 @@ async fn replays_are_looked_up_outside_the_queue() {
         assert_eq!(append(&log, replayed).await.duplicates, count);
     }
 
-    // The last set may still be on its way to the disk, and meet the first fault.
+    // The last set may still be on its way to the disk, and hit the first fault.
     let mut is_refused = false;
     for _ in 0..3 {
         disk.fail_after(0, DiskFault::CallFails);

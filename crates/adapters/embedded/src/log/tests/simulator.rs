@@ -1,8 +1,8 @@
-//! A log over a simulated disk: random appends, retries, trims and faults, compared with a naive
+//! A log on a simulated disk: random appends, retries, trims and faults, compared with a naive
 //! model.
 //!
-//! Each seed is one history, which it replays exactly. `RAINGAUGE_SIMULATIONS` says how many
-//! histories, from `RAINGAUGE_SIMULATION_SEED` on.
+//! Each seed is one history, which it replays exactly. `RAINGAUGE_SIMULATIONS` is the number of
+//! histories, starting at `RAINGAUGE_SIMULATION_SEED`.
 
 use super::*;
 use crate::files::simulated::{Disk, Fault, Random, Synced};
@@ -41,7 +41,7 @@ fn no_history_loses_or_repeats_what_was_acknowledged() {
     });
 }
 
-/// The simulator would find each sync that somebody left out.
+/// The simulator detects the omission of each sync.
 #[test]
 fn each_sync_is_needed() {
     std::thread::scope(|scope| {
@@ -57,7 +57,7 @@ fn each_sync_is_needed() {
     });
 }
 
-/// A log, its disk, a bucket store that loses nothing, and what both should hold.
+/// A log, its disk, a bucket store that loses nothing, and the expected contents of both.
 struct World {
     seed: u64,
     random: Random,
@@ -68,16 +68,16 @@ struct World {
     log: Option<Committer>,
     /// The offset before which the store includes the log.
     applied_to: Offset,
-    /// What lies at each offset that was acknowledged or applied.
+    /// The entry at each offset that was acknowledged or applied.
     entries: BTreeMap<Offset, String>,
-    /// Of each event that was seen, its offset and when it came in.
+    /// For each event that was seen, its offset and when it arrived.
     places: HashMap<String, (Offset, i64)>,
-    /// Batches that got no answer, or a bad one.
+    /// Batches that were not answered, or answered with an error.
     unanswered: Vec<Vec<String>>,
-    /// Events that the log has said not to have taken.
+    /// Events that the log has refused.
     refused: HashSet<String>,
     events: usize,
-    /// Whether the mark is as new as the log.
+    /// Whether the mark is as recent as the log.
     is_marked: bool,
 }
 
@@ -153,7 +153,7 @@ impl World {
         self.check();
     }
 
-    /// Opens the log; faults and further crashes may come in between.
+    /// Opens the log; faults and further crashes may happen on the way.
     fn open(&mut self) {
         self.log = None;
         loop {
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// One turned bit: the start is refused and changes nothing, or what is served is right.
+    /// Flips one bit: the start is refused and changes nothing, or what is served is correct.
     fn damage(&mut self) {
         let before = self.disk.picture();
         let files: Vec<&String> =
@@ -270,7 +270,7 @@ impl World {
             self.events += 1;
             ids.push(format!("event-{}", self.events));
         }
-        // Some repeat what was sent before, in the same batch.
+        // Some events repeat earlier ones of the same batch.
         if self.random.chance(30) && self.events > ids.len() {
             ids.push(format!("event-{}", 1 + self.random.below(self.events)));
         }
@@ -300,7 +300,7 @@ impl World {
         log.known.finish_sealing(self.now_s * 1_000);
 
         match committed {
-            // It died before it could answer.
+            // The process died before it could answer.
             Ok(_) if self.disk.is_dead() => {
                 self.unanswered.push(ids);
                 self.crash();
@@ -338,7 +338,7 @@ impl World {
         }
     }
 
-    /// Notes what was appended since the last time, each event once.
+    /// Notes the entries appended since the last call, each event once.
     fn note_entries(&mut self) {
         let Some(log) = &self.log else { return };
         let from = self.end().max(log.segments.start());
@@ -358,7 +358,7 @@ impl World {
         }
     }
 
-    /// The store includes the log, and loses nothing of it.
+    /// The store includes the log and loses nothing of it.
     fn apply(&mut self) {
         let Some(log) = &self.log else { return };
         let end = log.segments.end();
@@ -394,7 +394,7 @@ impl World {
         self.note_entries();
     }
 
-    /// What the log holds is what was noted, where it can be read.
+    /// The readable contents of the log equal the noted entries.
     fn check_entries(&self, log: &Committer, may_fail: bool) {
         let start = log.segments.start();
         let found = match self.disk.calmly(|| read(log, start)) {
@@ -408,7 +408,7 @@ impl World {
     }
 }
 
-/// The entries from `from` to the end, with the time of their blocks.
+/// Returns the entries from `from` to the end, with the time of their blocks.
 fn read(log: &Committer, from: Offset) -> Result<BTreeMap<Offset, (String, i64)>, Error> {
     let mut found = BTreeMap::new();
     let mut next = from;

@@ -20,7 +20,7 @@ const RECORD: u8 = 1;
 /// Records that are removed in one batch.
 const REMOVED_TOGETHER: usize = 10_000;
 
-/// The beginning of the keys of one kind that a consumer has.
+/// The prefix of a consumer's keys of one kind.
 fn head(consumer: &Name, kind: u8) -> Vec<u8> {
     [&[TAG], consumer.as_str().as_bytes(), &[0, kind]].concat()
 }
@@ -29,7 +29,7 @@ fn record_key(consumer: &Name, key: &[u8]) -> Vec<u8> {
     [&head(consumer, RECORD), key].concat()
 }
 
-/// The consumer that has a position under this key.
+/// Returns the consumer whose position is stored under this key.
 fn name_of(key: &[u8]) -> Option<Name> {
     let name = key.strip_prefix(&[TAG])?.strip_suffix(&[0, POSITION])?;
     Name::new(std::str::from_utf8(name).ok()?)
@@ -44,7 +44,7 @@ fn fault(error: fjall::Error) -> Error {
 }
 
 impl TileStore {
-    /// Writes keys and values, or removes keys without one, in one batch that is durable.
+    /// Writes keys with values, and removes keys without one, in one durable batch.
     fn write_records(&self, changes: BTreeMap<Vec<u8>, Option<Vec<u8>>>) -> Result<(), Error> {
         let disk = &self.inner.disk;
         let mut batch = disk.synced_batch();
@@ -71,14 +71,14 @@ impl ConsumerStore for TileStore {
             };
             let (key, value) = guard.into_inner().map_err(fault)?;
 
-            // A removal that was cut short leaves records without a position.
+            // An interrupted removal leaves records without a position.
             if let Some(name) = name_of(&key) {
                 let malformed = || Error(format!("the position of {name} is malformed"));
                 let position = position_of(&value).ok_or_else(malformed)?;
                 positions.push((name, position));
             }
 
-            // The records of one consumer are passed over together.
+            // The records of one consumer are skipped together.
             let len = key.iter().position(|byte| *byte == 0).unwrap_or(key.len());
             from = Bound::Included([&key[..len], &[1]].concat());
         }
@@ -117,14 +117,14 @@ impl ConsumerStore for TileStore {
 
     fn commit(&self, consumer: &Name, position: Offset, changes: Vec<Change>) -> Result<(), Error> {
         let changes = changes.into_iter().map(|(key, value)| (record_key(consumer, &key), value));
-        // Sorted, and each key once: one batch may not change a key twice.
+        // Sorted, with each key once: a batch must not change a key twice.
         let mut writes: BTreeMap<_, _> = changes.collect();
         writes.insert(head(consumer, POSITION), Some(position.to_le_bytes().to_vec()));
         self.write_records(writes)
     }
 
     fn remove(&self, consumer: &Name) -> Result<(), Error> {
-        // The position goes first: a consumer that has one has all of its records.
+        // The position is removed first: a consumer that has one has all of its records.
         self.write_records(BTreeMap::from([(head(consumer, POSITION), None)]))?;
         loop {
             let found = self.scan(consumer, b"", None, REMOVED_TOGETHER)?;
@@ -141,7 +141,7 @@ impl ConsumerStore for TileStore {
 mod tests {
     use super::*;
 
-    /// Folders that were written must be read by every later version.
+    /// Every later version must be able to read existing folders.
     #[test]
     fn keys_are_laid_out_as_they_were_in_version_1() {
         let rain = Name::new("rain").unwrap();
