@@ -1,7 +1,7 @@
-//! What counters lately counted, and what they did not, as the writers of this process saw it.
+//! Recent activity of counters, counted and not counted, as seen by the writers of this process.
 //!
-//! It is for people who watch, not for those who add up: it lies in memory, goes by the time at
-//! which events arrived, and begins anew with the process. Counts are in the bucket store.
+//! It is for people who watch, not for totals: it is in memory, goes by the time at which events
+//! arrived, and starts empty with the process. Counts are in the bucket store.
 
 use parking_lot::Mutex;
 use raingauge_core::bucket::{Granularity, QUARTER_S};
@@ -9,20 +9,20 @@ use raingauge_core::time::is_countable_s;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
-/// Quarter hours that are remembered of each counter: a day.
+/// Quarter hours kept per counter: a day.
 pub const QUARTERS: usize = 96;
 
-/// What is known of one counter.
+/// Recent activity of one counter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Told", into = "Told")]
 pub struct Recent {
-    /// The quarter hour since 1970 of the last one of `counted`.
+    /// The quarter hour since 1970 of the last element of `counted`.
     pub newest: i64,
-    /// Events that were counted in each quarter hour in which they arrived, oldest first.
+    /// Events counted in each quarter hour, by arrival, oldest first.
     pub counted: Vec<u64>,
-    /// Since the process began: events that were not counted, by reason.
+    /// Events not counted since the process began, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// Since the process began: events that came after the buckets of a granularity had expired.
+    /// Events that arrived after the buckets of a granularity had expired, since the process began.
     pub late: BTreeMap<String, u64>,
 }
 
@@ -37,8 +37,8 @@ impl Default for Recent {
     }
 }
 
-/// As a process tells it to others: the quarter hours from the first one in which something was
-/// counted.
+/// The serialized form for other processes: the quarter hours from the first one with a counted
+/// event.
 #[derive(Serialize, Deserialize)]
 struct Told {
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -63,7 +63,7 @@ impl From<Recent> for Told {
     }
 }
 
-/// What is told comes from another process, perhaps of another version.
+/// The input comes from another process, perhaps of another version.
 impl TryFrom<Told> for Recent {
     type Error = &'static str;
 
@@ -78,7 +78,7 @@ impl TryFrom<Told> for Recent {
 }
 
 impl Recent {
-    /// Moves on to a quarter hour; what lies too far back is forgotten.
+    /// Advances to a quarter hour and drops those that lie too far back.
     fn advance(&mut self, quarter: i64) {
         let steps = usize::try_from(quarter - self.newest).unwrap_or(0).min(QUARTERS);
         self.counted.rotate_left(steps);
@@ -88,7 +88,7 @@ impl Recent {
 
     fn add(&mut self, quarter: i64, events: u64) {
         self.advance(quarter);
-        // Older ones are those of a log that is read again.
+        // Older ones belong to a log that is read again.
         if let Ok(back) = usize::try_from(self.newest - quarter)
             && let Some(place) = (QUARTERS - 1).checked_sub(back)
         {
@@ -96,7 +96,7 @@ impl Recent {
         }
     }
 
-    /// Adds what another process saw of the same counter.
+    /// Adds the activity that another process saw for the same counter.
     pub fn join(&mut self, other: &Self) {
         self.advance(other.newest);
         for (back, events) in
@@ -112,7 +112,7 @@ impl Recent {
         }
     }
 
-    /// The day up to this moment, quarter hour by quarter hour, oldest first.
+    /// The day up to `now_s`, one element per quarter hour, oldest first.
     pub fn day_up_to(&self, now_s: i64) -> Vec<u64> {
         let mut moved = self.clone();
         moved.advance(now_s.div_euclid(QUARTER_S));
@@ -120,14 +120,14 @@ impl Recent {
     }
 }
 
-/// What is known of all counters.
+/// Recent activity of all counters.
 #[derive(Default)]
 pub struct Activity {
     by_counter: Mutex<HashMap<u32, Recent>>,
 }
 
 impl Activity {
-    /// Events of a counter that were counted, by when they arrived.
+    /// Adds counted events of a counter, by arrival time.
     pub fn counted(&self, counter: u32, arrived_s: i64, events: u64) {
         self.by_counter
             .lock()
@@ -136,7 +136,7 @@ impl Activity {
             .add(arrived_s.div_euclid(QUARTER_S), events);
     }
 
-    /// Events that a counter did not count, for this reason.
+    /// Adds events that a counter did not count, for this reason.
     pub fn skipped(&self, counter: u32, reason: &str, events: u64) {
         *self
             .by_counter
@@ -148,7 +148,7 @@ impl Activity {
             .or_default() += events;
     }
 
-    /// Events that came after buckets of this granularity had expired.
+    /// Adds events that arrived after buckets of this granularity had expired.
     pub fn late(&self, counter: u32, granularity: Granularity, events: u64) {
         let name = granularity.name().to_owned();
         *self.by_counter.lock().entry(counter).or_default().late.entry(name).or_default() += events;
@@ -158,7 +158,7 @@ impl Activity {
         self.by_counter.lock().get(&counter).cloned()
     }
 
-    /// Everything, for whoever shows or announces it.
+    /// Returns the activity of all counters, to show or announce it.
     pub fn all(&self) -> HashMap<u32, Recent> {
         self.by_counter.lock().clone()
     }
@@ -219,8 +219,8 @@ mod tests {
     }
 
     proptest! {
-        /// In whatever order quarter hours are told, and by however many processes, the last day's
-        /// sums are the same.
+        /// The sums of the last day do not depend on the order in which quarter hours arrive, nor
+        /// on the number of processes.
         #[test]
         fn the_order_does_not_matter(events in proptest::collection::vec((1_000i64..1_090, 1u64..9, any::<bool>()), 1..40)) {
             let (mut whole, mut one, mut other) = (Recent::default(), Recent::default(), Recent::default());

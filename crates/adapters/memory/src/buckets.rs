@@ -31,13 +31,13 @@ struct Inner {
 }
 
 impl MemoryBuckets {
-    /// Forgets what was not committed, as a crash would.
+    /// Drops uncommitted changes, as a crash would.
     pub fn crash(&self) {
         let mut inner = self.inner.lock();
         inner.cells = inner.committed.clone();
     }
 
-    /// The generations that were to live longer, and by which horizons.
+    /// The generations whose life was prolonged, with the horizons.
     pub fn prolonged(&self) -> Vec<(Generation, Horizons)> {
         self.inner.lock().prolonged.clone()
     }

@@ -1,5 +1,5 @@
-//! The result cache in memory, for one process: so many entries at most, the least recently used go
-//! first.
+//! The result cache in memory, for one process. Its number of entries is limited; the least
+//! recently used ones are evicted first.
 
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -12,10 +12,10 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The cache is split so that those who use it seldom meet.
+/// The cache is split so that its users seldom contend.
 const SHARDS: usize = 16;
 
-/// This one is no stand-in: it is also what a single process uses in place of Redis.
+/// Also used in production: a single process uses it in place of Redis.
 pub struct MemoryCache {
     clock: Arc<dyn Clock>,
     hasher: RandomState,
@@ -36,7 +36,7 @@ impl MemoryCache {
         Self { clock, hasher: RandomState::new(), shards }
     }
 
-    /// Entries in memory, those that have expired and were not asked for since among them.
+    /// Number of entries, including expired ones that have not been read since.
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }

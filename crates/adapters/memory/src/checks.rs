@@ -11,7 +11,7 @@ pub struct MemoryChecks(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// The newest first.
+    /// Newest first.
     checks: VecDeque<Check>,
     last_id: i64,
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 /// By partition, rules and number.
 type Key = (Partition, u64, u64);
 
-/// Keeps every chunk for ever.
+/// Keeps every chunk forever.
 #[derive(Debug, Default)]
 pub struct MemoryChunks {
     chunks: Mutex<BTreeMap<Key, Vec<u8>>>,
@@ -25,7 +25,7 @@ impl MemoryChunks {
         self.chunks.lock().is_empty()
     }
 
-    /// Changes or loses what is stored: a chunk stays while `keeps` says so.
+    /// Changes or drops stored chunks: a chunk stays if `keeps` returns true.
     pub fn retain(&self, mut keeps: impl FnMut(u64, &mut Vec<u8>) -> bool) {
         self.chunks.lock().retain(|(_, _, number), bytes| keeps(*number, bytes));
     }

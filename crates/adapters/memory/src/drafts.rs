@@ -6,7 +6,7 @@ use raingauge_ports::drafts::{Draft, Drafts, Error};
 
 #[derive(Debug, Default)]
 pub struct MemoryDrafts {
-    /// The draft with the id n stands at n - 1.
+    /// The draft with id n is at index n - 1.
     drafts: Mutex<Vec<Draft>>,
 }
 

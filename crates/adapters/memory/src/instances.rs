@@ -1,4 +1,4 @@
-//! The instances in memory. This one is no stand-in: a process that has its data folder for itself
+//! The instances in memory. Also used in production: a process that has its data folder to itself
 //! is the only instance.
 
 use parking_lot::Mutex;

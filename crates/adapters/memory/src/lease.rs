@@ -1,9 +1,9 @@
-//! The lease of a process that has no others beside it.
+//! The lease of a process that runs alone.
 
 use raingauge_ports::BoxFuture;
 use raingauge_ports::maintenance::{Error, Lease};
 
-/// The lease of an engine that belongs to one process: it always has it.
+/// The lease of an engine that belongs to one process, which always holds it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryLease;
 

@@ -11,12 +11,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Keeps every block for ever, and every identity.
+/// Keeps every block and every identity forever.
 #[derive(Default)]
 pub struct MemoryLog {
     inner: Mutex<Inner>,
     grown: Condvar,
-    /// Without one, everything was appended in 1970.
+    /// `None` dates every entry to 1970.
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -28,7 +28,7 @@ struct Inner {
 }
 
 impl MemoryLog {
-    /// A log whose blocks are appended at the time of this clock.
+    /// A log whose blocks carry the time of this clock.
     pub fn dated(clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..Self::default() }
     }

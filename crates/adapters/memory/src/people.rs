@@ -24,7 +24,7 @@ struct State {
 }
 
 impl State {
-    /// Puts a user in the place of the one with the same id, or behind all.
+    /// Replaces the user with the same id, or appends a new one.
     fn put(&mut self, user: User) -> User {
         self.users.retain(|known| known.id != user.id);
         self.users.push(user.clone());
@@ -124,7 +124,7 @@ impl State {
 }
 
 impl MemoryPeople {
-    /// Does the work at once, whether or not the future is polled.
+    /// Does the work at once, even if the future is never polled.
     fn with<'a, T: Send + 'a>(
         &self,
         work: impl FnOnce(&mut State) -> Result<T, Error>,

@@ -6,7 +6,7 @@ use raingauge_ports::rollouts::{Error, Rollouts, Run};
 
 #[derive(Debug, Default)]
 pub struct MemoryRollouts {
-    /// The run with the id n stands at n - 1.
+    /// The run with id n is at index n - 1.
     runs: Mutex<Vec<Run>>,
 }
 

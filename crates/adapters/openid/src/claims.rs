@@ -1,4 +1,4 @@
-//! What a token says of somebody, and the types of `openidconnect` with it.
+//! The claims of a token about a person, and the types of `openidconnect` that carry them.
 
 use openidconnect::core::{
     CoreAuthDisplay, CoreAuthPrompt, CoreErrorResponseType, CoreGenderClaim, CoreJsonWebKey,
@@ -29,7 +29,7 @@ type Fields = IdTokenFields<
     CoreJwsSigningAlgorithm,
 >;
 
-/// A client as discovery makes it.
+/// A client as created from discovery.
 pub type Client = openidconnect::Client<
     Others,
     CoreAuthDisplay,
@@ -54,7 +54,8 @@ pub type Tokens = StandardTokenResponse<Fields, CoreTokenType>;
 pub type Claims = IdTokenClaims<Others, CoreGenderClaim>;
 pub type UserInfo = UserInfoClaims<Others, CoreGenderClaim>;
 
-/// Who it is, by what was signed. A blank parts issuer and subject; no issuer has one.
+/// The identity from the signed claims. A blank separates issuer and subject; no issuer contains
+/// one.
 pub fn identity(claims: &Claims, groups_claim: &str) -> Identity {
     let standard = Standard {
         email: claims.email().map(|email| email.to_string()),
@@ -65,7 +66,7 @@ pub fn identity(claims: &Claims, groups_claim: &str) -> Identity {
     standard.add_to(Identity { openid, ..Identity::default() }, groups_claim)
 }
 
-/// The same person, with what only the provider's page of claims says.
+/// The same identity, completed from the user info endpoint.
 pub fn with_user_info(identity: Identity, info: &UserInfo, groups_claim: &str) -> Identity {
     let claims: &StandardClaims<CoreGenderClaim> = info.standard_claims();
     let standard = Standard {
@@ -83,7 +84,7 @@ struct Standard<'a> {
 }
 
 impl Standard<'_> {
-    /// An address and whether it is verified belong together, and come from one place.
+    /// An address and whether it is verified belong together and come from one source.
     fn add_to(self, known: Identity, groups_claim: &str) -> Identity {
         let (email, is_email_verified) = match self.email {
             Some(email) if known.email.is_empty() => (email, self.is_email_verified == Some(true)),
@@ -96,7 +97,7 @@ impl Standard<'_> {
 }
 
 impl Others {
-    /// The texts of a claim: one, or a list. A claim within another is named with dots, such as
+    /// The texts of a claim: one, or a list. The path of a nested claim has dots, such as
     /// `realm_access.roles`.
     fn texts(&self, path: &str) -> Vec<String> {
         let found = self.0.get(path).or_else(|| {

@@ -1,5 +1,5 @@
-//! What a provider says of itself: its endpoints and its keys. Read when somebody first signs in,
-//! so that a provider that is away keeps nobody from starting, and kept for an hour.
+//! Discovery: the endpoints and keys of a provider. Read at the first sign-in, so that a provider
+//! that is down never prevents a start, and kept for an hour.
 
 use crate::http::{self, Http};
 use openidconnect::core::CoreProviderMetadata;
@@ -10,17 +10,17 @@ use std::error::Error as _;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// How long what was read is kept without another look.
+/// How long the metadata is used without being read again.
 const KEEP_MS: i64 = 3_600_000;
-/// Shortest time between two looks, however they went: nobody drives requests to the provider by
-/// asking here.
+/// Shortest time between two reads, successful or not, so that callers cannot drive requests to the
+/// provider.
 const PAUSE_MS: i64 = 5_000;
 
-/// The provider as it was read last.
+/// The provider's metadata as last read.
 pub struct Discovery {
     issuer: IssuerUrl,
     clock: Arc<dyn Clock>,
-    /// Held while reading, so that those who come meanwhile wait for the one answer.
+    /// Held while reading, so that concurrent callers wait for the same answer.
     known: Mutex<Known>,
 }
 
@@ -28,7 +28,7 @@ pub struct Discovery {
 struct Known {
     provider: Option<Arc<CoreProviderMetadata>>,
     looked_at_ms: Option<i64>,
-    /// Why the last look failed.
+    /// Why the last read failed.
     trouble: Option<String>,
 }
 
@@ -37,12 +37,13 @@ impl Discovery {
         Self { issuer, clock, known: Mutex::default() }
     }
 
-    /// The provider, as it was read within the last hour or, where it is away by now, before.
+    /// Returns the metadata read within the last hour or, if the provider is down, the last known
+    /// one.
     pub async fn provider(&self, http: &Http) -> Result<Arc<CoreProviderMetadata>, Error> {
         self.read(http, KEEP_MS).await
     }
 
-    /// The provider as it is now: its keys have changed.
+    /// Reads the metadata again, because the provider's keys have changed.
     pub async fn renewed(&self, http: &Http) -> Result<Arc<CoreProviderMetadata>, Error> {
         self.read(http, PAUSE_MS).await
     }
@@ -53,7 +54,7 @@ impl Discovery {
         let pause_ms = if known.trouble.is_some() { PAUSE_MS } else { keep_ms };
         let is_due = known.looked_at_ms.is_none_or(|at_ms| now_ms - at_ms >= pause_ms);
         if is_due {
-            // Whoever asked may go away meanwhile: what is known changes only when there is an
+            // The caller may go away during the request, so the state changes only when there is an
             // answer.
             let found = CoreProviderMetadata::discover_async(self.issuer.clone(), http).await;
             known.looked_at_ms = Some(self.clock.now_ms());

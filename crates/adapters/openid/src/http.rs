@@ -1,5 +1,5 @@
 //! Requests to a provider: one connection each, with a limit on time and on bytes, and no
-//! redirects, so that what was discovered is what is asked. Over TLS, or to this machine.
+//! redirects, so that requests go only to the discovered endpoints. Over TLS, or to this machine.
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
@@ -20,12 +20,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Longest time of one request, from the look-up of the name to the last byte.
+/// Longest time of one request, from the name lookup to the last byte.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Largest answer: keys and claims are a few KiB.
+/// Largest answer: keys and claims take a few KiB.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Why there is no answer. Never has a body in it, nor a header.
+/// Why there is no answer. Never contains a body or a header.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0} is not an address of http or https")]
@@ -42,13 +42,14 @@ pub enum Error {
     Http { place: String, error: String },
 }
 
-/// The requests of one process.
+/// The HTTP client of the process.
 pub struct Http {
     tls: TlsConnector,
 }
 
 impl Http {
-    /// Trusts whom the machine trusts, or the files that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+    /// Trusts the authorities of the machine, or those in the files that `SSL_CERT_FILE` and
+    /// `SSL_CERT_DIR` name.
     pub fn new() -> Self {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
@@ -91,7 +92,7 @@ impl<'c> AsyncHttpClient<'c> for Http {
     }
 }
 
-/// Host and port of an address, and whether TLS leads there.
+/// Returns host and port of an address, and whether it uses TLS.
 fn target(uri: &Uri) -> Result<(String, u16, bool), Error> {
     let wrong = || Error::Address(uri.to_string());
     let is_tls = match uri.scheme_str() {
@@ -110,7 +111,7 @@ fn target(uri: &Uri) -> Result<(String, u16, bool), Error> {
     }
 }
 
-/// Sends a request over a connection of its own, and reads the answer whole.
+/// Sends a request over a connection of its own, and reads the whole answer.
 async fn exchange<S>(stream: S, place: &str, request: HttpRequest) -> Result<HttpResponse, Error>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -144,7 +145,7 @@ where
     }
 }
 
-/// The request as a server wants it: the path alone, and the host in its header.
+/// The request in the form that servers expect: only the path, and the host in its header.
 fn towards(place: &str, request: HttpRequest) -> Result<Request<Full<Bytes>>, Error> {
     let (mut head, body) = request.into_parts();
     let host = HeaderValue::try_from(place).map_err(|_| Error::Address(place.to_owned()))?;

@@ -1,13 +1,13 @@
-//! Sign-in by OpenID Connect: the port `IdentityProvider`, over any provider that can be
-//! discovered.
+//! Sign-in by OpenID Connect: the port `IdentityProvider`, over any provider that supports
+//! discovery.
 //!
 //! ```text
 //!   begin ───▶ discovery (kept) ──▶ address of the provider, with state, nonce and the hash of PKCE
 //!   finish ──▶ code ──▶ token endpoint ──▶ ID token: signature, issuer, audience, time, nonce ──▶ Identity
 //! ```
 //!
-//! What is right and what is not of a token is the affair of the crate `openidconnect`; here is
-//! what it needs: requests with a limit on everything, and the provider's keys at the right moment.
+//! The crate `openidconnect` verifies tokens. This crate supplies what it needs: requests with a
+//! limit on everything, and the provider's keys at the right moment.
 
 mod claims;
 mod discovery;

@@ -1,4 +1,5 @@
-//! Signing in at the provider, from the address that a browser is sent to up to who came back.
+//! Sign-in at the provider, from the address for the browser to the identity of the person who
+//! comes back.
 
 use crate::claims::{Claims, Client, Tokens, UserInfo, identity, with_user_info};
 use crate::discovery::Discovery;
@@ -16,25 +17,25 @@ use raingauge_ports::identity::{Error, Identity, IdentityProvider, Ticket};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How far the provider's clock may be ahead of, or behind, this one.
+/// Largest difference between the provider's clock and this one.
 const CLOCK_SKEW_S: i64 = 60;
 
-/// A client that is registered at a provider. The settings have checked the addresses.
+/// A client registered at a provider. The settings have validated the addresses.
 #[derive(Clone)]
 pub struct Options {
     /// Exactly as the provider writes it.
     pub issuer: String,
     pub client_id: String,
-    /// None for a client that proves itself by PKCE alone.
+    /// `None` for a client that proves itself by PKCE alone.
     pub client_secret: Option<String>,
     pub scopes: Vec<String>,
-    /// The claim that roles follow; empty for none.
+    /// The claim that determines roles; empty for none.
     pub groups_claim: String,
-    /// Where the provider sends browsers back to.
+    /// Where the provider redirects browsers to.
     pub redirect_url: String,
 }
 
-/// Any provider that can be discovered.
+/// Any provider that supports discovery.
 pub struct Provider {
     options: Options,
     redirect_url: RedirectUrl,
@@ -45,13 +46,13 @@ pub struct Provider {
 
 /// What is wrong with a token.
 enum Flaw {
-    /// It was signed by a key that the provider may have since we read its keys.
+    /// It was signed by a key that the provider may have introduced since its keys were read.
     UnknownKey,
     Other(String),
 }
 
 impl Provider {
-    /// Asks the provider nothing yet. An error says which address is none.
+    /// Sends no request to the provider yet. An error names the invalid address.
     pub fn new(options: Options, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let wrong = |address: &str| format!("{address} is not an address");
         let issuer = IssuerUrl::new(options.issuer.clone()).map_err(|_| wrong(&options.issuer))?;
@@ -86,7 +87,7 @@ impl Provider {
             PkceCodeChallenge::from_code_verifier_sha256(&PkceCodeVerifier::new(verifier));
         let flow = AuthenticationFlow::<CoreResponseType>::AuthorizationCode;
         let request = client.authorize_url(flow, || CsrfToken::new(state), || Nonce::new(nonce));
-        // The library asks for `openid` by itself.
+        // The library requests the scope `openid` by itself.
         let scopes =
             self.options.scopes.iter().filter(|scope| *scope != "openid").cloned().map(Scope::new);
         let (address, _, _) = request.add_scopes(scopes).set_pkce_challenge(challenge).url();
@@ -129,7 +130,7 @@ impl Provider {
         request.request_async(&self.http).await.map_err(|error| match error {
             RequestTokenError::ServerResponse(refusal) => Error::Refused(refusal.to_string()),
             RequestTokenError::Request(error) => unavailable(&error),
-            // What was answered may have tokens in it, and is not repeated.
+            // The answer may contain tokens and is not repeated.
             RequestTokenError::Parse(_, _) => {
                 Error::Unproven("its token answer cannot be read".to_owned())
             }
@@ -137,7 +138,7 @@ impl Provider {
         })
     }
 
-    /// The claims of the ID token, once everything about it is right.
+    /// Returns the claims of the ID token once the whole token is verified.
     fn claims(&self, client: &Client, tokens: &Tokens, nonce: &Nonce) -> Result<Claims, Flaw> {
         let token = tokens
             .id_token()
@@ -155,7 +156,7 @@ impl Provider {
         })
     }
 
-    /// Many providers say the e-mail address, or groups, on their page of claims alone.
+    /// Many providers return the e-mail address or groups only from their user info endpoint.
     async fn completed(
         &self,
         client: &Client,

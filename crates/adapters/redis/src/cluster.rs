@@ -1,9 +1,9 @@
-//! A Redis Cluster: what is asked for is split by slot, and each node gets one pipeline with what
-//! its slots hold.
+//! A Redis Cluster: keys are split by slot, and each node gets one pipeline with the keys of its
+//! slots.
 //!
 //! A cache needs less of a cluster than a store does. A key whose slot has moved counts as not
-//! cached, and so do the keys of a node that does not answer; nothing is asked twice, and no node
-//! waits for another one. Whatever goes wrong, the slots are looked up again in the background.
+//! cached, and so do the keys of a node that does not answer; no request is repeated, and no node
+//! waits for another one. After any failure the slots are looked up again in the background.
 
 mod slots;
 
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The slots are looked up this often at most.
+/// Shortest time between two lookups of the slots.
 const LOOK_UP_INTERVAL: Duration = Duration::from_millis(200);
 
 pub struct Cluster {
@@ -29,19 +29,19 @@ pub struct Cluster {
 }
 
 struct Shared {
-    /// Whom to ask while no node is known.
+    /// The nodes to ask while none is known.
     seeds: Vec<ConnectionManager>,
-    /// The first address, which the others are made after.
+    /// The first address, from which the others are derived.
     url: String,
     certificates: Option<TlsCertificates>,
     timeout: Duration,
     map: ArcSwap<Map>,
     is_looking_up: AtomicBool,
-    /// Who is asked first next time.
+    /// The node that is asked first next time.
     turn: AtomicUsize,
 }
 
-/// Who holds which slot.
+/// Which node holds which slot.
 #[derive(Default)]
 struct Map {
     nodes: Vec<Node>,
@@ -85,8 +85,8 @@ impl Cluster {
         self.ask(entries.iter().map(|(key, _)| key.as_str()), ask).await.map(drop)
     }
 
-    /// Asks the nodes side by side for what each of them holds: one command for each key. No answer
-    /// to any is an error.
+    /// Asks the nodes concurrently for their keys: one command per key. It is an error when none
+    /// answers.
     async fn ask<'k>(
         &self,
         keys: impl Iterator<Item = &'k str>,
@@ -151,7 +151,7 @@ impl Cluster {
 }
 
 impl Shared {
-    /// Looks up in the background who holds which slot, unless somebody does so already.
+    /// Looks up in the background which node holds which slot, unless a lookup is already running.
     fn look_up(self: &Arc<Self>) {
         if self.is_looking_up.swap(true, Ordering::AcqRel) {
             return;
@@ -169,8 +169,8 @@ impl Shared {
         });
     }
 
-    /// Asks one node after the other, each time beginning with another one. Answers whether any has
-    /// told.
+    /// Asks one node after the other, beginning with a different one each time. Returns whether any
+    /// has answered.
     async fn ask_for_slots(&self) -> bool {
         let before = self.map.load_full();
         let known =
@@ -202,7 +202,7 @@ impl Shared {
         false
     }
 
-    /// The node at an address, over the connection that there may be already.
+    /// Returns the node at an address, over the existing connection if there is one.
     fn node(&self, before: &Map, address: Address) -> RedisResult<Node> {
         if let Some(node) = before.nodes.iter().find(|node| node.address == address) {
             return Ok(node.clone());
@@ -224,7 +224,7 @@ fn url_of(url: &str, (host, port): &Address) -> String {
         return url.to_owned();
     };
     let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-    // Neither can fail: this is an address with a host, and the host is one that a node has.
+    // Neither can fail: this is an address with a host, and the new host is the name of a node.
     let _ = (other.set_host(Some(&host)), other.set_port(Some(*port)));
     other.into()
 }

@@ -2,15 +2,14 @@
 //!
 //! ```text
 //!   get ──▶ single: one MGET                          ┐
-//!           cluster: a pipeline of GET for each node   ├── over connections that everybody shares: what many ask for at
-//!   put ──▶ single: a pipeline of SET PX              │   once goes out together, without waiting for answers
+//!           cluster: a pipeline of GET for each node   ├── over shared connections: concurrent requests go out
+//!   put ──▶ single: a pipeline of SET PX              │   together, without waiting for answers
 //!           cluster: one for each node                ┘
 //! ```
 //!
-//! Nothing waits for a connection: opening returns at once, connections come and come back by
-//! themselves, and a call that has no answer in its time has failed. The keys have no hash tag, so
-//! that they spread over all slots of a cluster. Values are decimal text, which other tools can
-//! read.
+//! No call waits for a connection: opening returns at once, connections open and reopen in the
+//! background, and a call without an answer by its deadline has failed. The keys have no hash tag,
+//! so they spread over all slots of a cluster. Values are decimal text, which other tools can read.
 
 mod cluster;
 mod options;
@@ -25,7 +24,7 @@ use redis::Value;
 use single::Single;
 use std::time::Duration;
 
-/// What Redis answers with, key by key; `None` where a part of a cluster did not answer in time.
+/// Answers of Redis, key by key; `None` where a part of a cluster did not answer in time.
 type Found = Vec<Option<Value>>;
 
 pub struct RedisCache {
@@ -40,7 +39,7 @@ enum Link {
 }
 
 impl RedisCache {
-    /// Begins to connect, and returns. Needs to be called inside a runtime of tokio.
+    /// Begins to connect and returns. Must be called inside a tokio runtime.
     pub fn open(options: &Options) -> Result<Self, Error> {
         let link = if options.cluster {
             Link::Cluster(Cluster::open(options)?)
@@ -51,7 +50,7 @@ impl RedisCache {
         Ok(Self { link, clock_factor: options.clock_factor.max(1), malformed })
     }
 
-    /// The number that a value stands for. What is not one is as good as nothing.
+    /// Parses a value. Anything but a number counts as missing.
     fn number(&self, value: Value) -> Option<i64> {
         let number = match &value {
             Value::Nil => return None,

@@ -1,10 +1,10 @@
-//! Where Redis is, and how it is reached.
+//! Connection options for Redis.
 
 use redis::{ClientTlsConfig, TlsCertificates};
 use std::fmt;
 use std::time::Duration;
 
-/// Why Redis cannot even be tried.
+/// Why no connection to Redis can be tried.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("no address of Redis is given")]
@@ -25,15 +25,15 @@ pub enum Error {
 
 #[derive(Clone)]
 pub struct Options {
-    /// `redis://[[user]:password@]host:port[/database]`, with `rediss` for TLS. Of a cluster, any
+    /// `redis://[[user]:password@]host:port[/database]`, with `rediss` for TLS. For a cluster, any
     /// of its nodes.
     pub urls: Vec<String>,
     pub cluster: bool,
     pub tls: Option<Tls>,
-    /// The longest that one call may take, connecting and everything.
+    /// Longest time of one call, including connecting.
     pub timeout: Duration,
-    /// How many times as fast as the machine's clock that of the service runs, by which sums
-    /// expire.
+    /// How many times faster than the machine's clock the service's clock runs. Sums expire by the
+    /// latter.
     pub clock_factor: u32,
 }
 
@@ -46,7 +46,7 @@ impl Options {
     }
 }
 
-/// Addresses may hold a password.
+/// Omits the addresses, which may contain a password.
 impl fmt::Debug for Options {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { urls, cluster, tls, timeout, clock_factor } = self;
@@ -60,13 +60,13 @@ impl fmt::Debug for Options {
     }
 }
 
-/// What TLS needs beside what the machine trusts anyway.
+/// TLS settings in addition to what the machine trusts.
 #[derive(Clone, Default)]
 pub struct Tls {
-    /// The authority that signed the certificate of Redis, as PEM; without one, those that the
-    /// machine trusts.
+    /// The authority that signed the certificate of Redis, as PEM; `None` trusts the authorities of
+    /// the machine.
     pub authority: Option<Vec<u8>>,
-    /// Who we are, where Redis asks for it.
+    /// The client certificate, where Redis requires one.
     pub identity: Option<Identity>,
 }
 
@@ -78,7 +78,7 @@ pub struct Identity {
 }
 
 impl Options {
-    /// Certificates as the client takes them, when any are given.
+    /// Returns the certificates in the client's form, if any are given.
     pub(crate) fn certificates(&self) -> Result<Option<TlsCertificates>, Error> {
         if self.urls.is_empty() {
             return Err(Error::NoUrl);
@@ -109,14 +109,14 @@ impl Options {
     }
 }
 
-/// What begins a certificate in PEM. Without any, the client would trust nobody, and say so only
-/// when it connects.
+/// The first line of a PEM certificate. Without a certificate the client would trust no server, and
+/// report it only when it connects.
 const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
-/// How long a connection may take to come about. Calls do not wait for it beyond their own time.
+/// Longest time to open a connection. Calls do not wait for it beyond their own timeout.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An error of reading the options, told without the address, which may hold a password.
+/// An error in the options, without the address, which may contain a password.
 pub(crate) fn refused(error: &redis::RedisError) -> Error {
     match error.kind() {
         redis::ErrorKind::InvalidClientConfig => Error::Url(error.to_string()),

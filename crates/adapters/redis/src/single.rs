@@ -1,4 +1,4 @@
-//! One Redis.
+//! A single Redis server.
 
 use crate::options::{CONNECT_TIMEOUT, refused};
 use crate::{Error, Found, Options, failed, too_slow};
@@ -8,7 +8,7 @@ use redis::{Client, Pipeline, TlsCertificates, Value};
 use std::future::Future;
 use std::time::Duration;
 
-/// Between attempts to connect; the next call after the last attempt begins anew.
+/// Shortest delay between attempts to connect. After the last attempt, the next call starts again.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_millis(500);
 const RETRIES: usize = 3;
@@ -27,7 +27,7 @@ impl Single {
         let connection = connect(url, certificates.as_ref(), options.timeout)
             .map_err(|error| refused(&error))?;
 
-        // The first count is not to pay for the connection.
+        // The first query should not have to wait for the connection.
         let mut first = connection.clone();
         tokio::spawn(async move {
             if let Err(error) = redis::cmd("PING").query_async::<Value>(&mut first).await {
@@ -70,7 +70,7 @@ impl Single {
     }
 }
 
-/// A connection that comes about when it is used, and comes back when it was lost.
+/// A connection that is opened on first use and reopened after it was lost.
 pub fn connect(
     url: &str,
     certificates: Option<&TlsCertificates>,

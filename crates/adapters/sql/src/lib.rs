@@ -7,11 +7,11 @@
 //!      └──▶ rules of the port: what a change may do, given the newest versions (pure)
 //! ```
 //!
-//! Every port is written once, over what `database` asks of each. A change reads the newest
-//! versions, decides and writes in one transaction that no other change runs beside, so that
-//! neither two tasks nor two processes can save counters that conflict. What differs between
-//! databases is how such a transaction begins, a few statements of the catalog, how the schema is
-//! brought up to date and what their errors mean.
+//! Every port is implemented once, over the traits of `database`. A change reads the newest
+//! versions, decides and writes in one transaction, during which no other change runs, so neither
+//! two tasks nor two processes can save counters that conflict. Databases differ in how such a
+//! transaction begins, in a few statements of the catalog, in how the schema is brought up to date
+//! and in the meaning of their errors.
 
 mod catalog;
 mod database;

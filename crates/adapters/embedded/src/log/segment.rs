@@ -16,7 +16,7 @@
 //!
 //! A block is written with one call and becomes durable as a whole; its entries are described in
 //! `raingauge_ports::record`. In version 2 the checksum of a block also covers the salt of its
-//! segment, which is random and stays on disk: bytes that somebody sends as part of an event cannot
+//! segment, which is random and stays on disk: bytes that a client sends as part of an event cannot
 //! pass for a block.
 
 use crate::files::File;

@@ -1,13 +1,13 @@
-//! Where the tiles of a record stand, without a look at the tiles.
+//! The positions of a record's tiles, found without reading the tiles.
 //!
-//! A bitmap says which of the 128 days up to the last one are known, another one which of the 64
-//! spans from the first one on. The place of a tile is a population count, of words that lie beside
-//! the key: a count finds all its tiles at once, where a search would wait for memory at each of
-//! its steps.
+//! One bitmap marks which of the 128 days up to the last one are present, another one which of the
+//! 64 spans from the first one on. The position of a tile is a population count of words that lie
+//! beside the key: a count finds all its tiles at once, where a search would wait for memory at
+//! each step.
 
 use raingauge_core::tile::id::TileId;
 
-/// The places of tiles in a list that begins with spans and ends with days, both in order.
+/// The positions of tiles in a list that begins with spans and ends with days, both in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Places {
     /// Bit `n` stands for the day `n` days before the last one, which has bit 0.
@@ -19,8 +19,8 @@ pub struct Places {
 }
 
 impl Places {
-    /// The place of a tile in the list of `len`, or where it would stand. `None` when only a search
-    /// can tell.
+    /// The index of a tile in the list of `len` tiles, or where it would be inserted. `None` when
+    /// only a search can find it.
     #[inline]
     pub fn of(&self, id: TileId, len: usize) -> Option<Result<usize, usize>> {
         if id.is_span() { self.of_span(id.period()) } else { self.of_day(id.period(), len) }
@@ -44,7 +44,7 @@ impl Places {
         Some(if self.days & bit == 0 { Err(len - behind) } else { Ok(len - behind - 1) })
     }
 
-    /// Takes note of a tile that was put into the list.
+    /// Notes a tile that was inserted into the list.
     pub fn insert(&mut self, id: TileId) {
         let period = id.period();
         if id.is_span() {
@@ -76,8 +76,8 @@ mod tests {
     }
 
     proptest! {
-        /// A place is that of a search, or left to one; of recent days and of near spans it is
-        /// known.
+        /// A position equals that of a search, or is left to one. For recent days and near spans it
+        /// is known.
         #[test]
         fn places_are_those_of_a_search(
             ids in proptest::collection::vec(any_id(), 0..80), sought in proptest::collection::vec(any_id(), 20),

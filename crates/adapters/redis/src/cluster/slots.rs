@@ -1,4 +1,4 @@
-//! Slots of a cluster, and who holds them.
+//! The slots of a cluster and the nodes that hold them.
 
 use redis::Value;
 
@@ -7,7 +7,7 @@ const SLOTS: usize = 16_384;
 /// Host and port of a node.
 pub type Address = (String, u16);
 
-/// Of each slot, the number of the node that holds it.
+/// For each slot, the index of the node that holds it.
 pub struct Owners(Vec<Option<u16>>);
 
 impl Default for Owners {
@@ -21,8 +21,8 @@ impl Owners {
         self.0.get(usize::from(slot)).copied().flatten().map(usize::from)
     }
 
-    /// Reads the answer to `CLUSTER SLOTS`: the masters, and what each of them holds. A node that
-    /// has no name of its own is the one that answered.
+    /// Parses the answer to `CLUSTER SLOTS`: the masters and their slots. A node without a name of
+    /// its own is the one that answered.
     pub fn read(answer: &Value, asked_host: &str) -> Option<(Vec<Address>, Self)> {
         let mut addresses = Vec::<Address>::new();
         let mut owners = Self::default();
@@ -75,15 +75,15 @@ fn text(value: &Value) -> Option<&str> {
     }
 }
 
-/// The slot of a key: of what stands between its first braces when there is something, otherwise of
-/// the whole key.
+/// The slot of a key: of the text between its first braces if there is any, otherwise of the whole
+/// key.
 pub fn slot_of(key: &str) -> u16 {
     let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
     let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
     crc16(hashed.as_bytes()) % SLOTS as u16
 }
 
-/// CRC-16 of XMODEM, as the specification of Redis Cluster wants it.
+/// CRC-16/XMODEM, as the specification of Redis Cluster requires.
 fn crc16(bytes: &[u8]) -> u16 {
     const TABLE: [u16; 256] = table();
     bytes.iter().fold(0, |crc, byte| crc << 8 ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn slots_are_those_of_the_specification() {
         assert_eq!(crc16(b"123456789"), 0x31c3);
-        // As `CLUSTER KEYSLOT` of Redis 7 answers.
+        // Expected values from `CLUSTER KEYSLOT` of Redis 7.
         assert_eq!(
             [slot_of("foo"), slot_of("bar"), slot_of("a{foo}b"), slot_of("{}foo")],
             [12_182, 5_061, 12_182, 9_500]

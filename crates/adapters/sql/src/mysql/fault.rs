@@ -1,4 +1,4 @@
-//! What an error of MySQL means to those who run raingauge, and what they can do.
+//! Explains MySQL errors to operators, and what they can do.
 
 use crate::database::Unavailable;
 use sqlx::mysql::MySqlDatabaseError;
@@ -10,7 +10,7 @@ const NO_TLS: &str = "no encrypted connection came about: look at ssl-mode and s
 /// Explains the errors of one database.
 #[derive(Clone, Debug)]
 pub struct Faults {
-    /// Host, port and database, and nothing that is secret.
+    /// Host, port and database; nothing secret.
     place: String,
 }
 
@@ -32,8 +32,8 @@ impl Faults {
         self.refuse(&sentence)
     }
 
-    /// A connection that broke while a change was being committed: nobody can say on which side of
-    /// it.
+    /// Explains an error during a commit. When the connection breaks then, it is unknown whether
+    /// the change was committed.
     pub fn explain_commit(&self, error: sqlx::Error) -> Unavailable {
         match error {
             sqlx::Error::Database(_) => self.explain(error),
@@ -55,13 +55,13 @@ impl Faults {
         ))
     }
 
-    /// An error that says this of the database.
+    /// Returns an error about the database with this sentence.
     pub fn refuse(&self, sentence: &str) -> Unavailable {
         Unavailable(format!("MySQL at {}: {sentence}", self.place))
     }
 }
 
-/// The number of the error, when it comes from the server.
+/// The error number, if the error comes from the server.
 pub fn number(error: &sqlx::Error) -> Option<u16> {
     Some(error.as_database_error()?.try_downcast_ref::<MySqlDatabaseError>()?.number())
 }
@@ -74,29 +74,30 @@ fn sentence_of_io(error: &io::Error) -> &'static str {
         io::ErrorKind::ConnectionReset
         | io::ErrorKind::UnexpectedEof
         | io::ErrorKind::BrokenPipe => {
-            // A server hangs up in the middle of a statement that is too large, and its reason may
-            // be lost on the way.
+            // A server disconnects in the middle of a statement that is too large, and its reason
+            // may be lost on the way.
             "the connection broke: the server stopped, something between it and raingauge hung up, or the change is \
              larger than its max_allowed_packet; try again"
         }
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             "no way leads to this host"
         }
-        // This is how a certificate that was not accepted comes.
+        // A rejected certificate is reported this way.
         io::ErrorKind::InvalidData => NO_TLS,
         io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
             "a file that the address names cannot be opened: look at socket, ssl-ca, ssl-cert and ssl-key"
         }
-        // A name that no one knows is among them.
+        // Includes an unknown host name.
         _ => "it cannot be reached: correct host and port, or start the server",
     }
 }
 
-/// What the numbers of <https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html>
-/// mean that may come up in a sound program. MariaDB has the same ones.
+/// Explains the error numbers of
+/// <https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html> that can occur in a
+/// correct program. MariaDB has the same ones.
 fn sentence_of(number: u16) -> Option<&'static str> {
     Some(match number {
-        // MariaDB says this also to a user who must come encrypted and does not.
+        // MariaDB also reports this for a user who must connect encrypted and does not.
         1045 | 1698 => {
             "it does not let this user in: correct the name and the password in the address, and do not disable \
              encryption when it asks for that"

@@ -1,11 +1,11 @@
-//! The schema of the database: which version it has, and the way to the newest.
+//! The schema of the database: its version, and the migrations to the newest.
 
 use super::fault::{Faults, number};
 use crate::database::Unavailable;
 use sqlx::mysql::MySqlConnection;
 
-/// What leads from each version of the schema to the next; an empty database is at version 0.
-/// A migration that was released is never edited: another one is added behind it.
+/// The migrations from each version of the schema to the next; an empty database is at version 0. A
+/// released migration is never edited: another one is added behind it.
 const MIGRATIONS: [&str; 7] = [
     include_str!("../../migrations/mysql/0001_catalog.sql"),
     include_str!("../../migrations/mysql/0002_people.sql"),
@@ -18,7 +18,7 @@ const MIGRATIONS: [&str; 7] = [
 const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
 const VERSION: &str = "SELECT version FROM raingauge_schema";
-/// Also what tells tables of raingauge from those of another program.
+/// Also distinguishes tables of raingauge from those of another program.
 const MAKE_VERSION: &str = "CREATE TABLE IF NOT EXISTS raingauge_schema (
     only_row TINYINT NOT NULL PRIMARY KEY CHECK (only_row = 1),
     version  BIGINT  NOT NULL
@@ -29,21 +29,21 @@ const FOREIGN: &str = "SELECT COUNT(*) FROM information_schema.tables WHERE tabl
     AND table_name IN ('counters', 'counter_versions', 'cache_policies', 'catalog_revision', 'people_revision', 'users',
     'sessions', 'invitations', 'api_tokens', 'audit_entries', 'drafts_revision', 'drafts', 'draft_contributors', 'draft_kinds', 'instances',
     'checks', 'rollouts_revision', 'rollouts')";
-/// One migration at a time on each server. The name of a lock has room for 64 characters, and that
-/// of a database may have as many.
+/// One migration at a time on each server. The name of a lock has at most 64 characters, and the
+/// name of a database may be as long.
 const LOCK: &str = "SELECT GET_LOCK(CONCAT('raingauge ', SHA1(DATABASE())), ?)";
 const LOCK_WAIT_S: i64 = 60;
 const UNKNOWN_TABLE: u16 = 1146;
 
-/// What a migration did.
+/// The result of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Migrated {
-    /// The version of the schema before; 0 when there was none.
+    /// The previous version of the schema; 0 if there was none.
     pub from: i64,
     pub to: i64,
 }
 
-/// Refuses a schema that is not the one of this program.
+/// Refuses a schema that does not match this program.
 pub async fn check(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), Unavailable> {
     let version = version(connection, faults).await?;
     if version == 0 {
@@ -88,11 +88,11 @@ pub async fn migrate(
     Ok(Migrated { from, to: SCHEMA_VERSION })
 }
 
-/// Marks the database as one of raingauge, unless tables of another program have the names.
+/// Marks the database as one of raingauge, unless tables of another program use the names.
 async fn claim(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), Unavailable> {
     let explain = |error| faults.explain(error);
     if stored_version(connection).await.map_err(explain)?.is_some() {
-        // A first migration stopped halfway.
+        // A first migration was interrupted.
         return Ok(());
     }
 
@@ -108,7 +108,7 @@ async fn claim(connection: &mut MySqlConnection, faults: &Faults) -> Result<(), 
     sqlx::query(SET_VERSION).bind(0_i64).execute(&mut *connection).await.map(drop).map_err(explain)
 }
 
-/// The version of the schema, at most the one that this program knows; 0 when there is none.
+/// Returns the version of the schema, at most the one that this program knows; 0 if there is none.
 async fn version(connection: &mut MySqlConnection, faults: &Faults) -> Result<i64, Unavailable> {
     let version =
         stored_version(connection).await.map_err(|error| faults.explain(error))?.unwrap_or(0);
@@ -121,7 +121,7 @@ async fn version(connection: &mut MySqlConnection, faults: &Faults) -> Result<i6
     Ok(version)
 }
 
-/// None when nobody has ever written one.
+/// `None` if no version was ever written.
 async fn stored_version(connection: &mut MySqlConnection) -> Result<Option<i64>, sqlx::Error> {
     match sqlx::query_scalar(VERSION).fetch_optional(connection).await {
         Err(error) if number(&error) == Some(UNKNOWN_TABLE) => Ok(None),

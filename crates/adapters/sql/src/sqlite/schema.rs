@@ -1,4 +1,4 @@
-//! The schema of the file: which version it has, and the way to the newest.
+//! The schema of the file: its version, and the migrations to the newest.
 
 use super::BUSY_TIMEOUT;
 use super::fault::{Faults, is_busy};
@@ -7,8 +7,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use std::time::{Duration, Instant};
 
-/// What leads from each version of the schema to the next; a new file is at version 0.
-/// A migration that was released is never edited: another one is added behind it.
+/// The migrations from each version of the schema to the next; a new file is at version 0. A
+/// released migration is never edited: another one is added behind it.
 const MIGRATIONS: [&str; 8] = [
     include_str!("../../migrations/sqlite/0001_counters.sql"),
     include_str!("../../migrations/sqlite/0002_cache_policies.sql"),
@@ -24,13 +24,13 @@ const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 const APPLICATION_ID: i64 = 0x5247_6361;
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Makes the file if need be, refuses one that is not a catalog or newer than this program, and
-/// migrates an older one.
+/// Creates the file if necessary, refuses one that is not a catalog or is newer than this program,
+/// and migrates an older one.
 pub async fn prepare(options: &SqliteConnectOptions, faults: &Faults) -> Result<(), Unavailable> {
     let explain = |error| faults.explain(error);
     let mut connection =
         options.clone().create_if_missing(true).connect().await.map_err(explain)?;
-    // Looked at first without a lock for writing, so that a foreign file is not even locked.
+    // First read without a write lock, so that a foreign file is not even locked.
     let version = version(&mut connection, faults).await?;
     if version < SCHEMA_VERSION {
         migrate(&mut connection, faults).await?;
@@ -39,7 +39,7 @@ pub async fn prepare(options: &SqliteConnectOptions, faults: &Faults) -> Result<
     connection.close().await.map_err(explain)
 }
 
-/// The version of the schema, at most the one that this program knows.
+/// Returns the version of the schema, at most the one that this program knows.
 async fn version(connection: &mut SqliteConnection, faults: &Faults) -> Result<i64, Unavailable> {
     let (application_id, version, tables): (i64, i64, i64) = sqlx::query_as(
         "SELECT application_id, user_version, (SELECT COUNT(*) FROM sqlite_schema)
@@ -64,18 +64,18 @@ async fn version(connection: &mut SqliteConnection, faults: &Faults) -> Result<i
     Ok(version)
 }
 
-/// All missing migrations in one transaction: after a crash the file is as it was.
+/// Applies all missing migrations in one transaction: a crash leaves the file unchanged.
 async fn migrate(connection: &mut SqliteConnection, faults: &Faults) -> Result<(), Unavailable> {
     let explain = |error| faults.explain(error);
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(explain)?;
 
-    // Another process may have been faster.
+    // Another process may have migrated first.
     let version = version(&mut transaction, faults).await?;
     for migration in MIGRATIONS.iter().skip(version as usize) {
         sqlx::raw_sql(*migration).execute(&mut *transaction).await.map_err(explain)?;
     }
 
-    // A pragma takes no parameters; what stands here are constants of this program.
+    // A pragma takes no parameters; these values are constants of this program.
     let stamp = format!(
         "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
     );
@@ -83,8 +83,8 @@ async fn migrate(connection: &mut SqliteConnection, faults: &Faults) -> Result<(
     transaction.commit().await.map_err(explain)
 }
 
-/// Lets readers go on during a change. The file remembers it. The switch needs the file for itself,
-/// and unlike for a transaction, SQLite does not wait for that.
+/// Lets readers continue during a change. The setting is stored in the file. The switch needs the
+/// file exclusively, and unlike for a transaction, SQLite does not wait for that.
 async fn enter_wal(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let deadline = Instant::now() + BUSY_TIMEOUT;
     loop {
