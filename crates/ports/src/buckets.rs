@@ -1,10 +1,11 @@
-//! The bucket store: counts by key and bucket, together with how far of the log they include.
+//! The bucket store: counts by key and bucket, together with the position up to which they include
+//! the log.
 //!
-//! Writing has one caller for each partition of the log, its writer. What it adds is durable, and
-//! readable at the latest, at the next checkpoint. After a crash the log is read again from the
-//! position of the last checkpoint, and what is added a second time changes nothing: a store either
-//! moves its cells together with the checkpoint, or knows of each cell up to which offset it
-//! includes the log.
+//! Writing has one caller per partition of the log, its writer. What it adds becomes durable and
+//! readable at the next checkpoint at the latest. After a crash the log is read again from the
+//! position of the last checkpoint, and adding an entry a second time changes nothing: a store
+//! either moves its cells together with the checkpoint, or records for each cell up to which offset
+//! it includes the log.
 
 mod keys;
 mod reader;
@@ -22,15 +23,15 @@ use raingauge_core::code::{Code, Refusal};
 use raingauge_core::plan::Plan;
 use raingauge_core::tile::Overflow;
 
-/// A body of counts of one counter. A backfill fills a new generation beside the one that answers.
+/// A set of counts of one counter. A backfill fills a new generation beside the one that answers.
 pub type Generation = u32;
 
-/// Generations that one counter may have.
+/// Most generations of one counter.
 pub const GENERATIONS_PER_COUNTER: u32 = 4_096;
 
-/// The generation of a counter with this number: 0 is what it counts from the beginning, each
-/// backfill makes the next. Everybody who knows the counter knows its generations, whatever order
-/// they learnt of the counters in.
+/// Returns the generation of a counter with this number: 0 is the one it counts into at first, each
+/// backfill makes the next. Every process that knows the counter knows its generations, in whatever
+/// order it learned of the counters.
 pub const fn generation_of(counter: u32, number: u32) -> Generation {
     counter * GENERATIONS_PER_COUNTER + number % GENERATIONS_PER_COUNTER
 }
@@ -43,7 +44,7 @@ pub enum Error {
     Corrupt(String),
     #[error("the bucket store could not be read or written: {0}")]
     Io(String),
-    /// Another program has the data folder open.
+    /// Another process has the data folder open.
     #[error("the data folder is in use by another raingauge: stop it, or ask it over HTTP")]
     Locked,
 }
@@ -58,25 +59,25 @@ impl From<Error> for Refusal {
     }
 }
 
-/// What the store remembers of its writer.
+/// The stored state of a writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The log is included up to here.
     pub position: Offset,
-    /// What the writer needs to go on, in a form of its own.
+    /// What the writer needs to continue, in its own format.
     pub state: Vec<u8>,
     /// The stamp of the last entry before the position: see [`BucketWriter::stamp_from`].
     pub stamp_us: i64,
-    /// How far the backfill of the partition has come; `None` leaves what is stored as it is.
+    /// Progress of the partition's backfill; `None` leaves the stored value unchanged.
     pub progress: Option<Progress>,
 }
 
-/// How far a backfill has come, kept beside the state, which is a function of the log alone.
+/// Progress of a backfill, stored beside the state, which is a function of the log alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Progress of a higher rank replaces that of a lower one, whatever the order of the writes.
     pub rank: i64,
-    /// In the writer's own form.
+    /// In the writer's own format.
     pub bytes: Vec<u8>,
 }
 
@@ -92,7 +93,7 @@ pub struct Query {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Added {
     pub offset: Offset,
-    /// When it happened, in seconds since 1970.
+    /// When the event happened, in seconds since 1970.
     pub time_s: i64,
     pub value: i64,
 }
@@ -111,6 +112,6 @@ pub struct Cell {
 pub struct Largest {
     /// Largest first.
     pub keys: Vec<(String, i64)>,
-    /// Whether every key was looked at: otherwise larger ones may be missing.
+    /// Whether every key was examined; otherwise larger ones may be missing.
     pub is_complete: bool,
 }

@@ -1,5 +1,5 @@
-//! The result cache: sums of ranges, kept for a while outside the bucket store. Losing it loses
-//! nothing.
+//! The result cache: sums of ranges, kept for a while outside the bucket store. Losing it loses no
+//! data.
 
 use crate::BoxFuture;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use std::time::Duration;
 pub struct Error(pub String);
 
 pub trait ResultCache: Send + Sync {
-    /// The values of these keys, in their order; `None` where there is none.
+    /// Returns the values of these keys, in order; `None` for a missing one.
     fn get(&self, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Option<i64>>, Error>>;
 
-    /// Keeps values for `ttl`.
+    /// Stores values for `ttl`.
     fn put(&self, entries: Vec<(String, i64)>, ttl: Duration) -> BoxFuture<'_, Result<(), Error>>;
 }

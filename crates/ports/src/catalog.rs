@@ -15,12 +15,12 @@ pub enum Error {
     NotFound(u32),
     #[error("counter {0} exists already: replace it with PUT, or leave out the id")]
     IdTaken(u32),
-    /// Somebody else changed the counter in the meantime.
+    /// Another change was made to the counter first.
     #[error("counter {id} is at version {current} by now: read it again and repeat the change")]
     VersionMismatch { id: u32, current: u32 },
     #[error("the cache policy is at version {current} by now: read it again and repeat the change")]
     PolicyMismatch { current: u32 },
-    /// The configuration cannot stand beside the others.
+    /// The configuration is invalid or conflicts with others.
     #[error("the configuration has {} problem(s)", .0.len())]
     Invalid(Vec<Problem>),
     #[error("the catalog is out of reach: {0}")]
@@ -36,36 +36,36 @@ pub struct Change {
     pub at_s: i64,
 }
 
-/// What stands before the name of a token, wherever it is kept who did something. People cannot
-/// have such names.
+/// Prefix of a token's name wherever it is recorded who did something. Users cannot have such
+/// names.
 pub const TOKEN_PREFIX: &str = "token:";
 
-/// Who did something, as answers of the API say it.
+/// Who did something, in the form of API answers.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ChangedBy<'a> {
     changed_by: &'a str,
-    /// `token`; none for people, and for tokens of earlier releases.
+    /// `token`; `None` for people, and for tokens of earlier releases.
     #[serde(skip_serializing_if = "Option::is_none")]
     changed_by_kind: Option<&'static str>,
 }
 
-/// Writes a name without what marks it as a token's, and says that it is one beside it.
+/// Writes a name without the prefix of tokens, and marks it as a token in a separate field.
 fn changed_by<S: Serializer>(by: &str, serializer: S) -> Result<S::Ok, S::Error> {
     let token = by.strip_prefix(TOKEN_PREFIX);
     let kind = token.map(|_| "token");
     ChangedBy { changed_by: token.unwrap_or(by), changed_by_kind: kind }.serialize(serializer)
 }
 
-/// A counter configuration as it was at one version.
+/// One version of a counter configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Versioned {
     #[serde(flatten)]
     pub counter: Counter,
-    /// 1 for the first one.
+    /// The first version is 1.
     pub version: u32,
-    /// With [`TOKEN_PREFIX`] for a token.
+    /// Begins with [`TOKEN_PREFIX`] for a token.
     #[serde(flatten, serialize_with = "changed_by")]
     pub changed_by: String,
     pub reason: String,
@@ -75,26 +75,26 @@ pub struct Versioned {
 
 /// The counters, and the cache policy beside them.
 pub trait Catalog: Policies {
-    /// All counters at their newest versions, by id.
+    /// Returns all counters at their newest versions, by id.
     fn list(&self) -> BoxFuture<'_, Result<Vec<Versioned>, Error>>;
 
     fn get(&self, id: u32) -> BoxFuture<'_, Result<Versioned, Error>>;
 
-    /// The newest versions of the counters that were changed after a revision, by id. Others may be
-    /// among them; a catalog that does not know answers all.
+    /// Returns the newest versions of the counters that changed after a revision, by id. Others may
+    /// be among them; a catalog that cannot tell returns all.
     fn changed_since(&self, _revision: i64) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
         self.list()
     }
 
-    /// All versions of a counter, newest first.
+    /// Returns all versions of a counter, newest first.
     fn versions(&self, id: u32) -> BoxFuture<'_, Result<Vec<Versioned>, Error>>;
 
-    /// Adds a counter under its id, or under the next free one when that is 0.
-    /// Refused when its template conflicts with that of a counter that is not archived.
+    /// Adds a counter under its id, or under the next free one if that is 0. Refused when its
+    /// template conflicts with that of a counter that is not archived.
     fn create(&self, counter: Counter, change: Change) -> BoxFuture<'_, Result<Versioned, Error>>;
 
-    /// Replaces a counter that is at version `expected`, or at any version when that is `None`.
-    /// The id is that of `counter`. Replacing a counter by itself makes no new version.
+    /// Replaces the counter with the id of `counter` if it is at version `expected`, or at any
+    /// version if that is `None`. Replacing a counter by an equal one makes no new version.
     fn replace(
         &self,
         counter: Counter,
@@ -102,8 +102,8 @@ pub trait Catalog: Policies {
         change: Change,
     ) -> BoxFuture<'_, Result<Versioned, Error>>;
 
-    /// A number that grows with every change of a counter or of the cache policy, for those who
-    /// follow.
+    /// Returns a number that grows with every change of a counter or of the cache policy, for
+    /// processes that follow the catalog.
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>>;
 }
 

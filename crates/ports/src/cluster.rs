@@ -1,5 +1,5 @@
-//! What the services need to be several processes: who counts which partition, and how far each has
-//! come.
+//! What the services need to run as several processes: which process counts which partition, and
+//! the progress of each.
 
 mod checkpoints;
 mod membership;
@@ -11,12 +11,12 @@ pub use partitions::Partitions;
 
 use crate::log::{Offset, Partition};
 
-/// A failure that the caller reports and tries again.
+/// A failure that the caller reports before it tries again.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(pub String);
 
-/// How far a partition is included in the bucket store.
+/// How far the bucket store includes a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Included {
     pub partition: Partition,

@@ -1,15 +1,15 @@
-//! Consumers of the event log: each reads every entry at its own pace, and commits what it makes of
-//! them together with its position.
+//! Consumers of the event log: each reads every entry at its own pace, and commits its results
+//! together with its position.
 //!
-//! Counting is the first consumer, and the bucket store is where it keeps its checkpoint. Further
-//! ones keep records of their own here.
+//! Counting is the first consumer, and keeps its checkpoint in the bucket store. The others keep
+//! their own records here.
 
 use crate::log::Offset;
 use std::fmt;
 
-/// Most characters of a name.
+/// Longest name, in characters.
 pub const NAME_LEN_MAX: usize = 32;
-/// Most bytes of a record's key.
+/// Longest key of a record, in bytes.
 pub const KEY_LEN_MAX: usize = 1_024;
 
 /// The records of consumers could not be read or written.
@@ -17,12 +17,13 @@ pub const KEY_LEN_MAX: usize = 1_024;
 #[error("the records of a consumer could not be read or written: {0}")]
 pub struct Error(pub String);
 
-/// The name of a consumer: 2 to [`NAME_LEN_MAX`] of `a` to `z`, `0` to `9` and `-`, a letter first.
+/// The name of a consumer: 2 to [`NAME_LEN_MAX`] characters of `a` to `z`, `0` to `9` and `-`,
+/// beginning with a letter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
 impl Name {
-    /// `None` when the text is no name.
+    /// `None` if the text is not a valid name.
     pub fn new(text: &str) -> Option<Self> {
         let is_word = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
         let is_name = (2..=NAME_LEN_MAX).contains(&text.len())
@@ -47,24 +48,23 @@ impl fmt::Display for Name {
     }
 }
 
-/// A key and its value, in forms of the consumer's own.
+/// A key and its value, in the consumer's own format.
 pub type Record = (Vec<u8>, Vec<u8>);
 
-/// A record that is written, or removed where the value is `None`.
+/// A record to write, or to remove if the value is `None`.
 pub type Change = (Vec<u8>, Option<Vec<u8>>);
 
-/// Where the consumers of one partition of the log keep their records and their positions. The
-/// records of each are apart from those of the others. A consumer has one caller, and several
-/// consumers may be at work at once.
+/// Stores the records and positions of the consumers of one partition of the log. The records of
+/// each consumer are separate. A consumer has one caller; several consumers may work at once.
 pub trait ConsumerStore: Send + Sync {
-    /// The consumers that have committed, and the position of each.
+    /// Returns the consumers that have committed, with their positions.
     fn positions(&self) -> Result<Vec<(Name, Offset)>, Error>;
 
     /// The value of a key.
     fn get(&self, consumer: &Name, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
 
-    /// The records whose keys begin with `prefix`, in the order of their keys, at most `len_max` of
-    /// them: from the first one on, or from the one behind the key `after`.
+    /// Returns the records whose keys begin with `prefix`, in the order of their keys, at most
+    /// `len_max` of them: from the first one, or from the one behind the key `after`.
     fn scan(
         &self,
         consumer: &Name,
@@ -73,8 +73,8 @@ pub trait ConsumerStore: Send + Sync {
         len_max: usize,
     ) -> Result<Vec<Record>, Error>;
 
-    /// Makes changes durable together with the position up to which they include the log: all of
-    /// it, or nothing. Of two changes of one key the later one counts.
+    /// Makes changes durable together with the position up to which they include the log,
+    /// atomically. Of two changes of one key the later one wins.
     fn commit(&self, consumer: &Name, position: Offset, changes: Vec<Change>) -> Result<(), Error>;
 
     /// Removes a consumer that no longer runs, with its records and its position.

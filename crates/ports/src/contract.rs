@@ -1,4 +1,5 @@
-//! One suite for each port, which every adapter passes. They panic where a contract is broken.
+//! One suite for each port, which every adapter passes. A suite panics where the contract is
+//! broken.
 
 pub mod buckets;
 pub mod cache;

@@ -1,9 +1,9 @@
-//! About how many keys each counter has, as the writers of this process see it.
+//! Approximate number of keys per counter, as seen by the writers of this process.
 //!
-//! A sketch remembers no key: of all hashes that begin alike it keeps how rare the rarest was, from
-//! which the number of different ones follows (HyperLogLog; Flajolet, Fusy, Gandouet, Meunier
-//! 2007). It takes 2 KiB, whatever the number, and is 2.3 % off in the mean. Several threads note
-//! keys at once, and one that was noted before costs a look.
+//! A sketch stores no key. For all hashes with the same prefix it stores how rare the rarest was,
+//! which gives an estimate of the number of distinct ones (HyperLogLog; Flajolet, Fusy, Gandouet,
+//! Meunier 2007). It takes 2 KiB, whatever the number, with a standard error of 2.3 %. Several
+//! threads note keys at once, and a key that was noted before costs one read.
 
 use crate::buckets::Generation;
 use parking_lot::Mutex;
@@ -11,13 +11,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Bits of a hash that choose a register.
+/// Bits of a hash that select a register.
 const INDEX_BITS: u32 = 11;
 const REGISTERS: usize = 1 << INDEX_BITS;
-/// What corrects the mean of this many registers.
+/// Corrects the mean for this number of registers.
 const ALPHA: f64 = 0.7213 / (1.0 + 1.079 / REGISTERS as f64);
 
-/// The number of different hashes, about.
+/// Estimates the number of distinct hashes.
 #[derive(Debug)]
 pub struct Sketch {
     registers: Box<[AtomicU8]>,
@@ -43,7 +43,7 @@ impl Sketch {
         let mut empty = 0;
         for register in &self.registers {
             let rank = register.load(Ordering::Relaxed);
-            // Two to the power of minus the rank.
+            // Two to the power of the negative rank.
             sum += f64::from_bits((1_023 - u64::from(rank)) << 52);
             empty += u32::from(rank == 0);
         }
@@ -62,12 +62,12 @@ impl Sketch {
 pub struct KeyCounts(Mutex<HashMap<Generation, Arc<Sketch>>>);
 
 impl KeyCounts {
-    /// The sketch of a generation, empty at first.
+    /// Returns the sketch of a generation, empty at first.
     pub fn of(&self, generation: Generation) -> Arc<Sketch> {
         Arc::clone(self.0.lock().entry(generation).or_default())
     }
 
-    /// Forgets the sketches of generations that answer no more.
+    /// Drops the sketches of generations that no longer answer.
     pub fn retain(&self, answers: impl Fn(Generation) -> bool) {
         self.0.lock().retain(|generation, _| answers(*generation));
     }

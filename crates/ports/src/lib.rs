@@ -47,5 +47,5 @@ pub mod tiles;
 use std::future::Future;
 use std::pin::Pin;
 
-/// What an asynchronous method of a port answers.
+/// The future returned by an asynchronous method of a port.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -6,7 +6,7 @@ mod lease;
 pub use compactor::Compactor;
 pub use lease::{LEASE_TTL, Lease};
 
-/// A failure, in a sentence that says what to do where that is known.
+/// A failure, as a sentence that says what to do where that is known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(pub String);
@@ -14,17 +14,17 @@ pub struct Error(pub String);
 /// A node of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Node {
-    /// Nodes of one rack hold no two copies of the same data where there are enough racks: while
-    /// one rack is busy, the others answer.
+    /// With enough racks, nodes of one rack hold no two copies of the same data: while one rack is
+    /// busy, the others answer.
     pub rack: String,
     pub name: String,
 }
 
-/// How far a node has come.
+/// Progress of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     pub done: u64,
     pub total: u64,
-    /// What is counted, such as `bytes`.
+    /// The unit of the numbers, such as `bytes`.
     pub unit: String,
 }

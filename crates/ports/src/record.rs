@@ -26,23 +26,23 @@ const KIND_VOID: u8 = 2;
 const KIND_REFUSING_EVENT: u8 = 3;
 /// Bytes of an event entry before its texts, without `len`.
 const EVENT_HEADER_LEN: usize = 1 + 8 + 16 + 8 + 4;
-/// Longest text that is joined on the stack to be hashed at once, which takes a third of the time
+/// Longest text that is joined on the stack and hashed in one call, which takes a third of the time
 /// of hashing it in parts.
 const JOINED_LEN_MAX: usize = 256;
 /// The length that stands for "no subject".
 const NO_SUBJECT: u16 = u16::MAX;
 
-/// What `source` and `id` come to: 128 bits, in which two different pairs meet by chance once in
-/// about 2^64 events.
+/// The 128-bit hash of `source` and `id`. Two different pairs collide by chance once in about 2^64
+/// events.
 pub type Identity = u128;
 
-/// One entry, read.
+/// A decoded entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
     Event(Event<'a>),
     /// A message of the writer to itself and its successors, in order with the events.
     Control(&'a [u8]),
-    /// Nothing to count: the offset is taken by a duplicate, or by a message that was refused.
+    /// Counts nothing: the offset belongs to a duplicate, or to a message that was refused.
     Void,
 }
 
@@ -68,8 +68,8 @@ fn identity_in_parts(parts: [&[u8]; 3]) -> Identity {
     hasher.digest128()
 }
 
-/// Appends an event entry to `bytes` and answers its identity.
-/// The attributes are at most 65,534 bytes long, as the limits of the core see to.
+/// Appends an event entry to `bytes` and returns its identity. The attributes are at most 65,534
+/// bytes long, which the limits of the core ensure.
 pub fn push_event(event: &Event<'_>, bytes: &mut Vec<u8>) -> Identity {
     let identity = identity(&event.source, &event.id);
     let subject = event.subject.as_deref();
@@ -122,7 +122,7 @@ pub fn split_entry<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(entry)
 }
 
-/// The identity of an entry that [`split_entry`] gave; `None` for control entries.
+/// Returns the identity of an entry from [`split_entry`]; `None` for control entries.
 pub fn identity_of(entry: &[u8]) -> Option<Identity> {
     if !matches!(entry.first(), Some(&(KIND_EVENT | KIND_REFUSING_EVENT))) {
         return None;
@@ -130,7 +130,7 @@ pub fn identity_of(entry: &[u8]) -> Option<Identity> {
     Some(Identity::from_le_bytes(entry.get(9..25)?.try_into().ok()?))
 }
 
-/// Reads an entry that [`split_entry`] gave; `None` when it is malformed.
+/// Decodes an entry from [`split_entry`]; `None` if it is malformed.
 pub fn parse(entry: &[u8]) -> Option<Entry<'_>> {
     match *entry.first()? {
         KIND_CONTROL => Some(Entry::Control(&entry[1..])),
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// An entry written by version 1 still opens, and its identity has not moved.
+    /// An entry written by version 1 can still be read, and its identity is unchanged.
     #[test]
     fn an_entry_of_version_1_still_opens() {
         let event = Event {

@@ -1,9 +1,9 @@
-//! Turns for work that is seldom and large: recounts, previews, the search for the largest keys.
-//! Each reads the whole log, or every tile, so that few may run at a time and not many may wait.
+//! Turns for rare, large work: recounts, previews, the search for the largest keys. Each reads the
+//! whole log, or every tile, so only a few may run at a time, and the number that waits is limited.
 //!
-//! One caller runs one scan at a time, so that a caller who asks for many does not keep others from
-//! theirs. A turn ends with the future that holds it: a caller who hangs up, or whose time is over,
-//! stops its scan.
+//! A caller runs one scan at a time, so one that requests many does not block the others. A turn
+//! ends with the future that holds it: a caller that disconnects, or whose time is over, stops its
+//! scan.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -11,18 +11,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
 
-/// Scans that run at a time.
+/// Most scans that run at a time.
 pub const RUNNING_MAX: usize = 2;
-/// Scans that wait for their turn, and those of one caller.
+/// Most scans that wait for their turn, in total and per caller.
 pub const WAITING_MAX: usize = 32;
 pub const WAITING_OF_CALLER_MAX: usize = 16;
 
-/// Too many scans wait.
+/// Too many scans are waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many recounts, previews and searches for keys are waiting: try again in a moment")]
 pub struct Full;
 
-/// Tells a scan that nobody waits for it any more. Clones tell the same.
+/// Tells a scan that its caller no longer waits. Clones share the same state.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
@@ -42,9 +42,9 @@ pub struct Scans(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// The caller of each scan that runs.
+    /// The caller of each running scan.
     running: Vec<Arc<str>>,
-    /// In the order in which they came.
+    /// In order of arrival.
     waiting: VecDeque<Waiting>,
 }
 
@@ -61,7 +61,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// What the scan has to look at again and again.
+    /// The scan has to check this repeatedly.
     pub fn stop(&self) -> &Stop {
         &self.stop
     }
@@ -75,7 +75,7 @@ impl Drop for Turn {
 }
 
 impl Scans {
-    /// Waits for the caller's turn, unless too many wait already.
+    /// Waits for the caller's turn, unless too many are waiting already.
     pub async fn turn(&self, caller: &str) -> Result<Turn, Full> {
         let woken = {
             let mut state = self.0.lock();
@@ -103,7 +103,7 @@ impl Scans {
         Turn { scans: self.clone(), caller, stop: Stop::default() }
     }
 
-    /// Hands a turn that has ended to the next who may run.
+    /// Passes an ended turn to the next scan that may run.
     fn end(&self, caller: &str) {
         let next = {
             let mut state = self.0.lock();
@@ -113,7 +113,7 @@ impl Scans {
             state.next()
         };
         if let Some(Waiting { caller, wake }) = next {
-            // A caller who has left gives the turn back as it goes out of scope here.
+            // If the caller has gone, the turn is returned as it goes out of scope here.
             let _ = wake.send(self.granted(caller));
         }
     }

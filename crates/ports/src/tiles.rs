@@ -1,8 +1,8 @@
 //! Tiles as a store keeps them, and the stream of their changes: what a reader needs to hold tiles
 //! in memory and to know that they are current.
 //!
-//! Whoever writes a tile publishes it *after* every read of the source finds it. So a reader that
-//! first listens, then reads, and keeps of each tile the one that includes more of the log, misses
+//! A writer publishes a tile *after* every read of the source finds it. So a reader that first
+//! subscribes, then reads, and keeps the version of each tile that includes more of the log, misses
 //! nothing.
 
 mod feed;
@@ -19,7 +19,7 @@ use raingauge_core::tile::Tile;
 use raingauge_core::tile::id::TileId;
 
 /// The number under which a partition of the log stores the counts of a generation: the generation
-/// and, in the low 16 bits, the partition. What another system has written has a negative one.
+/// and, in the low 16 bits, the partition. Counts written by another system have a negative one.
 pub type WriterId = i64;
 
 /// The writer of a partition for a generation.
@@ -37,28 +37,28 @@ pub const fn is_of(writer: WriterId, generation: Generation) -> bool {
 pub struct Part {
     pub id: TileId,
     pub writer: WriterId,
-    /// The offset of its partition up to which it includes the log. Of two, the one that includes
-    /// more is the newer one.
+    /// The offset of its partition up to which the part includes the log. Of two parts, the one
+    /// that includes more is newer.
     pub included: Offset,
     pub tile: Tile,
 }
 
-/// One message of the stream. Those of one partition come in the order in which they were
+/// One message of the stream. Messages of one partition arrive in the order in which they were
 /// published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TileChanges {
-    /// A tile as it is by now.
+    /// The current state of a tile.
     Tile { key: String, part: Part },
-    /// Everything before `position` of the partition was published before this.
+    /// Everything before `position` of the partition was published before this message.
     Heartbeat {
         partition: Partition,
         position: Offset,
-        /// When it was published, in milliseconds since 1970, by the publisher's clock: for people,
-        /// not for decisions.
+        /// When it was published, in milliseconds since 1970, by the publisher's clock. For
+        /// display, not for decisions.
         at_ms: i64,
     },
-    /// A writer took the partition over and found it stored up to `position`: a reader that has
-    /// heard of exactly this much has missed nothing, any other one may have.
+    /// A writer took over the partition and found it stored up to `position`. A reader that has
+    /// heard of exactly this much has missed nothing; any other one may have.
     Resumed { partition: Partition, position: Offset },
     /// Some messages are missing.
     Gap,

@@ -1,12 +1,12 @@
-//! The keys that were counted.
+//! The counted keys.
 
 use super::{Error, Generation};
 use crate::BoxFuture;
 
-/// Which keys there are.
+/// Lists the counted keys.
 pub trait KeySource: Send + Sync {
-    /// The [hashes](raingauge_core::event::key_hash) of all keys that a generation has counted, in
-    /// order and each once. A store that lists keys by counter may know those of other generations,
-    /// too.
+    /// Returns the [hashes](raingauge_core::event::key_hash) of all keys that a generation has
+    /// counted, sorted and without repetition. A store that lists keys by counter may include those
+    /// of other generations.
     fn key_hashes(&self, generation: Generation) -> BoxFuture<'_, Result<Vec<u64>, Error>>;
 }

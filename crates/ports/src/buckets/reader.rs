@@ -1,4 +1,4 @@
-//! Counts, as they are read.
+//! The bucket store as readers use it.
 
 use super::{Cell, Error, Generation, Largest, Query};
 use crate::BoxFuture;
@@ -6,7 +6,7 @@ use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::Overflow;
 
 pub trait BucketReader: Send + Sync {
-    /// The sum of a range, when everything it needs is in memory. Never waits for storage.
+    /// Returns the sum of a range if everything it needs is in memory. Never waits for storage.
     fn sum_cached(
         &self,
         generation: Generation,
@@ -14,7 +14,7 @@ pub trait BucketReader: Send + Sync {
         plan: &Plan,
     ) -> Option<Result<i128, Overflow>>;
 
-    /// The sums of many ranges of one key, under the same condition.
+    /// Returns the sums of many ranges of one key, under the same condition.
     fn sums_cached(
         &self,
         generation: Generation,
@@ -31,13 +31,13 @@ pub trait BucketReader: Send + Sync {
         Some(Ok(sums))
     }
 
-    /// Takes note of sums that were found in memory, many at once.
+    /// Records the number of sums that were found in memory.
     fn note_hits(&self, _sums: usize) {}
 
-    /// The sums of many ranges, in their order.
+    /// Returns the sums of many ranges, in order.
     fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>>;
 
-    /// The cells of a slice that exist, in the order of time.
+    /// Returns the existing cells of a slice, ordered by time.
     fn cells(
         &self,
         generation: Generation,
@@ -45,8 +45,8 @@ pub trait BucketReader: Send + Sync {
         slice: Slice,
     ) -> BoxFuture<'_, Result<Vec<Cell>, Error>>;
 
-    /// The `len_max` keys with the largest sums over the whole days of a slice. Looks at `scan_max`
-    /// tiles at most, or at as many as the store can read in a moment.
+    /// Returns the `len_max` keys with the largest sums over the whole days of a slice. Examines at
+    /// most `scan_max` tiles, or as many as the store can read in a moment.
     fn largest_keys(
         &self,
         generation: Generation,

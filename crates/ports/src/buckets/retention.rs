@@ -1,14 +1,14 @@
-//! How long counts are kept.
+//! Retention of counts.
 
 use super::{Error, Generation};
 use raingauge_core::retention::Horizons;
 
 /// Called by the thread of the writer, which it may block; [`BucketRetention::remove`] by another.
 pub trait BucketRetention: Send + Sync {
-    /// Lets what is stored of a generation live as long as these horizons say, which were moved
-    /// back at `now_s` by a longer retention: for a store whose buckets go by themselves. All
-    /// changes are committed when it is called. Fills the cursor while there is more to do, and
-    /// empties it at the end.
+    /// Prolongs the life of a generation's stored buckets to these horizons, which a longer
+    /// retention moved back at `now_s`. For a store whose buckets expire on their own. All changes
+    /// are committed when it is called. Fills the cursor while there is more to do, and empties it
+    /// at the end.
     fn prolong(
         &self,
         _generation: Generation,
@@ -19,10 +19,9 @@ pub trait BucketRetention: Send + Sync {
         Ok(())
     }
 
-    /// Looks at up to `scan_max` tiles, or rows, of a generation behind `cursor`, and removes the
-    /// buckets that lie before the horizons. Moves the cursor on, or empties it at the end; a
-    /// cursor that stays as it was says that a server is at work. Answers how many buckets or tiles
-    /// went.
+    /// Examines up to `scan_max` tiles, or rows, of a generation behind `cursor`, and removes the
+    /// buckets before the horizons. Advances the cursor, or empties it at the end; an unchanged
+    /// cursor means that a server is still at work. Returns the number of removed buckets or tiles.
     fn expire(
         &self,
         generation: Generation,
@@ -31,10 +30,10 @@ pub trait BucketRetention: Send + Sync {
         scan_max: usize,
     ) -> Result<u64, Error>;
 
-    /// Removes up to `scan_max` tiles or keys of a generation behind `cursor`. Nothing adds to the
-    /// generation or reads it any more, and a commit has followed the last change of it. May be
-    /// called by any thread, also while another one counts. Moves the cursor on, or empties it at
-    /// the end. What was removed is durable with the next commit.
+    /// Removes up to `scan_max` tiles or keys of a generation behind `cursor`. The generation is no
+    /// longer written or read, and a commit has followed its last change. May be called by any
+    /// thread, also while another one counts. Advances the cursor, or empties it at the end. The
+    /// removal is durable with the next commit.
     fn remove(
         &self,
         generation: Generation,

@@ -1,17 +1,17 @@
 //! What a change of the catalog may do, given the newest versions of all counters. Every adapter
-//! decides by it, inside its transaction.
+//! decides with these functions, inside its transaction.
 
 use super::{Change, Error, Versioned};
 use raingauge_core::counter::{Counter, Problem, State};
 use raingauge_core::limits::{COUNTER_ID_MAX, COUNTERS_MAX};
 use raingauge_core::ruleset::conflicts;
 
-/// What is left to do.
+/// What remains to be done.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing: the counter is that already.
+    /// Nothing: the counter has this configuration already.
     Keep(Versioned),
-    /// This version is to be added.
+    /// Add this version.
     Add(Versioned),
 }
 
@@ -50,7 +50,7 @@ fn find(newest: &[Versioned], id: u32) -> Option<&Versioned> {
     newest.iter().find(|version| version.counter.id == id)
 }
 
-/// An id is never used twice, so the next one lies behind those of archived counters, too.
+/// An id is never reused, so the next one lies behind those of archived counters, too.
 fn next_id(newest: &[Versioned]) -> Result<u32, Error> {
     let largest = newest.iter().map(|version| version.counter.id).max().unwrap_or(0);
     if largest < COUNTER_ID_MAX {
@@ -61,9 +61,8 @@ fn next_id(newest: &[Versioned]) -> Result<u32, Error> {
     Err(Error::Invalid(vec![Problem::new("id", detail)]))
 }
 
-/// Gathers all that keeps a counter from being saved. A configuration that is wrong by itself
-/// should not come this far, but what is saved is read by every instance, so it is checked once
-/// more.
+/// Collects every reason why a counter must not be saved. An invalid configuration should not get
+/// this far, but every instance reads what is saved, so it is checked once more.
 fn check(newest: &[Versioned], counter: &Counter) -> Result<(), Error> {
     let others =
         || newest.iter().map(|version| &version.counter).filter(|other| other.id != counter.id);

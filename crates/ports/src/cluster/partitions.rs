@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// No contract suite: the wiring implements it by handing out a log and a store, which have suites
 /// of their own.
 pub trait Partitions: Send + Sync {
-    /// The partition as its counting worker reads it. Blocks the thread.
+    /// Returns the partition as its counting worker reads it. Blocks the thread.
     fn log(&self, partition: Partition) -> Result<Arc<dyn EventLog>, Error>;
 
     fn store(&self, partition: Partition) -> Arc<dyn BucketWriter>;

@@ -1,4 +1,4 @@
-//! What every bucket store keeps. Each part begins with a store that holds nothing of the
+//! The contract of the bucket store. Each part begins with a store that holds nothing of the
 //! generations that it uses.
 
 use crate::buckets::{
@@ -40,8 +40,7 @@ pub fn worked_example() -> Vec<Cell> {
         .collect()
 }
 
-/// A store that is written as a worker writes it: entry by entry, each with an offset and a stamp
-/// of its own.
+/// Writes to a store as a worker does: entry by entry, each with its own offset and stamp.
 pub struct Ledger<'a, S> {
     store: &'a S,
     checkpoint: Checkpoint,
@@ -109,7 +108,7 @@ pub async fn sum(
     sum
 }
 
-/// Exactly the rows that the published description prints answer 487.
+/// Exactly the rows printed in the published description sum to 487.
 pub async fn answers_the_worked_example(store: &(impl BucketReader + BucketWriter)) {
     let generation = generation_of(34, 0);
     let key = "rain_drops:city:111222";
@@ -131,7 +130,7 @@ pub async fn answers_the_worked_example(store: &(impl BucketReader + BucketWrite
     assert_eq!(cells.iter().map(|cell| cell.count).collect::<Vec<_>>(), [214, 189, 245]);
 }
 
-/// Adding, negative values, keys and generations apart, keys by size.
+/// Adds, with negative values; separates keys and generations; orders keys by size.
 pub async fn adds_what_it_is_told(store: &(impl BucketReader + BucketWriter)) {
     let noon = 20_000 * DAY_S + 12 * HOUR_S;
     let (first, second) = (generation_of(1, 0), generation_of(1, 1));
@@ -163,7 +162,7 @@ pub async fn adds_what_it_is_told(store: &(impl BucketReader + BucketWriter)) {
     assert!(largest.is_complete);
 }
 
-/// A sum that does not fit 64 bits is an error, and stays one.
+/// A sum that does not fit into 64 bits is an error, and remains one.
 pub async fn refuses_to_wrap(store: &(impl BucketReader + BucketWriter)) {
     let generation = generation_of(3, 0);
     let day = 20_000 * DAY_S;
@@ -184,7 +183,7 @@ pub async fn refuses_to_wrap(store: &(impl BucketReader + BucketWriter)) {
     assert!(matches!(store.sums(vec![query]).await.remove(0), Err(Error::Overflow(_))));
 }
 
-/// How many cells of each granularity a key has.
+/// Number of cells of each granularity that a key has.
 async fn lens(
     store: &impl BucketReader,
     generation: Generation,
@@ -198,7 +197,7 @@ async fn lens(
     [len(Granularity::Quarter).await, len(Granularity::Hour).await, len(Granularity::Day).await]
 }
 
-/// Buckets that have expired take nothing.
+/// Expired buckets accept nothing.
 pub async fn keeps_what_is_to_be_kept(store: &(impl BucketReader + BucketWriter)) {
     let generation = generation_of(4, 0);
     let now_s = 20_000 * DAY_S;
@@ -211,8 +210,7 @@ pub async fn keeps_what_is_to_be_kept(store: &(impl BucketReader + BucketWriter)
     assert_eq!(lens(store, generation, "k", now_s + DAY_S).await, [2, 3, 4]);
 }
 
-/// Buckets that have expired go when they are asked to, in a store where they do not go by
-/// themselves.
+/// Expired buckets are removed on request, in a store where they do not expire on their own.
 pub async fn forgets_what_has_expired(store: &(impl BucketReader + BucketWriter)) {
     let generation = generation_of(5, 0);
     let now_s = 20_000 * DAY_S;
@@ -226,7 +224,7 @@ pub async fn forgets_what_has_expired(store: &(impl BucketReader + BucketWriter)
     assert_eq!(lens(store, generation, "k", now_s + DAY_S).await, [1, 2, 3]);
 }
 
-/// A generation that is retired goes as a whole, and the others stay.
+/// A retired generation is removed as a whole; the others stay.
 pub async fn removes_a_retired_generation(store: &(impl BucketReader + BucketWriter)) {
     let old = generation_of(6, 0);
     let new = generation_of(6, 1);
@@ -269,7 +267,7 @@ fn removed(store: &impl BucketRetention, generation: Generation, horizons: &Hori
     }
 }
 
-/// Keys are listed by their hashes, those of changes that are not committed too.
+/// Keys are listed by their hashes, including those of uncommitted changes.
 pub async fn lists_its_keys(store: &(impl BucketReader + BucketWriter + KeySource)) {
     let generation = generation_of(9, 0);
     let other = generation_of(10, 0);
@@ -289,7 +287,7 @@ pub async fn lists_its_keys(store: &(impl BucketReader + BucketWriter + KeySourc
     ledger.commit();
 }
 
-/// What was added to a key before is gone, committed or not, and what follows counts from nothing.
+/// Everything added to a key before is gone, committed or not, and later entries count from zero.
 pub async fn erases_a_key(store: &(impl BucketReader + BucketWriter)) {
     let generation = generation_of(7, 0);
     let day = 20_000 * DAY_S;
@@ -316,7 +314,7 @@ pub async fn erases_a_key(store: &(impl BucketReader + BucketWriter)) {
     assert_eq!((all("rain").await, all("rai").await), (0, 5));
 }
 
-/// A checkpoint is what was last committed.
+/// The checkpoint is the last committed one.
 pub fn remembers_its_checkpoint(store: &impl BucketWriter) {
     let progress = Some(Progress { rank: 3, bytes: b"a third".to_vec() });
     let checkpoint = Checkpoint {

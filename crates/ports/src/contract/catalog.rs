@@ -14,7 +14,7 @@ use std::task::Poll;
 
 pub use policy::whole_policy;
 
-/// Runs the whole suite. `fresh` answers an empty catalog each time.
+/// Runs the whole suite. `fresh` returns an empty catalog each time.
 pub async fn suite<C: Catalog>(fresh: impl AsyncFn() -> C) {
     an_empty_catalog_has_nothing(&fresh().await).await;
     ids_are_given_or_chosen(&fresh().await).await;
@@ -113,7 +113,7 @@ pub async fn ids_are_given_or_chosen(catalog: &dyn Catalog) {
     let taken = catalog.create(Counter { id: 34, ..counter("e") }, change("")).await;
     assert!(matches!(taken, Err(Error::IdTaken(34))));
 
-    // The id of an archived counter stays its own: its counts and its versions carry it.
+    // An archived counter keeps its id, which its counts and its versions carry.
     let archived = Counter { id: 35, state: State::Archived, ..counter("c") };
     catalog.replace(archived, None, change("")).await.unwrap();
 
@@ -241,7 +241,7 @@ pub async fn conflicting_templates_are_refused(catalog: &dyn Catalog) {
     let replaced = catalog.replace(conflicting, None, change("")).await;
     assert_eq!(problem_fields(replaced), ["template"]);
 
-    // A counter does not conflict with what it was before.
+    // A counter does not conflict with its own earlier versions.
     let renamed = Counter { template: "snow:{town}".to_owned(), ..other.counter };
     assert_eq!(catalog.replace(renamed, Some(1), change("")).await.unwrap().version, 2);
     assert_eq!(listed(catalog).await, [(1, 1), (2, 2)]);
@@ -335,7 +335,8 @@ pub async fn no_concurrent_change_is_lost(catalog: &dyn Catalog) {
     assert_eq!(versions.len() as u32, EDITORS * CHANGES + 1);
 }
 
-/// Adds 1 to the number in a counter's description, as often as it takes to be the next.
+/// Adds 1 to the number in a counter's description, and repeats until its change is the next
+/// version.
 pub async fn increment(catalog: &dyn Catalog, id: u32) {
     loop {
         let current = catalog.get(id).await.unwrap();
@@ -363,7 +364,7 @@ fn problem_fields(answer: Result<Versioned, Error>) -> Vec<String> {
     }
 }
 
-/// Drives all futures side by side, on whichever runtime the suite runs.
+/// Drives all futures concurrently, on whichever runtime the suite runs.
 pub(super) async fn at_once<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     let mut running: Vec<(BoxFuture<'_, T>, Option<T>)> =
         futures.into_iter().map(|future| (future, None)).collect();

@@ -5,7 +5,7 @@ use raingauge_core::bucket::Granularity;
 
 const ALL: Wanted = Wanted { outcome: None, before: None, len_max: 100 };
 
-/// Runs the whole suite. `fresh` answers a place without checks each time.
+/// Runs the whole suite. `fresh` returns a store without checks each time.
 pub async fn suite<C: Checks>(fresh: impl AsyncFn() -> C) {
     a_check_comes_back_whole(&fresh().await).await;
     checks_are_listed_newest_first_page_by_page(&fresh().await).await;
@@ -13,7 +13,7 @@ pub async fn suite<C: Checks>(fresh: impl AsyncFn() -> C) {
     what_differs_is_told_by_the_newest_check_of_its_key(&fresh().await).await;
 }
 
-/// A check of a key that ended so.
+/// A check of a key with this outcome.
 pub fn check(key: &str, outcome: Outcome) -> Check {
     Check {
         id: 0,
@@ -32,7 +32,7 @@ pub fn check(key: &str, outcome: Outcome) -> Check {
     }
 }
 
-/// The keys of checks, in their order.
+/// The keys of checks, in order.
 fn keys(found: &[Check]) -> Vec<&str> {
     found.iter().map(|check| check.key.as_str()).collect()
 }
@@ -105,7 +105,7 @@ async fn the_oldest_are_let_go_of(checks: &dyn Checks) {
         checks.add(vec![check(key, Outcome::Equal)], 2).await.expect("kept");
     }
     assert_eq!(keys(&checks.list(ALL).await.expect("listed")), ["d", "c"]);
-    // More at once than are kept.
+    // More at once than the store keeps.
     let many = ["e", "f", "g"].map(|key| check(key, Outcome::Equal));
     checks.add(many.to_vec(), 2).await.expect("kept");
     assert_eq!(keys(&checks.list(ALL).await.expect("listed")), ["g", "f"]);
@@ -119,7 +119,7 @@ async fn what_differs_is_told_by_the_newest_check_of_its_key(checks: &dyn Checks
         ("unknown", Outcome::Failed),
         ("repaired", Outcome::Equal),
         ("wrong", Outcome::Differs),
-        // What could not be compared changes nothing.
+        // A range that could not be compared changes nothing.
         ("wrong", Outcome::Uncovered),
         ("later", Outcome::Differs),
     ];

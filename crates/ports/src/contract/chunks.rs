@@ -1,8 +1,8 @@
-//! What every store of chunks of dedupe windows keeps. Begins with an empty one.
+//! The contract of the chunk store for dedupe windows. Begins with an empty store.
 
 use crate::dedupe::{CHUNK_OFFSETS, Chunk, ChunkStore, Recorder, Window};
 
-/// The chunks that a reader of some messages makes, each of them as full as one can be.
+/// The chunks that a reader makes of some messages, each as full as possible.
 fn made(rules: u64, chunks: u64) -> Vec<Chunk> {
     let mut recorder = Recorder::new(Window::new(86_400_000, usize::MAX), rules, 0, true);
     for offset in 0..chunks * CHUNK_OFFSETS {
@@ -13,7 +13,7 @@ fn made(rules: u64, chunks: u64) -> Vec<Chunk> {
     recorder.take_full()
 }
 
-/// What is put is found by its partition, its rules and its number, and nothing else is.
+/// A chunk is found by its partition, its rules and its number, and no other chunk is.
 pub fn keeps_what_it_is_given(store: &dyn ChunkStore) {
     let few = made(1, 3);
     let other = made(2, 1);

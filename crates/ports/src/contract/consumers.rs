@@ -1,4 +1,4 @@
-//! What every store of consumers keeps.
+//! The contract of the consumer store.
 
 use crate::consumers::{ConsumerStore, Name, Record};
 
@@ -42,7 +42,7 @@ pub fn keeps_records_with_the_position(store: &dyn ConsumerStore) {
     store.remove(&rain).expect("removed");
 }
 
-/// Records are read in order, by prefix, in as many pages as the caller likes.
+/// Records are read in order, by prefix, in pages of any size.
 pub fn reads_records_in_order(store: &dyn ConsumerStore) {
     let rain = name("rain");
     let keys: [&[u8]; 7] = [b"b", b"a\xff", b"a", b"\xff\xff", b"a\0", b"ab", b"\xff"];
@@ -77,7 +77,7 @@ pub fn reads_records_in_order(store: &dyn ConsumerStore) {
     store.remove(&rain).expect("removed");
 }
 
-/// No consumer reads or changes what is another's, whatever they are called.
+/// No consumer reads or changes the records of another, whatever their names.
 pub fn keeps_consumers_apart(store: &dyn ConsumerStore) {
     let names = [name("rain"), name("rain-2"), name("rai")];
     for (position, consumer) in (1..).zip(&names) {

@@ -3,7 +3,7 @@
 use crate::maintenance::{Compactor, Lease};
 use std::collections::BTreeSet;
 
-/// A lease stays with its holder until it is released. It begins with a lease that nobody holds.
+/// A lease stays with its holder until it is released. The lease must be free at first.
 pub async fn keeps_a_lease(lease: &dyn Lease) {
     lease.release().await.expect("to release what is not held does no harm");
     assert_eq!(lease.hold().await, Ok(true));
@@ -13,7 +13,7 @@ pub async fn keeps_a_lease(lease: &dyn Lease) {
     lease.release().await.expect("released");
 }
 
-/// One of two processes holds a lease. It begins with a lease that nobody holds.
+/// Only one of two processes holds a lease. The lease must be free at first.
 pub async fn lets_one_process_hold_it(one: &dyn Lease, other: &dyn Lease) {
     assert_eq!(one.hold().await, Ok(true));
     assert_eq!(other.hold().await, Ok(false));
@@ -25,8 +25,8 @@ pub async fn lets_one_process_hold_it(one: &dyn Lease, other: &dyn Lease) {
     other.release().await.expect("released");
 }
 
-/// Each node has a name of its own and can be compacted, and to stop a node fails only where that
-/// is announced.
+/// Each node has a unique name and can be compacted. Stopping a node fails only where stopping is
+/// not supported.
 pub async fn compacts_each_node(compactor: &dyn Compactor) {
     let nodes = compactor.nodes().await.expect("nodes");
     assert!(!nodes.is_empty());

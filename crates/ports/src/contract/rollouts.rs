@@ -6,7 +6,7 @@ use raingauge_policy::rollout::{Limits, Plan, Rollout, Tally};
 
 const NOW_S: i64 = 1_727_215_200;
 
-/// Runs the whole suite. `fresh` answers a place without rollouts each time.
+/// Runs the whole suite. `fresh` returns a store without rollouts each time.
 pub async fn suite<R: Rollouts>(fresh: impl AsyncFn() -> R) {
     a_place_without_rollouts_has_nothing(&fresh().await).await;
     a_rollout_comes_back_whole(&fresh().await).await;

@@ -17,19 +17,19 @@ use xxhash_rust::xxh3::xxh3_64;
 const VERSION: u8 = 1;
 const RUN_BYTES: usize = 8 + 4;
 
-/// A chunk on its way to the store.
+/// A chunk to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// A hash of what decides on which messages have an identity. Chunks of other rules are other
+    /// A hash of the rules that decide which messages have an identity. Other rules make other
     /// chunks.
     pub rules: u64,
     pub number: u64,
-    /// When the last message was appended that was read, in milliseconds since 1970.
+    /// Append time of the last message read, in milliseconds since 1970.
     pub appended_ms: i64,
     pub bytes: Vec<u8>,
 }
 
-/// Messages in a row with one append time.
+/// Consecutive messages with one append time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub appended_ms: i64,
@@ -37,10 +37,10 @@ pub struct Run {
     pub count: u32,
 }
 
-/// What a chunk says.
+/// The decoded contents of a chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
-    /// The offset behind the last message; 0 when there is none.
+    /// The offset behind the last message; 0 if there is none.
     pub last: Offset,
     pub runs: Vec<Run>,
     pub fingerprints: Vec<Fingerprint>,
@@ -59,7 +59,7 @@ impl Content {
         }
     }
 
-    /// The last message: its offset, and when it was appended.
+    /// The last message: its offset and its append time.
     pub fn last_message(&self) -> Option<(Offset, i64)> {
         Some((self.last.checked_sub(1)?, self.runs.last()?.appended_ms))
     }
@@ -86,7 +86,7 @@ impl Content {
         bytes
     }
 
-    /// What bytes say, when they are a sound chunk of these rules and this number.
+    /// Decodes bytes that are an intact chunk with these rules and this number.
     pub fn decode(bytes: &[u8], rules: u64, number: u64) -> Option<Self> {
         let (body, checksum) = bytes.split_last_chunk::<8>()?;
         if xxh3_64(body) != u64::from_le_bytes(*checksum) {

@@ -1,4 +1,4 @@
-//! A window that makes chunks of what it sees, and that is put together of chunks.
+//! A window that turns the messages it sees into chunks, and that can be restored from chunks.
 
 use super::chunk::{Chunk, Content};
 use super::window::{Fingerprint, Verdict, Window};
@@ -14,26 +14,26 @@ pub struct Recorder {
     records: bool,
     /// The offset of the next message.
     next: Offset,
-    /// What was read of the chunk of `next`, when it was read from its beginning.
+    /// The chunk of `next` as read so far, if it was read from its beginning.
     open: Option<Content>,
-    /// The last chunk that was looked for.
+    /// The last chunk that was requested.
     looked_for: Option<u64>,
     /// When the last message was appended.
     last_ms: i64,
     full: Vec<Chunk>,
 }
 
-/// What restoring a chunk led to.
+/// The result of restoring a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The next message is looked for here.
+    /// The offset at which to look for the next message.
     pub next: Offset,
-    /// The last message of the chunk, when there is one: its offset, and when it was appended.
+    /// The last message of the chunk, if there is one: its offset and its append time.
     pub last: Option<(Offset, i64)>,
 }
 
 impl Recorder {
-    /// Begins with an empty window before the message at `next`.
+    /// Starts with an empty window before the message at `next`.
     pub fn new(window: Window, rules: u64, next: Offset, records: bool) -> Self {
         let is_whole = next.is_multiple_of(CHUNK_OFFSETS);
         let open = is_whole.then(Content::default);
@@ -53,20 +53,20 @@ impl Recorder {
         self.next
     }
 
-    /// Takes note of a message and tells whether it is a repetition.
+    /// Notes a message and returns whether it is a repetition.
     pub fn see(&mut self, offset: Offset, appended_ms: i64, identity: Identity) -> Verdict {
         let fingerprint = Fingerprint::of(identity);
         self.note(offset, appended_ms, Some(fingerprint));
         self.window.see_fingerprint(appended_ms, fingerprint)
     }
 
-    /// Takes note of a message that identifies nothing.
+    /// Notes a message without an identity.
     pub fn pass(&mut self, offset: Offset, appended_ms: i64) {
         self.note(offset, appended_ms, None);
         self.window.pass(appended_ms);
     }
 
-    /// There are no messages before this offset but those that were seen.
+    /// Notes that there are no further messages before this offset.
     pub fn skip_to(&mut self, offset: Offset) {
         while self.next < offset {
             let end = (chunk_of(self.next) + 1) * CHUNK_OFFSETS;
@@ -100,13 +100,13 @@ impl Recorder {
         self.skip_to(offset + 1);
     }
 
-    /// The chunks that have become full since this was last asked.
+    /// Returns the chunks that have become full since the last call.
     pub fn take_full(&mut self) -> Vec<Chunk> {
         std::mem::take(&mut self.full)
     }
 
-    /// The number of the chunk at `next`, once, when all of it lies before `until`: if it is
-    /// stored, its messages need not be read.
+    /// Returns, once, the number of the chunk at `next` if all of it lies before `until`: if that
+    /// chunk is stored, its messages need not be read.
     pub fn look_for(&mut self, until: Offset) -> Option<u64> {
         let number = chunk_of(self.next);
         let is_new = self.looked_for.is_none_or(|known| known < number);
@@ -116,11 +116,11 @@ impl Recorder {
     }
 
     /// Takes the rest of the chunk of `next` from its stored bytes, as if its messages had been
-    /// read. `None` when they are no sound chunk of the same rules, or another beginning than what
-    /// was read already.
+    /// read. Returns `None` if the bytes are not an intact chunk of the same rules, or begin
+    /// differently from what was read already.
     ///
-    /// A reader that begins in the middle of a chunk may restore the whole of it: what lies before
-    /// its place is older than its window, or does no harm in it.
+    /// A reader that begins in the middle of a chunk may restore the whole of it: the part before
+    /// its offset is older than its window, or harmless in it.
     pub fn restore(&mut self, bytes: &[u8]) -> Option<Restored> {
         let number = chunk_of(self.next);
         let stored = Content::decode(bytes, self.rules, number)?;

@@ -1,32 +1,33 @@
-//! The log by the times at which its entries were appended.
+//! The log by the append times of its entries.
 
 use super::{Error, Needs, Offset};
 
-/// One partition of the log by time: what is kept of it, and since when.
+/// One partition of the log by time: its start, and lookups by append time.
 pub trait LogTimes: Send + Sync {
-    /// Looks whether what lies before `position` is what was counted, as far as times tell: none of
-    /// it was appended later than `appended_ms`, in milliseconds since 1970. Blocks the thread.
+    /// Checks, as far as times can tell, that the log before `position` is the one that was
+    /// counted: no entry there may have been appended later than `appended_ms`, in milliseconds
+    /// since 1970. Blocks the thread.
     fn verify(&self, _position: Offset, _appended_ms: i64) -> Result<(), Error> {
         Ok(())
     }
 
-    /// When the first entry that is kept was appended, in milliseconds since 1970; 0 while nothing
-    /// was ever trimmed: every event that was accepted later than this is still in the log.
+    /// When the first entry still in the log was appended, in milliseconds since 1970; 0 if nothing
+    /// was ever trimmed. Every event accepted later than this is still in the log.
     fn start_ms(&self) -> i64;
 
-    /// An offset before which everything was appended earlier than this, in milliseconds since
-    /// 1970: a search for what came in since may begin there, or at the start when that is later.
+    /// Returns an offset before which everything was appended before this time, in milliseconds
+    /// since 1970. A search for later entries may begin there, or at the start if that is higher.
     /// Blocks the thread.
     fn begin_since(&self, _appended_ms: i64) -> Offset {
         0
     }
 
-    /// When the entry at an offset, or the first one behind it, was appended, in milliseconds since
-    /// 1970; `None` when that is not known. Blocks the thread.
+    /// Returns when the entry at an offset, or the first one behind it, was appended, in
+    /// milliseconds since 1970; `None` if unknown. Blocks the thread.
     fn appended_ms(&self, _offset: Offset) -> Option<i64> {
         None
     }
 
-    /// Trims what is older than the retention and not needed. Blocks the thread.
+    /// Removes entries that are older than the retention and not needed. Blocks the thread.
     fn trim(&self, needs: Needs) -> Result<(), Error>;
 }

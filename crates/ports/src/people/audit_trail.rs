@@ -1,4 +1,4 @@
-//! Who did what.
+//! The audit log: who did what.
 
 use super::{Entry, Error, Filter};
 use crate::BoxFuture;
@@ -8,9 +8,9 @@ pub trait AuditTrail: Send + Sync {
     /// Adds an entry to the audit log.
     fn record(&self, entry: Entry) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Entries of the audit log, newest first.
+    /// Returns entries of the audit log, newest first.
     fn entries(&self, filter: Filter) -> BoxFuture<'_, Result<Vec<Entry>, Error>>;
 
-    /// Removes the entries from before then.
+    /// Removes the entries before this time.
     fn sweep_entries(&self, before_s: i64) -> BoxFuture<'_, Result<(), Error>>;
 }

@@ -1,4 +1,4 @@
-//! Tiles as the store has them.
+//! Tiles in the store.
 
 use super::Part;
 use crate::BoxFuture;
@@ -7,9 +7,9 @@ use raingauge_core::tile::id::TileId;
 
 /// Where tiles are read from.
 ///
-/// No contract suite: one adapter has it, whose tests compare tiles with the cells of the same
+/// No contract suite: there is one adapter, whose tests compare tiles with the cells of the same
 /// store.
 pub trait TileSource: Send + Sync {
-    /// All parts of these tiles of a key that there are.
+    /// Returns all existing parts of these tiles of a key.
     fn tiles(&self, key: String, ids: Vec<TileId>) -> BoxFuture<'_, Result<Vec<Part>, Error>>;
 }

@@ -5,12 +5,12 @@ use crate::BoxFuture;
 use crate::catalog::{Catalog, Change, Error, Policies, VersionedPolicy};
 use raingauge_policy::cache::{Choice, Policy, Step, Strategy};
 
-/// A policy that answers all counters by this strategy.
+/// A policy that answers all counters with this strategy.
 fn policy(strategy: Strategy) -> Policy {
     Policy { choice: Choice { strategy, rollout: Vec::new() }, ..Policy::default() }
 }
 
-/// A policy with something in each of its parts.
+/// A policy that sets every part.
 pub fn whole_policy() -> Policy {
     let step = |strategy, below| Step { strategy, modulo: 100, below };
     let choice = Choice {
@@ -32,7 +32,7 @@ pub async fn the_cache_policy_is_the_default_until_it_is_set(catalog: &dyn Polic
     let unset =
         VersionedPolicy { policy: Policy::default(), version: 0, ..VersionedPolicy::default() };
     assert_eq!(catalog.cache_policy().await.unwrap(), unset);
-    // To choose the default is a decision, too, and leaves a version that says who made it.
+    // Choosing the default is a decision, too, and leaves a version with its author.
     let chosen =
         catalog.set_cache_policy(Policy::default(), None, change("as it is")).await.unwrap();
     assert_eq!(
@@ -149,7 +149,7 @@ pub async fn no_concurrent_change_of_the_policy_is_lost(catalog: &dyn Policies) 
     assert_eq!((newest.version, below(&newest.policy)), (EDITORS * CHANGES, EDITORS * CHANGES));
 }
 
-/// Widens a rollout by one counter in a hundred, as often as it takes to be the next.
+/// Widens a rollout by one percent, and repeats until its change is the next version.
 async fn widen(catalog: &dyn Policies) {
     loop {
         let current = catalog.cache_policy().await.unwrap();

@@ -1,4 +1,4 @@
-//! The audit log.
+//! The contract of the audit log.
 
 use super::{AWKWARD, NOW_S, entry};
 use crate::people::{AuditTrail, Entry, Filter};
@@ -19,7 +19,7 @@ pub async fn entries_come_newest_first_in_pages(people: &dyn AuditTrail) {
     people.record(awkward.clone()).await.unwrap();
 
     for number in 1..=4 {
-        // Those of the same second keep their order.
+        // Entries of the same second keep their order.
         people
             .record(entry(NOW_S + number / 3, "zoe", "counter.create", &number.to_string()))
             .await
@@ -64,7 +64,7 @@ pub async fn entries_are_filtered(people: &dyn AuditTrail) {
     assert_eq!(objects(by("zoe", "counter.replace", "")).await, ["counter 34"]);
     assert_eq!(objects(by("", "", "shop")).await, ["token shop"]);
 
-    // Nothing in a filter is a pattern or the end of a text.
+    // No character in a filter acts as a pattern or terminates the text.
     assert_eq!(objects(by("100%", "", "")).await, ["token shop"]);
 
     for nothing in ["%", "_", "z_e", "' OR '1'='1", "\\"] {
@@ -83,7 +83,7 @@ pub async fn old_entries_are_swept(people: &dyn AuditTrail) {
     people.sweep_entries(NOW_S + 10).await.unwrap();
     let left = people.entries(Filter::default()).await.unwrap();
     assert_eq!(left.iter().map(|entry| &*entry.object).collect::<Vec<_>>(), ["10"]);
-    // An id is never given twice: a page that was begun before goes on at the right place.
+    // An id is never reused, so paging that began earlier continues at the right place.
     people.sweep_entries(i64::MAX).await.unwrap();
     people.record(entry(NOW_S, "zoe", "counter.create", "new")).await.unwrap();
     assert!(people.entries(Filter::default()).await.unwrap()[0].id > left[0].id);

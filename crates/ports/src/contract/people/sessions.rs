@@ -1,4 +1,4 @@
-//! Where people are signed in.
+//! The contract of sessions.
 
 use super::{HOUR_S, NOW_S, hash, invitation, new_user, session};
 use crate::people::{People, Session, Sessions, User, UserChange};

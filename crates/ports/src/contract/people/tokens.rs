@@ -1,4 +1,4 @@
-//! API tokens, and the revision that their followers watch.
+//! The contract of API tokens, and of the revision that caches follow.
 
 use super::{AWKWARD, HOUR_S, NOW_S, entry, hash, invitation, new_user, session, token};
 use crate::people::{ApiToken, Error, People, Tokens, UserChange};
@@ -60,7 +60,7 @@ pub async fn the_revision_grows_with_what_followers_hold(people: &dyn People) {
     people.revoke_token(1, NOW_S).await.unwrap();
     grows("a revoked token", true).await;
 
-    // What happens with every request does not make others read everything again.
+    // Changes made with every request must not cause caches to be read again.
     people.open_session(session(1, &user)).await.unwrap();
     people.touch_session(hash(1), NOW_S + 60).await.unwrap();
     people.note_tokens_used(vec![(1, NOW_S)]).await.unwrap();
