@@ -74,7 +74,7 @@ impl From<Vec<Problem>> for Error {
     }
 }
 
-/// The configurations, for those who edit them, and what is done to the counts of one.
+/// The counters' configurations and the operations on their counts.
 pub struct Counters {
     catalog: Arc<dyn Catalog>,
     sink: Arc<dyn EventSink>,
@@ -83,30 +83,30 @@ pub struct Counters {
     effect: Arc<dyn TakesEffect>,
     covered: Option<Covered>,
     conductor: Option<Arc<Conductor>>,
-    /// What the writers show.
+    /// The states that the writers publish.
     shows: Option<Arc<dyn Shows>>,
     turns: Turns,
     keys: Arc<KeyLimit>,
-    /// Changes of each counter in the hour that runs: its number since 1970, and how many.
+    /// Changes of each counter in the current hour: the hour's number since 1970, and how many.
     changes: Mutex<BTreeMap<u32, (i64, u32)>>,
 }
 
-/// The partitions of a log whose writers are elsewhere, what those know, and how far ahead of the
-/// clock an event may be.
+/// The partitions of a log whose writers run elsewhere, what those writers know, and how far ahead
+/// of the clock an event may be.
 pub struct Covered {
     pub logs: Vec<Arc<dyn EventLog>>,
     pub states: Arc<dyn States>,
     pub future_allowance_s: i64,
 }
 
-/// How often a number for an erasure is chosen while others begin backfills and erasures of the
-/// same counter.
+/// Attempts to choose a number for an erasure while other backfills and erasures of the counter
+/// begin.
 const ERASURE_TRIES: usize = 8;
-/// How often it is looked whether every partition has erased.
+/// Interval between checks whether every partition has erased.
 const ERASED_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How much later than the log's start a backfill begins, so that it begins alike in every
-/// partition although the log is trimmed meanwhile.
+/// How much later than the log's start a backfill begins. With this margin it begins at the same
+/// time in every partition although the log is being trimmed.
 const TRIM_MARGIN_S: i64 = 3_600;
 
 impl Counters {
@@ -133,33 +133,33 @@ impl Counters {
         }
     }
 
-    /// Sets no bucket of a new key for counters that have as many keys as this allows.
+    /// Refuses to set buckets of new keys for counters that have reached this limit of keys.
     pub fn with_key_limit(self, keys: Arc<KeyLimit>) -> Self {
         Self { keys, ..self }
     }
 
-    /// Over a log whose partitions are counted by other processes.
+    /// Uses a log whose partitions are counted by other processes.
     pub fn of_cluster(self, effect: Arc<dyn TakesEffect>, covered: Covered) -> Self {
         Self { effect, covered: Some(covered), ..self }
     }
 
-    /// With one who conducts backfills by what the writers show.
+    /// Uses a conductor that works by the states the writers publish.
     pub fn with_conductor(self, shows: Arc<dyn Shows>) -> Self {
         let conductor = Conductor::new(Arc::clone(&self.sink), Arc::clone(&shows));
         Self { conductor: Some(Arc::new(conductor)), shows: Some(shows), ..self }
     }
 
-    /// Who conducts backfills, where there is one.
+    /// Returns the conductor of backfills, if there is one.
     pub fn conductor(&self) -> Option<Arc<Conductor>> {
         self.conductor.clone()
     }
 
-    /// Every counter at its newest version, in the order of ids.
+    /// Returns the newest version of every counter, ordered by id.
     pub async fn list(&self) -> Result<Vec<Versioned>, catalog::Error> {
         self.catalog.list().await
     }
 
-    /// A number that grows with every change of a counter or of the cache policy.
+    /// Returns a number that grows with every change of a counter or of the cache policy.
     pub async fn revision(&self) -> Result<i64, catalog::Error> {
         self.catalog.revision().await
     }
@@ -168,19 +168,19 @@ impl Counters {
         self.catalog.get(id).await
     }
 
-    /// The versions of a counter, the newest first.
+    /// Returns the versions of a counter, newest first.
     pub async fn versions(&self, id: u32) -> Result<Vec<Versioned>, catalog::Error> {
         self.catalog.versions(id).await
     }
 
-    /// A counter as it was at one version.
+    /// Returns one version of a counter.
     pub async fn at_version(&self, id: u32, version: u32) -> Result<Versioned, Error> {
         let mut versions = self.versions(id).await?.into_iter();
         let found = versions.find(|found| found.version == version);
         found.ok_or(Error::VersionUnknown { id, version })
     }
 
-    /// The reasons why a configuration cannot stand beside the counters that exist.
+    /// Returns why a configuration conflicts with the existing counters.
     pub async fn conflicts(&self, counter: &Counter) -> Result<Vec<Problem>, catalog::Error> {
         let others: Vec<Counter> =
             self.list().await?.into_iter().map(|found| found.counter).collect();
@@ -191,7 +191,7 @@ impl Counters {
         self.catalog.cache_policy().await
     }
 
-    /// The newest versions of the cache policy, the newest first.
+    /// Returns the newest versions of the cache policy, newest first.
     pub async fn cache_policies(
         &self,
         len_max: usize,
@@ -199,7 +199,7 @@ impl Counters {
         self.catalog.cache_policies(len_max).await
     }
 
-    /// Sets the cache policy where it is at version `expected`.
+    /// Sets the cache policy if it is at version `expected`.
     pub async fn set_cache_policy(
         &self,
         policy: Policy,
@@ -224,8 +224,8 @@ impl Counters {
         Ok(created)
     }
 
-    /// Replaces the counter of this id where it is at version `expected`. Returns once the new
-    /// version counts.
+    /// Replaces the counter of this id if it is at version `expected`. Returns once the new version
+    /// counts.
     pub async fn replace(
         &self,
         counter: Counter,
@@ -238,7 +238,7 @@ impl Counters {
         Ok(replaced)
     }
 
-    /// Archives a counter: it neither counts nor answers any more. Its versions stay.
+    /// Archives a counter: it no longer counts or answers. Its versions stay.
     pub async fn archive(
         &self,
         id: u32,
@@ -250,8 +250,8 @@ impl Counters {
         self.replace(counter, expected, by, reason).await
     }
 
-    /// Asks the writers to make a counter's counts again from the log; answers when it has begun.
-    /// While one is undecided, there is no other: whoever asks again waits for the same one.
+    /// Requests a backfill of a counter from the log; returns when it has begun. While a backfill
+    /// is undecided no other one begins: a second caller waits for the same one.
     pub async fn backfill(&self, id: u32) -> Result<(), Error> {
         self.sink.check()?;
         let found = self.get(id).await?;
@@ -276,13 +276,13 @@ impl Counters {
             self.wait_applied(&[(DECIDER, end)]).await?;
         }
 
-        // The other partitions are told at once.
+        // Notifies the other partitions at once.
         Ok(conductor.conduct().await?)
     }
 
-    /// Erases what was counted of a key; answers when it is gone from every partition. Events that
-    /// arrive later count again. The log keeps the events themselves for as long as it keeps any,
-    /// and no backfill or recount counts them.
+    /// Erases the counts of a key; returns when every partition has erased them. Events that arrive
+    /// later count again. The log keeps the events themselves for its retention, but no backfill or
+    /// recount counts them.
     pub async fn erase(&self, id: u32, key: &str) -> Result<(), Error> {
         self.sink.check()?;
         let found = self.get(id).await?;
@@ -295,9 +295,9 @@ impl Counters {
         self.send(move |_| erase.clone()).await
     }
 
-    /// Erases everything that was counted of a counter; answers when every partition counts from
-    /// nothing. It goes on as it is; a backfill that runs is cancelled, and later ones count
-    /// nothing of what was erased. The store is freed of it in the background.
+    /// Erases all counts of a counter; returns when every partition counts from zero. The
+    /// configuration stays; a running backfill is cancelled, and later backfills count none of the
+    /// erased events. The store frees the space in the background.
     pub async fn erase_all(&self, id: u32) -> Result<(), Error> {
         self.sink.check()?;
         let found = self.get(id).await?;
@@ -324,7 +324,7 @@ impl Counters {
         Ok(())
     }
 
-    /// Erases what an archived counter keeps.
+    /// Erases the counts of an archived counter.
     pub async fn purge(&self, id: u32) -> Result<(), Error> {
         match self.get(id).await?.counter.state {
             State::Archived => self.erase_all(id).await,
@@ -332,7 +332,7 @@ impl Counters {
         }
     }
 
-    /// Erases in partition 0. Of several who ask at once each gets a number of its own.
+    /// Erases in partition 0. Concurrent callers each get their own number.
     async fn erase_where_decided(&self, conductor: &Conductor, id: u32) -> Result<(), Error> {
         for _ in 0..ERASURE_TRIES {
             let number = conductor.free_number(id);
@@ -346,8 +346,8 @@ impl Counters {
         Err(Error::Stopped("others change the counter at the same time: try again".into()))
     }
 
-    /// From when on every partition holds every event, for a backfill that begins alike in all.
-    /// Where the only writer is in this process, it knows.
+    /// Returns the time from which every partition holds every event, so that a backfill begins at
+    /// the same time in all. A writer in this process knows it itself.
     async fn covered_from_s(&self) -> Result<Option<i64>, Error> {
         let Some(Covered { logs, future_allowance_s, .. }) = &self.covered else {
             return Ok(None);
@@ -359,8 +359,8 @@ impl Counters {
         found.map_err(|error| Error::Stopped(error.to_string().into()))
     }
 
-    /// Sees to it that every partition knows a counter as it is before anything is asked for it:
-    /// the writers of other processes learn of a change by themselves, but later.
+    /// Makes sure that every partition knows the current version of a counter before a request for
+    /// it is written: the writers of other processes learn of a change on their own, but later.
     async fn introduce(&self, standing: Standing, counter: &Counter) -> Result<(), Error> {
         let Some(Covered { states, .. }) = &self.covered else {
             return Ok(());
@@ -385,12 +385,12 @@ impl Counters {
         Ok(())
     }
 
-    /// Brings about whatever changed in the catalog. Answers when that has taken effect.
+    /// Propagates all changes of the catalog. Returns when they have taken effect.
     pub async fn follow(&self) -> Result<(), Error> {
         self.effect.take_effect().await
     }
 
-    /// Tells every partition its part, or none of them, and waits until all parts have taken
+    /// Sends every partition its part, or none of them any, and waits until all parts have taken
     /// effect.
     async fn send(
         &self,
@@ -405,8 +405,8 @@ impl Counters {
         self.published.wait_applied(ends).await.map_err(Error::Stopped)
     }
 
-    /// Makes another version of a counter. Each is kept in the catalog, and in every partition for
-    /// as long as the log has events from before it, so that there must not be any number of them.
+    /// Makes another version of a counter. The catalog keeps every version, and so does every
+    /// partition while the log has events from before it, so their number is limited.
     async fn version_of(
         &self,
         counter: Counter,

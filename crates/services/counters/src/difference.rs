@@ -1,4 +1,4 @@
-//! What differs between two configurations, field by field, in words.
+//! The differences between two configurations, field by field, in words.
 
 use raingauge_core::counter::Counter;
 use raingauge_core::filter::Condition;
@@ -9,9 +9,9 @@ use serde_json::Value as Json;
 /// One field that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// As the configuration spells it; `retentionDays.quarter` and so on for what is kept.
+    /// The name in the configuration, such as `retentionDays.quarter`.
     pub field: &'static str,
-    /// As people say it.
+    /// The name for people.
     pub label: &'static str,
     pub before: String,
     pub after: String,
@@ -25,7 +25,7 @@ pub struct Said {
     pub words: String,
 }
 
-/// A configuration, field by field. The id is left out.
+/// Describes a configuration field by field, without the id.
 pub fn say(counter: &Counter) -> Vec<Said> {
     let said = |field, label, words| Said { field, label, words };
     let text = |text: &str| {
@@ -56,7 +56,7 @@ pub fn say(counter: &Counter) -> Vec<Said> {
     ]
 }
 
-/// The fields in which two configurations differ.
+/// Returns the fields in which two configurations differ.
 pub fn between(before: &Counter, after: &Counter) -> Vec<Changed> {
     let fields = say(before).into_iter().zip(say(after)).zip(differing(before, after));
     let changed = fields.filter(|(_, differs)| *differs).map(|(words, _)| words);
@@ -69,7 +69,7 @@ pub fn between(before: &Counter, after: &Counter) -> Vec<Changed> {
     changed.map(told).collect()
 }
 
-/// Whether each field of [`say`] differs, by what it is and not by how it reads.
+/// Whether each field of [`say`] differs, compared by value and not by wording.
 pub fn differing(before: &Counter, after: &Counter) -> [bool; 13] {
     let (old, new) = (&before.retention_days, &after.retention_days);
     [
@@ -89,7 +89,7 @@ pub fn differing(before: &Counter, after: &Counter) -> [bool; 13] {
     ]
 }
 
-/// What `mine` changed of `base`, done to `theirs`: where both changed a field, mine stands.
+/// Applies the changes from `base` to `mine` to `theirs`. Where both changed a field, `mine` wins.
 pub fn on_top(base: &Counter, theirs: &Counter, mine: &Counter) -> Counter {
     let mut merged = theirs.clone();
     let changed = differing(base, mine);
@@ -136,7 +136,7 @@ fn minute(seconds: i64) -> String {
         .collect()
 }
 
-/// What each event adds: `1 for each event`, `amount × 100`.
+/// Describes what each event adds: `1 for each event`, `amount × 100`.
 pub fn value_sentence(value: &Value) -> String {
     match value {
         Value::Fixed(1) => "1 for each event".to_owned(),
@@ -148,7 +148,7 @@ pub fn value_sentence(value: &Value) -> String {
     }
 }
 
-/// A filter as a sentence: `fare ≥ 10 and (city is "SG" or city is missing)`.
+/// Describes a filter: `fare ≥ 10 and (city is "SG" or city is missing)`.
 pub fn filter_sentence(filter: Option<&Condition>) -> String {
     match filter {
         None => "every event".to_owned(),
@@ -167,7 +167,7 @@ fn sentence(condition: &Condition, inside: bool) -> String {
     match condition.operator.as_str() {
         "and" => joined(" and "),
         "or" => joined(" or "),
-        // What is said inside stands in brackets, so that it is plain how far the `not` reaches.
+        // Brackets around the inner condition show what the `not` covers.
         "not" => format!(
             "not ({})",
             inner.first().map(|inner| sentence(inner, false)).unwrap_or_default()
@@ -204,7 +204,7 @@ fn comparison(condition: &Condition) -> String {
     }
 }
 
-/// A field without the `data.` that nearly all of them have.
+/// A field without the `data.` prefix that nearly all of them have.
 fn name_of(path: &str) -> &str {
     path.strip_prefix("data.")
         .filter(|name| !matches!(*name, "id" | "source" | "type" | "subject"))

@@ -1,6 +1,6 @@
-//! Kinds of documents: what the workflow of drafts has to know of each.
+//! Kinds of documents: what the workflow of drafts needs to know of each.
 //!
-//! A kind is registered with [`Drafts::with`](crate::Drafts::with). Counters are the first one.
+//! A kind is registered with [`Drafts::with`](crate::Drafts::with). Counters are the first kind.
 
 mod counter;
 
@@ -16,12 +16,12 @@ use serde_json::Value as Json;
 pub enum Error {
     #[error("{0}")]
     NotFound(String),
-    /// The document changed since the version that a change is based on.
+    /// The document has changed since the base of the change.
     #[error("{detail}")]
     Conflict { current: u32, detail: String },
     #[error("{kind} {id} exists already: choose another id, or leave it out to be given one")]
     IdTaken { kind: &'static str, id: u64 },
-    /// The configuration is invalid, or cannot stand beside the others.
+    /// The configuration is invalid, or conflicts with others.
     #[error("the configuration has {} problem(s)", .0.len())]
     Invalid(Vec<Problem>),
     /// A limit or a rule forbids the change.
@@ -42,25 +42,25 @@ pub struct Document {
     pub reason: String,
 }
 
-/// Who changes a document, and why, as its version keeps it.
+/// Who changes a document and why, as stored with its version.
 #[derive(Clone, Copy, Debug)]
 pub struct Provenance<'a> {
     pub by: &'a str,
     pub reason: &'a str,
 }
 
-/// One kind of document that may be proposed, approved and applied.
+/// One kind of document that can be proposed, approved and applied.
 ///
-/// A configuration is JSON with the document's id as its member `id`; one that is missing or 0 asks
-/// for a new id.
+/// A configuration is JSON with the document's id in its member `id`; if it is missing or 0, the
+/// document gets a new id.
 pub trait DocumentKind: Send + Sync {
     /// The name of the kind in drafts and in the API.
     fn name(&self) -> &'static str;
 
-    /// Checks a configuration and returns it in the form in which it is stored.
+    /// Checks a configuration and returns its stored form.
     fn check(&self, configuration: &Json) -> Result<Json, Error>;
 
-    /// Reads a document: at one version, or as it is now.
+    /// Returns a document at one version, or as it is now.
     fn read(&self, id: u64, version: Option<u32>) -> BoxFuture<'_, Result<Document, Error>>;
 
     /// Creates a document. Returns once it has taken effect.
@@ -79,6 +79,6 @@ pub trait DocumentKind: Send + Sync {
         provenance: Provenance<'a>,
     ) -> BoxFuture<'a, Result<Document, Error>>;
 
-    /// The fields in which two configurations differ, in words.
+    /// Returns the fields in which two configurations differ, in words.
     fn differences(&self, before: &Json, after: &Json) -> Vec<Changed>;
 }

@@ -1,9 +1,9 @@
-//! The workflow of drafts: a proposed document is sent for review, approved by a second person, and
-//! takes effect; or it is sent back, or withdrawn.
+//! The workflow of drafts: a proposed document is submitted for review, approved by a second
+//! person, and takes effect; or it is rejected, or withdrawn.
 //!
-//! A decision names the revision of the draft that was seen, so nobody decides about something
-//! else. Nobody approves a draft to which they contributed, and a draft never overwrites a version
-//! of its document that is newer than the one it is based on.
+//! A decision names the revision of the draft that its author saw, so that it cannot apply to other
+//! content. Contributors cannot approve their own draft, and a draft never overwrites a version of
+//! its document that is newer than its base.
 
 mod reason;
 mod second;
@@ -42,7 +42,7 @@ pub enum Error {
     ApprovalNeeded,
     #[error(transparent)]
     NotSecond(#[from] NotSecond),
-    /// The document has a newer version than the one on which the draft is based.
+    /// The document has a newer version than the draft's base.
     #[error(
         "the document of draft {id} is at version {current} by now: edit the draft on top of it"
     )]
@@ -65,8 +65,8 @@ impl From<store::Error> for Error {
     }
 }
 
-/// A configuration that is proposed, and the version of its document that it starts from: 0 for a
-/// new document.
+/// A proposed configuration, and the version of its document that it is based on: 0 for a new
+/// document.
 #[derive(Clone, Debug)]
 pub struct Proposal<'a> {
     pub kind: &'a str,
@@ -74,7 +74,7 @@ pub struct Proposal<'a> {
     pub base_version: u32,
 }
 
-/// What somebody decides about a draft, as they saw it.
+/// A decision about one revision of a draft.
 #[derive(Clone, Copy, Debug)]
 pub struct Decision<'a> {
     pub id: u64,
@@ -88,12 +88,12 @@ pub struct Decision<'a> {
 #[derive(Clone, Debug)]
 pub struct DraftChange {
     pub draft: Draft,
-    /// What it changes of its document, where its configuration was changed or applied. `None` for
-    /// a new document.
+    /// The changes to its document, when its configuration was changed or applied. `None` for a new
+    /// document.
     pub changes: Option<Vec<Changed>>,
 }
 
-/// How a draft stands to its document.
+/// A draft's document, at the draft's base and now.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
     pub base: Option<Document>,
@@ -101,7 +101,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// The base and the current version, where the document has changed since.
+    /// Returns the base and the current version if the document has changed since.
     pub fn conflict(&self) -> Option<(&Document, &Document)> {
         let base = self.base.as_ref()?;
         let current = self.current.as_ref()?;
@@ -109,7 +109,7 @@ impl Standing {
     }
 }
 
-/// The workflow, over documents of every kind that is registered.
+/// The workflow, for all registered kinds of documents.
 pub struct Drafts {
     store: Arc<dyn store::Drafts>,
     people: Arc<dyn People>,
@@ -119,8 +119,8 @@ pub struct Drafts {
 }
 
 impl Drafts {
-    /// Without any kind of document. `needs_approval` asks for a second person before a draft takes
-    /// effect.
+    /// Has no kinds of documents yet. `needs_approval` requires a second person before a draft
+    /// takes effect.
     pub fn new(
         store: Arc<dyn store::Drafts>,
         people: Arc<dyn People>,
@@ -140,7 +140,7 @@ impl Drafts {
         self.needs_approval
     }
 
-    /// Open drafts, or ended ones, the last changed first.
+    /// Returns open or ended drafts, the last changed first.
     pub async fn list(&self, is_open: bool, limit: u32) -> Result<Vec<Draft>, Error> {
         Ok(self.store.list(is_open, limit).await?)
     }
@@ -149,7 +149,7 @@ impl Drafts {
         Ok(self.store.get(id).await?)
     }
 
-    /// The document that a draft changes: as the draft found it, and as it is now.
+    /// Returns the document that a draft changes: at the draft's base, and as it is now.
     pub async fn standing(&self, draft: &Draft) -> Result<Standing, Error> {
         if draft.is_new() {
             return Ok(Standing::default());
@@ -160,7 +160,7 @@ impl Drafts {
         Ok(Standing { base: Some(base), current: Some(current) })
     }
 
-    /// The fields in which two configurations of a kind differ, in words.
+    /// Returns the fields in which two configurations of a kind differ, in words.
     pub fn differences(
         &self,
         kind: &str,
@@ -170,12 +170,12 @@ impl Drafts {
         Ok(self.kind(kind)?.differences(before, after))
     }
 
-    /// Whether somebody may approve a draft.
+    /// Checks that an actor may approve a draft.
     pub async fn check_second(&self, by: Actor<'_>, draft: &Draft) -> Result<(), Error> {
         second::check(&*self.people, by, draft).await
     }
 
-    /// Keeps a new draft.
+    /// Stores a new draft.
     pub async fn create(
         &self,
         proposal: Proposal<'_>,
@@ -194,8 +194,8 @@ impl Drafts {
         Ok(DraftChange { draft, changes })
     }
 
-    /// Changes what a draft proposes. It stays a draft of the same document, and what was said of
-    /// it in a review is gone. A new document may still ask for another id.
+    /// Changes what a draft proposes. It stays a draft of the same document, and comments of an
+    /// earlier review are removed. A new document may still choose another id.
     pub async fn edit(
         &self,
         id: u64,
@@ -233,7 +233,7 @@ impl Drafts {
         Ok(DraftChange { draft, changes })
     }
 
-    /// Sends a draft for review. The text is the reason of the change.
+    /// Submits a draft for review. The text is the reason of the change.
     pub async fn submit(&self, decision: Decision<'_>) -> Result<DraftChange, Error> {
         let draft = self.decided(decision, true).await?;
         self.keep(Draft {
@@ -246,7 +246,7 @@ impl Drafts {
         .await
     }
 
-    /// Sends a draft back to its author. The text says why.
+    /// Returns a draft to its author. The text says why.
     pub async fn reject(&self, decision: Decision<'_>) -> Result<DraftChange, Error> {
         let draft = self.decided(decision, true).await?;
         in_review(&draft)?;
@@ -266,7 +266,7 @@ impl Drafts {
     }
 
     /// Approves a draft, which takes effect at once. Where approval is needed, only a second person
-    /// may. The text is a comment.
+    /// may approve. The text is a comment.
     pub async fn approve(&self, decision: Decision<'_>) -> Result<DraftChange, Error> {
         let draft = self.decided(decision, false).await?;
         in_review(&draft)?;
@@ -281,7 +281,7 @@ impl Drafts {
         self.take_effect(approved, &reason).await
     }
 
-    /// Lets a draft take effect without a review, where none is needed. The text is the reason.
+    /// Applies a draft without a review, where none is needed. The text is the reason.
     pub async fn apply(&self, decision: Decision<'_>) -> Result<DraftChange, Error> {
         let draft = self.decided(decision, true).await?;
         if self.needs_approval {
@@ -297,7 +297,7 @@ impl Drafts {
         found.map(|kind| &**kind).ok_or_else(|| Error::KindUnknown(name.to_owned()))
     }
 
-    /// What a draft changes of the version that it is based on, which has to exist.
+    /// Returns what a draft changes of its base, which must exist.
     async fn changes_of(&self, draft: &Draft) -> Result<Option<Vec<Changed>>, Error> {
         if draft.is_new() {
             return Ok(None);
@@ -307,7 +307,7 @@ impl Drafts {
         Ok(Some(kind.differences(&base.configuration, &draft.configuration)))
     }
 
-    /// The draft that a decision is about, where the decision may be made.
+    /// Returns the draft that a decision is about, if the decision is allowed.
     async fn decided(&self, decision: Decision<'_>, needs_text: bool) -> Result<Draft, Error> {
         let draft = self.store.get(decision.id).await?;
         if decision.revision != draft.revision || !draft.state.is_open() {
@@ -327,9 +327,8 @@ impl Drafts {
         Ok(DraftChange { draft: self.store.replace(draft).await?, changes: None })
     }
 
-    /// Makes the document what the draft proposes, and then ends the draft. A process that dies
-    /// between the two leaves a draft that can be applied again: it finds the document as it wants
-    /// it.
+    /// Applies the draft to its document, and then ends the draft. If the process dies in between,
+    /// the draft can be applied again: the document is then already as proposed.
     async fn take_effect(&self, draft: Draft, reason: &str) -> Result<DraftChange, Error> {
         let kind = self.kind(&draft.kind)?;
         let changes = self.changes_of(&draft).await?;
@@ -365,7 +364,7 @@ fn in_review(draft: &Draft) -> Result<(), Error> {
     }
 }
 
-/// The document as it is now, where an earlier attempt made it just what the draft proposes.
+/// Returns the current document if an earlier attempt made it exactly what the draft proposes.
 async fn made_before(
     kind: &dyn DocumentKind,
     draft: &Draft,

@@ -1,5 +1,5 @@
-//! Configurations as text: what `raingauge counters` writes and what pages give away, so that both
-//! are the same to the letter. `raingauge counters apply` takes either.
+//! Configurations as text. `raingauge counters` and the portal's pages write exactly the same text,
+//! and `raingauge counters apply` takes either.
 
 use raingauge_core::counter::{Counter, State};
 use raingauge_core::time::format_rfc3339;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 pub use serde_yaml_ng::Error;
 
-/// Everything that people define: the counters, and how counts are cached.
+/// All definitions by people: the counters, and the cache policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {

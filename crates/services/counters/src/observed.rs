@@ -1,4 +1,4 @@
-//! What really arrives: the types of the newest events in the log, and the fields that they have.
+//! What arrives: the types of the newest events in the log, and their fields.
 
 use raingauge_core::bucket::{HOUR_S, QUARTER_S};
 use raingauge_core::event::Event;
@@ -11,28 +11,29 @@ use raingauge_writer::worker::Error;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Newest entries of the log that are looked at, of all partitions together.
+/// Newest entries of the log that are read, over all partitions.
 pub const EVENTS_MAX: u64 = 20_000;
-/// Event types, sources of a type and fields of a type that are told apart.
+/// Most event types, sources of a type and fields of a type that are distinguished.
 pub const TYPES_MAX: usize = 200;
 pub const SOURCES_MAX: usize = 50;
 pub const FIELDS_MAX: usize = 200;
-/// Different values of a field that are counted, and of all fields together.
+/// Most distinct values that are counted, of a field and of all fields together.
 pub const VALUES_MAX: usize = 500;
 const VALUES_TOGETHER_MAX: usize = 100_000;
-/// Values of a field that are shown, the most frequent first, and the longest one in bytes.
+/// Most values of a field that are shown, the most frequent first, and the longest one in bytes.
 const EXAMPLES: usize = 12;
 const EXAMPLE_LEN_MAX: usize = 120;
-/// Whole events of a type that are kept, the newest ones, and the largest one in bytes of data.
+/// Most whole events of a type that are kept, the newest ones, and the largest one in bytes of
+/// data.
 const SAMPLES: usize = 20;
 const SAMPLE_LEN_MAX: usize = 8 * 1_024;
-/// Names in the longest path.
+/// Most names in a path.
 const DEPTH_MAX: usize = 8;
 
 /// What the newest events look like.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// Events that were looked at, of all types.
+    /// Events read, of all types.
     pub events: u64,
     /// The types, the most frequent first.
     pub types: Vec<EventType>,
@@ -57,18 +58,18 @@ pub struct EventType {
     pub fields: Vec<Field>,
     /// Fields beyond [`FIELDS_MAX`] were seen.
     pub has_more_fields: bool,
-    /// Some of them, the newest ones, oldest first.
+    /// Some of the events, the newest ones, oldest first.
     pub samples: Vec<Sample>,
 }
 
-/// How long after they happened events came in, in seconds.
+/// How long after they happened events arrived, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
     pub median_s: i64,
-    /// All but one of a hundred came sooner.
+    /// The 99th percentile.
     pub p99_s: i64,
     pub max_s: i64,
-    /// Events that came in later than a quarter hour after they happened, and later than an hour.
+    /// Events that arrived more than a quarter hour after they happened, and more than an hour.
     pub over_quarter: u64,
     pub over_hour: u64,
 }
@@ -78,7 +79,7 @@ pub enum Kind {
     Text,
     Number,
     Bool,
-    /// Some events have one kind and some another.
+    /// The kind differs between events.
     Mixed,
 }
 
@@ -101,36 +102,36 @@ impl Kind {
     }
 }
 
-/// One field, as it was seen.
+/// One observed field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// As conditions and values name it: `data.address.city`, `source`, `subject`.
+    /// The name in conditions and values: `data.address.city`, `source`, `subject`.
     pub path: String,
     pub kind: Kind,
-    /// Events that have it.
+    /// Events with this field.
     pub events: u64,
     /// Some of its values, the most frequent first.
     pub examples: Vec<Example>,
-    /// How many different values there are; at least so many when `has_more_values`.
+    /// Number of distinct values; a lower bound when `has_more_values`.
     pub values: usize,
     pub has_more_values: bool,
 }
 
 impl Field {
-    /// As a template names it, without the braces.
+    /// Returns the name in a template, without the braces.
     pub fn in_template(&self) -> &str {
         match self.path.strip_prefix("data.") {
-            // `{source}` and `{subject}` are the event's own.
+            // `{source}` and `{subject}` are attributes of the event itself.
             Some("source" | "subject") | None => &self.path,
             Some(name) => name,
         }
     }
 }
 
-/// A value that a field had.
+/// An observed value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
-    /// As the event wrote it, without the quotes of a text.
+    /// The event's spelling, without the quotes of a text.
     pub text: String,
     pub kind: Kind,
     pub events: u64,
@@ -170,7 +171,7 @@ impl Sample {
         }
     }
 
-    /// The event again, of this type.
+    /// Returns the sample as an event of this type.
     pub fn event<'a>(&'a self, kind: &'a str) -> Event<'a> {
         Event {
             id: self.id.as_str().into(),
@@ -184,7 +185,7 @@ impl Sample {
     }
 }
 
-/// Looks at the newest events of each partition, as many of one as of another, [`EVENTS_MAX`] by
+/// Observes the newest events, the same number from each partition, [`EVENTS_MAX`] in total by
 /// default. Blocks the thread.
 pub fn observed(logs: &[Arc<dyn EventLog>], events_max: u64) -> Result<Observed, Error> {
     let mut seen = Seen { values_left: VALUES_TOGETHER_MAX, ..Seen::default() };
@@ -205,7 +206,7 @@ struct Seen {
     events: u64,
     events_left_out: u64,
     types: HashMap<Box<str>, SeenType>,
-    /// How many more values of fields are remembered.
+    /// How many more values of fields can be remembered.
     values_left: usize,
 }
 
@@ -225,7 +226,7 @@ struct SeenType {
 struct SeenField {
     kind: Kind,
     events: u64,
-    /// The number of the last event that had it, so that a repeated name counts once.
+    /// The number of the last event with the field, so that a repeated name counts once.
     last: u64,
     values: HashMap<Box<str>, (Kind, u64)>,
     has_more_values: bool,
@@ -360,7 +361,7 @@ impl SeenType {
     }
 }
 
-/// What the event itself has stands before what is in its data.
+/// Attributes of the event come before fields of its data.
 fn rank(path: &str) -> u8 {
     u8::from(path.starts_with("data."))
 }

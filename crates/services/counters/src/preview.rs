@@ -1,4 +1,4 @@
-//! Preview: what a counter would have counted of the newest events in the log.
+//! Previews: what a counter would have counted of the newest events in the log.
 
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::counter::Counter;
@@ -14,49 +14,49 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Newest events that a preview looks at.
+/// Most events that a preview reads, the newest first.
 pub const EVENTS_MAX: u64 = 1_000_000;
 /// Keys that a preview shows.
 const KEYS_SHOWN: usize = 20;
-/// Bytes that a tile takes beside its cells and its key, and bytes of a cell: most counts fit two.
+/// Bytes of a tile beside its cells and its key, and bytes of a cell: most counts fit into two.
 const TILE_BYTES: f64 = 17.0 + 8.0;
 const CELL_BYTES: f64 = 2.0;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Preview {
-    /// Events that were looked at, of all types.
+    /// Events read, of all types.
     pub events: u64,
     /// Events of the counter's type.
     pub events_of_type: u64,
     /// Events that the counter would have counted.
     pub counted: u64,
-    /// Why it would not have counted the others of its type.
+    /// Why it would not have counted the other events of its type.
     pub skipped: BTreeMap<&'static str, u64>,
-    /// Different keys.
+    /// Distinct keys.
     pub keys: usize,
-    /// Cells of all three granularities for each day in which something happened, on average.
+    /// Cells of all three granularities per active day, on average.
     pub cells_per_day: f64,
-    /// What such a day costs, by granularity.
+    /// The cost of such a day, by granularity.
     pub daily: Daily,
-    /// The keys that were counted most often, with their number of events and their count.
+    /// The keys with the most events, with their number of events and their count.
     pub hottest: Vec<Hot>,
-    /// Between which times the events happened, in seconds since 1970.
+    /// The times of the first and last event, in seconds since 1970.
     pub from_time: Option<i64>,
     pub to_time: Option<i64>,
 }
 
-/// What a counter adds to the bucket store on a day in which something happens, on average.
+/// What a counter adds to the bucket store on an active day, on average.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Daily {
-    /// Cells of each granularity: rows, in the count tables of a cluster.
+    /// Cells of each granularity: rows in the count tables of a cluster.
     pub quarter_cells: f64,
     pub hour_cells: f64,
     pub day_cells: f64,
-    /// Bytes of the tiles that quarter hours and hours share, about, before compression.
+    /// Approximate bytes of the tiles that quarter hours and hours share, before compression.
     pub fine_bytes: f64,
-    /// Bytes of the counts of days, about.
+    /// Approximate bytes of the counts of days.
     pub day_bytes: f64,
 }
 
@@ -78,8 +78,8 @@ pub struct Comparison {
 /// How the keys of two configurations differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyChanges {
-    /// Keys that only the later one has, that only the earlier one has, with another count, with
-    /// the same.
+    /// Keys that only the later one has, keys that only the earlier one has, keys with another
+    /// count, and keys with the same count.
     pub gained: usize,
     pub lost: usize,
     pub changed: usize,
@@ -96,13 +96,12 @@ pub struct KeyChange {
     pub after: Option<i128>,
 }
 
-/// Runs a draft over the newest events of each partition, as many of one as of another. Blocks the
-/// thread.
+/// Runs a draft over the newest events, the same number from each partition. Blocks the thread.
 pub fn preview(logs: &[Arc<dyn EventLog>], draft: &Counter, stop: &Stop) -> Result<Preview, Error> {
     preview_newest(logs, draft, EVENTS_MAX, stop)
 }
 
-/// The same, over at most so many events.
+/// Like [`preview`], with a limit on the events.
 pub fn preview_newest(
     logs: &[Arc<dyn EventLog>],
     draft: &Counter,
@@ -182,7 +181,7 @@ fn key_changes(before: &Keys, after: &Keys) -> KeyChanges {
     changes
 }
 
-/// Of each key its number, its events and its count.
+/// The number, the events and the count of each key.
 type Keys = HashMap<Box<str>, (u32, u64, i128)>;
 
 struct Tally {
@@ -190,7 +189,7 @@ struct Tally {
     ruleset: Ruleset,
     preview: Preview,
     keys: Keys,
-    /// By the key's number, its quarter hours since 1970.
+    /// Pairs of a key's number and a quarter hour since 1970.
     cells: HashSet<(u32, u32)>,
     days: BTreeSet<i64>,
 }
@@ -279,7 +278,7 @@ impl Tally {
     }
 }
 
-/// Adds an event to its key, and answers the key's number.
+/// Adds an event to its key, and returns the key's number.
 fn number_of(keys: &mut Keys, key: &str, value: i64) -> u32 {
     let next = keys.len() as u32;
     match keys.get_mut(key) {

@@ -10,9 +10,9 @@ use raingauge_writer::control::Control;
 use raingauge_writer::state::standing_of;
 use std::sync::Arc;
 
-/// Brings about what was changed in the catalog.
+/// Propagates changes of the catalog.
 pub trait TakesEffect: Send + Sync {
-    /// Answers when the change has taken effect.
+    /// Returns when the change has taken effect.
     fn take_effect(&self) -> BoxFuture<'_, Result<(), Error>>;
 }
 
@@ -21,8 +21,8 @@ pub(crate) struct Announcer {
     catalog: Arc<dyn Catalog>,
     sink: Arc<dyn EventSink>,
     published: Arc<Published>,
-    /// The catalog's revision that has been followed. One change is followed at a time, so that
-    /// none is written twice.
+    /// The catalog's revision that the log reflects. The lock makes sure that changes are followed
+    /// one at a time, so that none is written twice.
     revision: tokio::sync::Mutex<Option<i64>>,
 }
 
@@ -66,7 +66,7 @@ impl Announcer {
             if known.is_none_or(|known| {
                 (known.version, known.fingerprint) != (news.version, news.fingerprint)
             }) {
-                // Who alone writes to the log knows that the catalog is right, also when it went
+                // The only process that writes to the log can trust the catalog, even when it went
                 // back.
                 let put_back = known.is_some_and(|known| known.version >= news.version);
                 let Versioned { counter, version, changed_at, .. } = found;

@@ -12,7 +12,7 @@ use raingauge_writer::worker;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// How long what was observed is returned again although more has come in.
+/// How long an observation is reused although more events have arrived.
 const KEPT_MS: i64 = 5_000;
 
 #[derive(Debug, thiserror::Error)]
@@ -31,14 +31,14 @@ pub struct RecentEvents {
     logs: Vec<Arc<dyn EventLog>>,
     scans: Scans,
     clock: Arc<dyn Clock>,
-    /// One observation at a time: others wait for it.
+    /// Serializes observations: callers wait for the one that runs.
     last: Arc<Mutex<Option<Observation>>>,
 }
 
 /// The newest observation.
 struct Observation {
     at_ms: i64,
-    /// The ends of the partitions at that time.
+    /// The ends of the partitions when it was made.
     ends: Vec<Offset>,
     observed: Arc<Observed>,
 }
@@ -53,7 +53,7 @@ impl RecentEvents {
         self.logs.len()
     }
 
-    /// What a configuration would have counted of the newest events.
+    /// Returns what a configuration would have counted of the newest events.
     pub async fn preview(
         &self,
         caller: &str,
@@ -63,7 +63,7 @@ impl RecentEvents {
         self.scan(caller, move |logs, stop| preview_newest(logs, &draft, events_max, stop)).await
     }
 
-    /// What two configurations would have counted of the newest events.
+    /// Returns what two configurations would have counted of the newest events.
     pub async fn compare(
         &self,
         caller: &str,
@@ -74,8 +74,8 @@ impl RecentEvents {
         self.scan(caller, move |logs, stop| compare(logs, &before, &after, events_max, stop)).await
     }
 
-    /// The types of the newest events and their fields, at most some seconds old. `redact` removes
-    /// what must not be shown, before anything is remembered.
+    /// Returns the types of the newest events and their fields, at most some seconds old. `redact`
+    /// removes what must not be shown, before anything is kept.
     pub async fn observed(
         &self,
         redact: impl FnOnce(&mut Observed) + Send + 'static,
@@ -91,7 +91,8 @@ impl RecentEvents {
             }
         }
 
-        // The lock goes along: when the caller goes away, nobody else begins before this has ended.
+        // The task holds the lock: when the caller goes away, no other observation begins before
+        // this one has ended.
         let logs = self.logs.clone();
         let work = tokio::task::spawn_blocking(move || {
             let mut found = observed(&logs, EVENTS_MAX)?;
@@ -104,7 +105,7 @@ impl RecentEvents {
         Ok(work.await??)
     }
 
-    /// Runs a scan in the caller's turn. It stops when nobody waits for it any more.
+    /// Runs a scan in the caller's turn. It stops when its caller goes away.
     async fn scan<T: Send + 'static>(
         &self,
         caller: &str,

@@ -1,4 +1,4 @@
-//! Recount: the count of a key made again from the log, beside the stored one.
+//! Recounts: the count of a key recounted from the log, beside the stored one.
 
 mod tally;
 
@@ -24,12 +24,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tally::Tally;
 
-/// Differences that a recount shows.
+/// Most differences that a recount shows.
 const DIFFERENCES_MAX: usize = 1_000;
-/// How often a recount looks again because the key was counted while it looked.
+/// Attempts of a recount whose key keeps being counted while it reads the store.
 const TRIES: usize = 20;
 /// How much earlier than its range a recount begins to read, besides the allowance for events from
-/// the future: clocks of several machines differ, and what is appended need not be in the order of
+/// the future: the clocks of several machines differ, and entries are not appended in the order of
 /// their times.
 const CLOCKS_MARGIN_S: i64 = 3_600;
 
@@ -39,19 +39,19 @@ pub struct Recount {
     pub key: String,
     pub from_time: i64,
     pub to_time: i64,
-    /// What lies before this is not compared, because the log no longer holds all its events, or
-    /// because its buckets have expired; seconds since 1970.
+    /// Buckets before this are not compared, because the log no longer holds all their events, or
+    /// because they have expired; seconds since 1970.
     pub compared_from: i64,
     pub stored: i128,
     pub recounted: i128,
     pub equal: bool,
     pub differences: Vec<Difference>,
-    /// Buckets of the range that were set by `POST /v1/buckets` since the log begins: nothing else
-    /// is known of them, and a count that includes one is not that of events.
+    /// Buckets of the range that were set by `POST /v1/buckets` since the log begins. A count that
+    /// includes one is not a count of events.
     #[serde(skip_serializing_if = "is_zero")]
     pub set_buckets: usize,
-    /// Every bucket that was compared and that either side has; not part of answers, which tell
-    /// what differs.
+    /// Every bucket that was compared and that exists on either side; not part of answers, which
+    /// list the differences.
     #[serde(skip)]
     pub buckets: Vec<Difference>,
 }
@@ -60,15 +60,14 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A key and the range that it is recounted over.
+/// A key and the range of its recount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     pub key: String,
     pub range: Plan,
 }
 
-/// How far a recount has come, for those who wait for it, and whether anybody does. Clones tell of
-/// the same one.
+/// The progress of a recount for its callers, and whether any of them still waits. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     walked: Arc<Walked>,
@@ -82,12 +81,12 @@ struct Walked {
 }
 
 impl Progress {
-    /// Of a recount that ends when it is told to stop.
+    /// The progress of a recount that ends on this stop signal.
     pub fn until(stop: &Stop) -> Self {
         Self { stop: stop.clone(), ..Self::default() }
     }
 
-    /// Entries of the log that were looked at, and how many there are to look at.
+    /// Returns the entries of the log that were read, and how many there are to read.
     pub fn entries(&self) -> (u64, u64) {
         let of = self.walked.of.load(Ordering::Relaxed);
         (self.walked.entries.load(Ordering::Relaxed).min(of), of)
@@ -102,7 +101,7 @@ impl Progress {
     }
 }
 
-/// Everything that a recount looks at.
+/// Everything that a recount reads.
 pub struct Recounter {
     /// Every partition of the log.
     pub logs: Vec<Arc<dyn EventLog>>,
@@ -113,9 +112,9 @@ pub struct Recounter {
     pub future_allowance_s: i64,
 }
 
-/// The buckets of a key made again, and how.
+/// The recounted buckets of a key, and its configurations.
 struct Model {
-    /// Its place among those that are recounted together.
+    /// Its place among the keys of the same walk.
     place: usize,
     counter: u32,
     parts: PartsOf,
@@ -123,24 +122,24 @@ struct Model {
     key: String,
     range: Plan,
     tally: Mutex<Tally>,
-    /// Some were to be set by a request of which it is not known yet whether it repeats another
-    /// one.
+    /// A request set some of its buckets, and it is not known yet whether it repeats another
+    /// request.
     is_unclear: AtomicBool,
 }
 
-/// What became of a key.
+/// The result for a key.
 enum Answer {
-    /// No counter has it.
+    /// No counter has the key.
     Unknown,
     Recounted(Box<Recount>),
-    /// It was counted while the stored cells were read, each time.
+    /// It was counted during every attempt to read the stored cells.
     Busy,
-    /// Its counter was changed meanwhile.
+    /// Its counter was changed during the recount.
     Changed,
     Failed(Error),
 }
 
-/// Which configurations counted what, in each partition.
+/// The configurations that counted, by partition.
 type PartsOf = Vec<(Partition, Vec<Part>)>;
 
 /// One compiled rule, and the offsets and times that it counted.
@@ -153,7 +152,7 @@ struct Counted {
 }
 
 impl Recounter {
-    /// Recounts one key. Answers `None` when no counter has a template that renders it.
+    /// Recounts one key. Returns `None` when no counter has a template that renders it.
     pub async fn recount(
         &self,
         key: &str,
@@ -164,9 +163,9 @@ impl Recounter {
         self.recount_all(vec![asked], &Progress::until(stop)).await?.pop().unwrap_or(Ok(None))
     }
 
-    /// Recounts many keys on one walk through the log, and answers in their order. Each fails
-    /// alone, but for what befalls the log or the store. Keys whose counter is changed meanwhile
-    /// are recounted by themselves.
+    /// Recounts many keys in one walk through the log, and returns the results in their order. Each
+    /// fails alone, except for errors of the log or the store. Keys whose counter changes during
+    /// the walk are recounted one by one.
     pub async fn recount_all(
         &self,
         asked: Vec<Asked>,
@@ -233,8 +232,8 @@ impl Recounter {
                 found.push(self.compare(model).await);
             }
 
-            // What was applied while the stored cells were read is in the log by now, and must not
-            // have touched the key.
+            // Entries that were applied while the stored cells were read are in the log by now;
+            // none of them may have touched the key.
             let end: Vec<(Partition, Offset)> =
                 self.logs.iter().map(|log| (log.partition(), log.end())).collect();
             let touched = self.replay(&models, counted_to, &end, progress).await?;
@@ -263,7 +262,7 @@ impl Recounter {
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(Answer::Changed)).collect())
     }
 
-    /// What a key is counted into; nothing when no counter has it.
+    /// Returns the model of a key, or `None` when no counter has it.
     fn model(&self, place: usize, Asked { key, range }: Asked) -> Result<Option<Model>, Error> {
         let view = Arc::clone(&self.published.view());
         let Some(index) = view.ruleset.index_of_key(&key) else {
@@ -286,8 +285,8 @@ impl Recounter {
         }))
     }
 
-    /// Where to begin to read: what happened in a range came in at its begin at the earliest, but
-    /// for clocks that differ.
+    /// Returns where to begin to read: events of a range arrived at its start at the earliest,
+    /// apart from differences between clocks.
     async fn begin(&self, models: &[Arc<Model>]) -> Vec<(Partition, Offset)> {
         let from_s = models.iter().map(|model| model.range.from_s).min().unwrap_or(i64::MAX);
         let since_ms =
@@ -300,8 +299,8 @@ impl Recounter {
             .unwrap_or_else(|_| self.logs.iter().map(|log| (log.partition(), 0)).collect())
     }
 
-    /// Counts the entries of `[from, to)` of each partition into the models. Answers the places of
-    /// those that they touched.
+    /// Counts the entries of `[from, to)` of each partition into the models. Returns the places of
+    /// the models that they touched.
     async fn replay(
         &self,
         models: &[Arc<Model>],
@@ -314,7 +313,7 @@ impl Recounter {
         let progress = progress.clone();
         let models = models.to_vec();
 
-        // Which entries repeat a request is known of those that are applied.
+        // Repetitions are known only among the entries that are applied.
         let known = |log: &Arc<dyn EventLog>| {
             let applied = self.published.applied(log.partition());
             (applied, self.states.repetitions(log.partition()))
@@ -352,7 +351,8 @@ impl Recounter {
         work.await.unwrap_or_else(|error| Err(Error::State(format!("the recount failed: {error}"))))
     }
 
-    /// The stored cells beside those of the model; nothing when the counter no longer answers.
+    /// Compares the stored cells with those of the model. Returns `None` when the counter no longer
+    /// answers.
     async fn compare(&self, model: &Model) -> Result<Option<Recount>, Error> {
         let Model { counter, parts, key, range, .. } = model;
         let horizons = {
@@ -380,7 +380,7 @@ impl Recounter {
             buckets: Vec::new(),
         };
 
-        // A counter that no writer has seen yet has counted nothing.
+        // A counter that no writer has seen yet has no counts.
         let Some((_, first)) = parts.first() else {
             return Ok(Some(recount));
         };
@@ -411,7 +411,7 @@ impl Recounter {
 }
 
 impl Model {
-    /// Counts one entry. Answers whether it concerned the key and the range.
+    /// Counts one entry. Returns whether it concerned the key and the range.
     fn count<'a>(
         &self,
         partition: Partition,
@@ -463,7 +463,7 @@ impl Model {
         }
     }
 
-    /// Sets those of some buckets that are of the key. Answers whether there were any.
+    /// Sets the buckets that belong to the key. Returns whether there were any.
     fn set_buckets(&self, partition: Partition, offset: Offset, buckets: &[Bucket]) -> bool {
         let mut touched = false;
         for bucket in buckets.iter().filter(|bucket| bucket.key == self.key) {
@@ -477,7 +477,7 @@ impl Model {
         touched
     }
 
-    /// The rule that was in force at an offset for this time; `None` outside the range.
+    /// Returns the rule that was in force at an offset for this time; `None` outside the range.
     fn rule_for(&self, partition: Partition, offset: Offset, time_s: i64) -> Option<&Counted> {
         if !(self.range.from_s..self.range.to_s).contains(&time_s) {
             return None;
@@ -496,7 +496,7 @@ impl Counted {
     }
 }
 
-/// Partitions whose backfill has not ended answer by other generations than the others.
+/// Partitions whose backfill has not ended answer by other generations than the rest.
 fn check_alike(parts: &PartsOf) -> Result<(), Error> {
     let generations = |parts: &[Part]| {
         parts.iter().map(|part| (part.from_s, part.generation)).collect::<Vec<_>>()
@@ -512,8 +512,8 @@ fn check_alike(parts: &PartsOf) -> Result<(), Error> {
     ))
 }
 
-/// The rules of all parts that answered, each with what it counted. A paused one takes part all the
-/// same: buckets are set for it too.
+/// Compiles the rules of all parts that answered, each with what it counted. A paused rule takes
+/// part too, since its buckets can be set.
 fn compile(parts: &[Part]) -> Vec<Counted> {
     let mut rules = Vec::new();
     for (index, part) in parts.iter().enumerate() {
@@ -529,8 +529,7 @@ fn compile(parts: &[Part]) -> Vec<Counted> {
     rules
 }
 
-/// Two lists of cells, each in the order of time, bucket by bucket. A cell that does not exist
-/// counts 0.
+/// Pairs two lists of cells, both ordered by time, bucket by bucket. A missing cell counts 0.
 fn side_by_side(stored: &[Cell], recounted: &[Cell]) -> Vec<Difference> {
     let mut counts = BTreeMap::<(Granularity, i64), [Option<i64>; 2]>::new();
     for (side, cells) in [stored, recounted].into_iter().enumerate() {

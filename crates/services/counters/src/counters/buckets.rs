@@ -1,9 +1,9 @@
-//! Buckets that are set to counts which were computed elsewhere.
+//! Sets buckets to counts that were computed elsewhere.
 //!
-//! A request with a key may be sent again whatever was counted in between. Its key travels in the
-//! entries of the log, and each partition remembers it in order with the events: see
-//! [`raingauge_writer::state::Requests`]. A repetition that finds the key in every partition is
-//! answered from there; one that comes too early for that goes into the log, where nobody obeys it.
+//! A request with a key can be repeated, whatever was counted in between. The key is part of the
+//! log entries, and each partition remembers it in order with the events: see
+//! [`raingauge_writer::state::Requests`]. A repetition whose key every partition remembers gets the
+//! stored answer. An earlier repetition goes into the log, where readers ignore it.
 
 use super::{Counters, Error};
 use raingauge_core::code::{Code, Refusal};
@@ -21,10 +21,10 @@ use std::collections::BTreeMap;
 use tokio::sync::{Mutex, MutexGuard};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// Requests with a key that are obeyed at a time, at most: far fewer than a partition remembers.
+/// Most requests with a key that are processed at a time: far fewer than a partition remembers.
 const TURNS: usize = 64;
 
-/// The key that a caller gave a request. Two callers may choose the same.
+/// The key that a caller gave a request. Two callers may choose the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestKey(Identity);
 
@@ -38,18 +38,17 @@ impl RequestKey {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub answer: Answer,
     /// The buckets that were set.
     pub set: Vec<Bucket>,
-    /// The answer is that to an earlier request with the same key, and nothing was set.
+    /// The answer is that of an earlier request with the same key; nothing was set.
     pub is_repetition: bool,
 }
 
-/// Requests with the same key are obeyed one after the other, so that all but the first find the
-/// answer.
+/// Serializes requests with the same key, so that all but the first find the stored answer.
 pub(super) struct Turns(Vec<Mutex<()>>);
 
 impl Default for Turns {
@@ -67,13 +66,13 @@ impl Turns {
 /// What the partitions remember of a request.
 struct Remembered {
     request: Request,
-    /// Whether every partition does.
+    /// Whether every partition remembers it.
     is_everywhere: bool,
 }
 
 impl Counters {
-    /// Sets buckets to counts that were computed elsewhere; answers when they are read. A bucket
-    /// that could not be read has the reason in its place.
+    /// Sets buckets to counts that were computed elsewhere. Returns once they can be read. A bucket
+    /// that could not be read is passed as the reason.
     pub async fn set_buckets(
         &self,
         asked: Vec<Result<Bucket, &'static str>>,
@@ -93,7 +92,7 @@ impl Counters {
         Ok(Outcome { answer, set, is_repetition: false })
     }
 
-    /// Sets the buckets of a request unless that was done already.
+    /// Sets the buckets of a request unless an earlier attempt did.
     async fn set_once(
         &self,
         asked: Vec<Result<Bucket, &'static str>>,
@@ -125,8 +124,7 @@ impl Counters {
         let request = Request { id, digest, answer };
         self.write(&set, Some(&request)).await?;
 
-        // An earlier attempt that was given up, or another process, may have been first: the log
-        // says what counts.
+        // An abandoned earlier attempt or another process may have been first: the log decides.
         let answer = match self.remembered(&request.id)? {
             Some(first) if first.request.digest != request.digest => return Err(Error::KeyReused),
             Some(first) => first.request.answer,
@@ -149,7 +147,7 @@ impl Counters {
         Ok(Some(Remembered { request, is_everywhere }))
     }
 
-    /// Writes buckets into every partition, or into none, and waits until they are read.
+    /// Writes buckets to every partition, or to none, and waits until they can be read.
     async fn write(&self, buckets: &[Bucket], request: Option<&Request>) -> Result<(), Error> {
         for (standing, counter) in self.counters_of(buckets).into_values() {
             self.introduce(standing, &counter).await?;
@@ -158,8 +156,8 @@ impl Counters {
         let buckets = buckets.to_vec();
         let request = request.cloned().map(Box::new);
         let of_partition = move |partition: Partition| {
-            // One partition holds what was set, and the others nothing of it: a count is the sum of
-            // all.
+            // One partition holds the counts that were set and the others hold none of them: a
+            // count is the sum over all partitions.
             let count = |bucket: &Bucket| {
                 if xxh3_64(bucket.key.as_bytes()) % partitions == u64::from(partition) {
                     bucket.count
@@ -178,7 +176,7 @@ impl Counters {
         self.send(of_partition).await
     }
 
-    /// The buckets that are to be set, and what the request is answered.
+    /// Returns the buckets to set and the answer to the request.
     fn checked(&self, asked: Vec<Result<Bucket, &'static str>>) -> (Vec<Bucket>, Answer) {
         let mut good = Vec::with_capacity(asked.len());
         let mut answer = Answer::default();
@@ -265,7 +263,7 @@ impl Counters {
         Ok(())
     }
 
-    /// The counters of some buckets, each once, with their versions.
+    /// Returns the counters of some buckets, each once, with their versions.
     fn counters_of(&self, buckets: &[Bucket]) -> BTreeMap<u32, (Standing, Counter)> {
         let view = self.published.view();
         let mut found = BTreeMap::new();
@@ -278,7 +276,7 @@ impl Counters {
     }
 }
 
-/// A hash of what a caller asked for, however it was written.
+/// Returns a hash of what a caller requested, independent of its spelling.
 fn digest_of(asked: &[Result<Bucket, &'static str>]) -> String {
     let mut hasher = Xxh3::new();
     for bucket in asked {
@@ -291,7 +289,7 @@ fn digest_of(asked: &[Result<Bucket, &'static str>]) -> String {
                 hasher.update(&count.to_le_bytes());
             }
             Err(reason) => {
-                // No key is as long as this.
+                // No key is this long.
                 hasher.update(&u64::MAX.to_le_bytes());
                 hasher.update(reason.as_bytes());
             }

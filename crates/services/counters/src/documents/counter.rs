@@ -20,7 +20,7 @@ impl CounterKind {
         Self(counters)
     }
 
-    /// Reads a configuration that was checked before, maybe by a release with other limits.
+    /// Reads a configuration that was checked before, perhaps by a release with other limits.
     pub fn parse(configuration: &Json) -> Result<Counter, Error> {
         Counter::deserialize(configuration)
             .map_err(|error| Error::Invalid(vec![Problem::new("", error.to_string())]))

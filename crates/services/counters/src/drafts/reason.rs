@@ -28,7 +28,7 @@ fn with_notes(draft: &Draft, approved: Option<String>) -> String {
     format!("{reason} ({notes})")
 }
 
-/// A text of at most this many bytes.
+/// Cuts a text to at most this many bytes.
 fn cut(text: &str, len_max: usize) -> String {
     if text.len() <= len_max {
         return text.to_owned();

@@ -1,16 +1,16 @@
-//! The rule of two people: who may approve a draft.
+//! The two-person rule: who may approve a draft.
 
 use super::Error;
 use raingauge_ports::drafts::Draft;
 use raingauge_ports::people::{People, User};
 
-/// Who proposes and decides.
+/// The principal who proposes or decides.
 #[derive(Clone, Copy, Debug)]
 pub struct Actor<'a> {
-    /// As drafts, versions and the audit log keep it: the name of a person, or that of a token.
+    /// The name in drafts, versions and the audit log: that of a person or of a token.
     pub name: &'a str,
     /// The person who acts: a token acts for the person who made it. `None` for a token of the
-    /// configuration, which belongs to nobody in particular.
+    /// configuration, which belongs to no person.
     pub person: Option<&'a str>,
 }
 
@@ -20,7 +20,7 @@ impl<'a> Actor<'a> {
         Self { name, person: Some(name) }
     }
 
-    /// Notes that this person, under this name, wrote a part of what a draft proposes.
+    /// Records that this person, under this name, contributed to a draft.
     pub(super) fn contributes_to(self, draft: Draft) -> Draft {
         let draft = match self.person {
             Some(person) if person != self.name => draft.edited_by(person),
@@ -30,14 +30,14 @@ impl<'a> Actor<'a> {
     }
 }
 
-/// Why somebody may not approve a draft.
+/// Why an actor may not approve a draft.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotSecond {
     #[error(
         "Nobody who wrote a part of a draft can approve it: ask another editor, or an administrator."
     )]
     Contributor,
-    /// Nothing tells their account from that of this contributor: both may be one human's.
+    /// The account cannot be told from that of this contributor: both may belong to one human.
     #[error(
         "Your account and that of {0} may be one person's: one of them comes from the provider, and \
          the other has no e-mail address, or both have the same. Ask an administrator to invite {0} \
@@ -51,7 +51,7 @@ pub enum NotSecond {
     Nobody,
 }
 
-/// Refuses everybody who wrote a part of a draft, under any name or account.
+/// Refuses everyone who contributed to a draft, under any name or account.
 pub async fn check(people: &dyn People, by: Actor<'_>, draft: &Draft) -> Result<(), Error> {
     let person = by.person.ok_or(NotSecond::Nobody)?;
     let writers = draft.writers();
@@ -72,8 +72,8 @@ pub async fn check(people: &dyn People, by: Actor<'_>, draft: &Draft) -> Result<
     Ok(())
 }
 
-/// Whether two accounts may be one human's. A provider makes an account for an address that nobody
-/// has yet, so an account without an address may be that of the same human.
+/// Whether two accounts may belong to one human. A provider creates an account for an address that
+/// no account has yet, so an account without an address may belong to the same human.
 fn may_be_one(one: &User, other: &User) -> bool {
     let is_same_address = !one.email.is_empty() && one.email.eq_ignore_ascii_case(&other.email);
     let is_unlinked = |user: &User| user.email.is_empty() && user.openid.is_empty();

@@ -1,4 +1,4 @@
-//! The buckets of one key, made again from the log.
+//! The buckets of one key, recounted from the log.
 
 use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
@@ -8,7 +8,7 @@ use raingauge_ports::buckets::{Cell, Error};
 use raingauge_ports::log::Partition;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The cells that each partition comes to. One that overflowed holds `None`.
+/// The cells of each partition. A cell that overflowed holds `None`.
 #[derive(Debug, Default)]
 pub struct Tally {
     cells: BTreeMap<(Granularity, i64, Partition), Option<i64>>,
@@ -36,18 +36,18 @@ impl Tally {
         self.cells.insert((granularity, time_s, partition), Some(count));
     }
 
-    /// Erases what a partition has counted, and forgets which buckets were set.
+    /// Erases the counts of a partition, and forgets which buckets were set.
     pub fn erase(&mut self, partition: Partition) {
         self.set.clear();
         self.cells.retain(|(_, _, of), _| *of != partition);
     }
 
-    /// The number of buckets from this time on that were set.
+    /// Returns how many buckets from this time on were set.
     pub fn set_since(&self, from_s: i64) -> usize {
         self.set.iter().filter(|(_, time_s)| *time_s >= from_s).count()
     }
 
-    /// The cells of a slice, those of all partitions together, in the order of time.
+    /// Returns the cells of a slice, summed over all partitions, ordered by time.
     pub fn cells(&self, slice: Slice) -> Result<Vec<Cell>, Error> {
         let granularity = slice.granularity;
         let mut cells = Vec::<Cell>::new();
@@ -62,7 +62,7 @@ impl Tally {
         Ok(cells)
     }
 
-    /// The sum of a range over all partitions.
+    /// Returns the sum of a range over all partitions.
     pub fn sum(&self, plan: &Plan) -> Result<i128, Error> {
         let mut sum = 0;
         for (_, count) in plan.slices().flat_map(|slice| self.range(slice)) {
