@@ -1,16 +1,16 @@
-//! Conducts backfills, and erasures of all that a counter counted, over the partitions of a log.
+//! Conducts backfills, and erasures of whole counters, over the partitions of a log.
 //!
 //! ```text
 //!   states of all partitions ──▶ due ──▶ control entries that are missing ──▶ log
 //! ```
 //!
-//! What is due follows from what the writers show, so that any process may conduct, and several at
-//! once: an entry that is written twice changes nothing. Partition 0 decides. The others are told
-//! of a backfill when partition 0 has it at the head of its queue; when all have filled the
-//! generation, partition 0 is told to switch; the others are told what became of it when partition
-//! 0 shows it. What is decided of a backfill is thus the content of one log, and a conductor that
-//! acts on old news asks for what has been decided already. The others switch and erase in the
-//! order in which partition 0 did.
+//! The entries that are due follow from the states that the writers publish, so any process may
+//! conduct, and several may at once: an entry that is written twice changes nothing. Partition 0
+//! decides. The others get the entry that begins a backfill when partition 0 has it at the head of
+//! its queue. When all have filled the generation, partition 0 gets the entry to switch, and the
+//! others follow when its state shows the outcome. The decisions about a backfill are thus the
+//! content of one log, and a conductor with an outdated view only repeats entries that are already
+//! decided. The others switch and erase in the order in which partition 0 did.
 
 use crate::control::Control;
 use crate::state::{Backfill, BackfillStatus, CounterState, Phase, next_number, used};
@@ -21,12 +21,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether something is due.
+/// Interval between checks whether something is due.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// How long an entry may take until it shows before it is written again.
+/// How long a written entry may take to show in the states before it is written again.
 const AGAIN: Duration = Duration::from_secs(10);
 /// How long replaced counts stay after every partition has switched: longer than a reader answers
-/// by states that it cannot read anew.
+/// by states that it can no longer refresh.
 pub const RETIRE_AFTER: Duration = Duration::from_secs(120);
 /// The partition that decides.
 pub const DECIDER: Partition = 0;
@@ -42,11 +42,11 @@ pub struct Conductor {
 struct Inner {
     /// When an entry was written, by its partition and its bytes.
     written: HashMap<(Partition, Vec<u8>), Instant>,
-    /// Since when every partition has answered by at least this number.
+    /// Since when every partition has answered by at least this generation number, by counter.
     switched: HashMap<(u32, u32), Instant>,
 }
 
-/// What is to be written, and what is to be written when everybody has had the time to switch.
+/// The entries to write now, and those to write when every reader has had the time to switch.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Due {
     pub now: Vec<(Partition, Control)>,
@@ -59,12 +59,12 @@ impl Conductor {
         Self { sink, shows, retire_after: RETIRE_AFTER, inner: Mutex::default() }
     }
 
-    /// Lets replaced counts go this long after every partition has switched.
+    /// Retires replaced counts this long after every partition has switched.
     pub fn retire_after(self, retire_after: Duration) -> Self {
         Self { retire_after, ..self }
     }
 
-    /// Conducts for as long as it is polled.
+    /// Conducts while it is polled.
     pub async fn run(&self) {
         let mut is_away = false;
         loop {
@@ -90,7 +90,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// What was not written lately.
+    /// Returns the entries that were not written recently.
     fn unwritten(&self, due: Due) -> Vec<(Partition, Vec<u8>)> {
         let mut inner = self.inner.lock();
         inner.written.retain(|_, at| at.elapsed() < AGAIN);
@@ -110,13 +110,13 @@ impl Conductor {
         payloads.filter(|entry| !inner.written.contains_key(entry)).collect()
     }
 
-    /// The number of the next generation of a counter; none while one of its backfills is
+    /// Returns the number of a counter's next generation; `None` while one of its backfills is
     /// undecided.
     pub fn next_number(&self, counter: u32) -> Option<u32> {
         next_of(&self.shows.shown(), counter)
     }
 
-    /// The number of the next generation of a counter, whatever is undecided.
+    /// Returns the number of a counter's next generation, even while a backfill is undecided.
     pub fn free_number(&self, counter: u32) -> u32 {
         free_of(&self.shows.shown(), counter)
     }
@@ -128,7 +128,7 @@ impl Conductor {
         decider.is_some_and(|state| state.erased.is_some_and(|erased| erased.offset >= before))
     }
 
-    /// Whether every partition answers by what partition 0 answers by.
+    /// Whether every partition answers by the same generation as partition 0.
     pub fn is_followed(&self, counter: u32) -> bool {
         let shown = self.shows.shown();
         let state = |partition| shown.get(&partition).and_then(|shown| shown.counter(counter));
@@ -138,9 +138,9 @@ impl Conductor {
     }
 }
 
-/// The number that a new backfill of a counter gets, newer than any that a partition knows, and of
-/// a generation that none of them still uses; none while a backfill is undecided where that is
-/// decided.
+/// Returns the number for a new backfill of a counter: newer than any that a partition knows, and
+/// of a generation that none of them still uses. `None` while a backfill is undecided in partition
+/// 0.
 pub fn next_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> Option<u32> {
     let decider = shown.get(&DECIDER).and_then(|shown| shown.counter(counter));
     if decider.is_some_and(|state| state.backfill.as_ref().is_some_and(Backfill::is_running)) {
@@ -149,7 +149,8 @@ pub fn next_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> Option<u32> 
     Some(free_of(shown, counter))
 }
 
-/// A number newer than any that a partition knows, of a generation that none of them still uses.
+/// Returns a number newer than any that a partition knows, of a generation that none of them still
+/// uses.
 pub fn free_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> u32 {
     let newest =
         shown.values().filter_map(|shown| shown.counter(counter)).map(|state| state.newest).max();
@@ -157,7 +158,7 @@ pub fn free_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> u32 {
     next_number(counter, newest.unwrap_or(0), |generation| used.contains(&generation))
 }
 
-/// What is due by the states of the partitions.
+/// Returns what is due by the states of the partitions.
 pub fn due(shown: &BTreeMap<Partition, Shown>, partitions: Partition) -> Due {
     let mut due = Due::default();
     for (partition, shown) in shown {
@@ -205,7 +206,7 @@ pub fn due(shown: &BTreeMap<Partition, Shown>, partitions: Partition) -> Due {
     due
 }
 
-/// A backfill that every partition is to fill: it is begun where it is not known, and decided when
+/// A backfill that every partition has to fill: begins it where it is unknown, and decides it when
 /// all have ended.
 fn fill(
     shown: &BTreeMap<Partition, Shown>,
@@ -230,9 +231,9 @@ fn fill(
         let Some(own) = own else {
             let is_behind = state.map_or(0, CounterState::answers_by) != decides.answers_by();
             match state {
-                // Undecided here of an older one: that is decided first.
+                // An older backfill is undecided here; it is decided first.
                 Some(state) if state.backfill.as_ref().is_some_and(Backfill::is_running) => {}
-                // What partition 0 switched to or erased before comes first.
+                // Earlier switches and erasures of partition 0 come first.
                 _ if is_behind => {}
                 Some(state) if state.newest >= number => {
                     hindrance =
@@ -263,7 +264,7 @@ fn fill(
     }
 }
 
-/// The entry that begins a backfill as partition 0 has it.
+/// Returns the entry that begins a backfill as partition 0 has it.
 fn begin(counter: u32, backfill: &Backfill) -> Control {
     let configuration = backfill.rules.first().map(|rule| Box::new(rule.counter.clone()));
     Control::Backfill {
@@ -274,8 +275,8 @@ fn begin(counter: u32, backfill: &Backfill) -> Control {
     }
 }
 
-/// What was decided of a backfill that another partition has not heard of; nothing while it is
-/// undecided.
+/// Returns the decision about a backfill that another partition does not know yet; `None` while it
+/// is undecided.
 fn decided(counter: u32, decides: &CounterState, number: u32) -> Option<Control> {
     let newest = decides.backfill.as_ref().filter(|backfill| backfill.number == number);
     if newest.is_some_and(Backfill::is_running) || number > decides.newest {
@@ -290,7 +291,8 @@ fn decided(counter: u32, decides: &CounterState, number: u32) -> Option<Control>
     Some(Control::Cancel { counter, number, reason })
 }
 
-/// The erasure that partition 0 has made of what a partition still answers by.
+/// Returns the erasure that partition 0 has made and a partition has not: it still answers by what
+/// was erased.
 fn erasure(counter: u32, decides: &CounterState, state: &CounterState) -> Option<Control> {
     let replaces = state.answers_by();
     let replaced = decides.outgoing.iter().find(|outgoing| outgoing.answered_by() == replaces)?;
@@ -298,7 +300,7 @@ fn erasure(counter: u32, decides: &CounterState, state: &CounterState) -> Option
     replaced.is_erased.then_some(Control::EraseAll { counter, number, replaces: Some(replaces) })
 }
 
-/// What every partition has replaced may go when readers have had time to see that.
+/// Retires what every partition has replaced, for when readers have had the time to see the switch.
 fn retire(shown: &BTreeMap<Partition, Shown>, partitions: Partition, counter: u32, due: &mut Due) {
     let states = || shown.values().filter_map(|shown| shown.counter(counter));
     if states().count() < usize::from(partitions) {

@@ -1,5 +1,5 @@
-//! Following the catalog and the writers of other processes: what a process of a cluster knows of
-//! the counters, and of how far they are counted.
+//! Follows the catalog and the writers of other processes: how a process of a cluster knows the
+//! counters, and how far they are counted.
 //!
 //! ```text
 //!   catalog ── revision, counters ──┐
@@ -7,8 +7,8 @@
 //!   checkpoints of all partitions ──┘    how far each is applied
 //! ```
 //!
-//! When the catalog is away, what was known last goes on being used; what the checkpoints said is,
-//! for a while.
+//! While the catalog is away, the last known counters stay in use; while the checkpoints cannot be
+//! read, their last contents do for a limited time.
 
 use crate::conductor::RETIRE_AFTER;
 use crate::state::{Backfill, CounterState, Part, Progress, State, standing_of, timeline_of};
@@ -27,14 +27,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How often the catalog is asked whether it has changed.
+/// Interval between checks whether the catalog has changed.
 const CATALOG_INTERVAL: Duration = Duration::from_millis(500);
-/// How often the checkpoints are read while somebody waits for them, and otherwise.
+/// Interval between reads of the checkpoints while a caller waits for them, and otherwise.
 const WAITED_INTERVAL: Duration = Duration::from_millis(50);
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
-/// How often it is looked whether tiles have been heard of.
+/// Interval between checks whether memory has caught up with a position.
 const HEARING_INTERVAL: Duration = Duration::from_millis(5);
-/// How long counts are answered by what was last read of the checkpoints. Later, what a backfill
+/// How long counts are answered by the last contents of the checkpoints. Later, what a backfill
 /// replaced may be gone.
 const KNOWN_MAX: Duration = Duration::from_secs(100);
 const _: () = assert!(KNOWN_MAX.as_secs() < RETIRE_AFTER.as_secs());
@@ -45,23 +45,23 @@ pub struct Follower {
     catalog: Arc<dyn Catalog>,
     checkpoints: Arc<dyn Checkpoints>,
     published: Arc<Published>,
-    /// How many partitions the log has.
+    /// Number of partitions of the log.
     partitions: Partition,
     newest: watch::Sender<Arc<Vec<Versioned>>>,
-    /// The catalog's revision that `newest` shows. One refresh at a time.
+    /// The catalog's revision that `newest` shows. The lock makes refreshes run one at a time.
     revision: tokio::sync::Mutex<Option<i64>>,
     states: Mutex<BTreeMap<Partition, Seen>>,
     /// Tiles in memory of this process, which lag a little behind the store.
     hearing: OnceLock<Arc<dyn Hearing>>,
 }
 
-/// What a partition's writer showed, and the version of its state.
+/// The state that a partition's writer published, and its version.
 struct Seen {
     version: i64,
     shown: Shown,
 }
 
-/// What cannot be read yet, and has to be before anything is answered.
+/// What could not be read, although it is needed before anything is answered.
 #[derive(Debug, thiserror::Error)]
 pub enum NotThere {
     #[error(transparent)]
@@ -71,8 +71,8 @@ pub enum NotThere {
 }
 
 impl Follower {
-    /// Answers when the catalog and the checkpoints of all partitions have been read once: who does
-    /// not know what backfills replaced would look for counts that are gone.
+    /// Returns when the catalog and the checkpoints of all partitions have been read once: without
+    /// the backfills' replacements, it would look for counts that are gone.
     pub async fn start(
         catalog: Arc<dyn Catalog>,
         checkpoints: Arc<dyn Checkpoints>,
@@ -85,25 +85,26 @@ impl Follower {
         let hearing = OnceLock::new();
         let follower =
             Self { catalog, checkpoints, published, partitions, newest, revision, states, hearing };
-        // Which event is the newest that is counted is known to its writer alone: it may lie
-        // anywhere in the open bucket.
+        // Only its writer knows which counted event is the newest: it may lie anywhere in the open
+        // bucket.
         follower.published.saw_event(i64::MAX / 2);
         follower.refresh_counters().await?;
         follower.refresh_states().await?;
         Ok(Arc::new(follower))
     }
 
-    /// A generation answers only when its tiles have been heard of, too. To be said once.
+    /// Requires that memory has received a generation's tiles, too, before the generation answers.
+    /// Call once.
     pub fn follow_hearing(&self, hearing: Arc<dyn Hearing>) {
         let _ = self.hearing.set(hearing);
     }
 
-    /// The counters as they are in the catalog.
+    /// Returns the counters as they are in the catalog.
     pub fn newest(&self) -> watch::Receiver<Arc<Vec<Versioned>>> {
         self.newest.subscribe()
     }
 
-    /// Follows for as long as it is polled.
+    /// Follows while it is polled.
     pub async fn run(&self) {
         tokio::join!(self.follow_catalog(), self.follow_checkpoints());
     }
@@ -180,21 +181,21 @@ impl Follower {
         }
         self.published.known_until(asked + KNOWN_MAX);
 
-        // Who waits for an entry reads by what it changed.
+        // A caller that waits for an entry then reads by what the entry changed.
         behind_news
             .into_iter()
             .for_each(|(partition, position)| self.published.set_applied(partition, position));
         Ok(())
     }
 
-    /// Shows states, and answers by them from the same moment on.
+    /// Publishes states, and answers by them from the same moment on.
     fn take_up(&self, news: Vec<(Partition, Seen)>) {
         let mut states = self.states.lock();
         states.extend(news);
         self.publish(&states);
     }
 
-    /// Reads how far the backfill of a partition is, while it has one.
+    /// Reads the progress of a partition's backfill, if it has one.
     async fn refresh_progress(&self, partition: Partition) -> Result<(), cluster::Error> {
         let Some(state) =
             self.states.lock().get(&partition).map(|seen| Arc::clone(&seen.shown.state))
@@ -210,7 +211,7 @@ impl Follower {
         Ok(())
     }
 
-    /// How far the backfill of a partition in this state is, when it has one.
+    /// Returns the progress of the backfill of a partition in this state, if it has one.
     async fn progress_of(
         &self,
         partition: Partition,
@@ -222,8 +223,8 @@ impl Follower {
         }
     }
 
-    /// Waits until memory does not lack what is before a position: not for long, since who hears
-    /// nothing answers nothing from memory.
+    /// Waits until memory includes everything before a position. The wait is short, since a process
+    /// that receives no tiles answers nothing from memory.
     async fn wait_heard(&self, partition: Partition, position: Offset) {
         let Some(hearing) = self.hearing.get() else {
             return;
@@ -234,16 +235,16 @@ impl Follower {
     }
 
     /// This process answers by the change from now on, the writers count by it, and other readers
-    /// answer by it with their next look at the catalog. Where writers are away, they count by it
-    /// from when they are back.
+    /// answer by it after their next check of the catalog. Writers that are away count by it when
+    /// they are back.
     pub async fn take_effect(&self) -> Result<(), catalog::Error> {
         self.refresh_counters().await?;
         self.wait_in_effect().await;
         Ok(())
     }
 
-    /// Whether the writer of every partition counts by the newest configurations, as far as its
-    /// last checkpoint tells.
+    /// Whether the writer of every partition counts by the newest configurations, by its last
+    /// checkpoint.
     fn is_in_effect(&self) -> bool {
         let newest = Arc::clone(&self.newest.borrow());
         let states = self.states.lock();
@@ -258,7 +259,7 @@ impl Follower {
         (0..self.partitions).all(|partition| states.get(&partition).is_some_and(counts))
     }
 
-    /// Waits until every writer counts by the newest versions; not longer than it should take.
+    /// Waits until every writer counts by the newest versions, but at most [`EFFECT_MAX`].
     async fn wait_in_effect(&self) {
         let deadline = Instant::now() + EFFECT_MAX;
         loop {
@@ -290,8 +291,8 @@ impl Follower {
     }
 }
 
-/// Which generation answers for which time. The newest one that every partition has switched to
-/// does; where a partition has switched further, it still counts what it replaced.
+/// Returns which generation answers for which time: the newest one that every partition has
+/// switched to. A partition that has switched further still counts what it replaced.
 fn timeline(states: &BTreeMap<Partition, Seen>, counter: u32) -> Timeline {
     let first = vec![(0, generation_of(counter, 0))];
     let known = || states.values().filter_map(|seen| seen.shown.counter(counter));
@@ -358,7 +359,7 @@ impl Shows for Follower {
     }
 }
 
-/// Says once that something is away, and once that it is back.
+/// Logs once that a dependency is away, and once that it is back.
 fn note<E: std::fmt::Display>(is_away: &mut bool, done: Result<(), E>, back: &str, away: &str) {
     match done {
         Ok(()) if *is_away => tracing::info!("{back}"),

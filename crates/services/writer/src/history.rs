@@ -1,4 +1,4 @@
-//! What can be told from the log: how far back it covers, and walking through it.
+//! The history in the log: how far back it reaches, and walking through it.
 
 use raingauge_core::bucket::Granularity;
 use raingauge_core::ruleset::Scratch;
@@ -7,16 +7,16 @@ use raingauge_ports::record::Entry;
 use raingauge_ports::scans::Stop;
 use std::time::{Duration, Instant};
 
-/// Bytes of the log that are read at once.
+/// Bytes per read of the log.
 const READ_BYTES: usize = 4 << 20;
-/// How long a log that has more may answer nothing, and how long whoever walks waits before asking
+/// How long a log that has more entries may return none, and the pause of a walk before it asks
 /// again.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The second, the start of a UTC day, from which on the log holds every event that was ever
-/// counted: all of them were accepted after the log's start, because none comes from further ahead
-/// than the allowance. 0 while nothing was trimmed.
+/// Returns the second, the start of a UTC day, from which on the log holds every event that was
+/// ever counted: all of them were accepted after the log's start, because no event comes from
+/// further ahead than the allowance. 0 while nothing was trimmed.
 pub fn covered_from_s(log: &dyn EventLog, future_allowance_s: i64) -> i64 {
     match log.start_ms() {
         0 => 0,
@@ -27,13 +27,13 @@ pub fn covered_from_s(log: &dyn EventLog, future_allowance_s: i64) -> i64 {
 /// One entry of the log on a walk.
 pub struct Step<'a> {
     pub offset: Offset,
-    /// The second in which it was appended.
+    /// When it was appended, in seconds since 1970.
     pub appended_s: i64,
     pub entry: Entry<'a>,
 }
 
-/// Visits the entries of `[from, to)` that are not trimmed, with memory for those who apply them.
-/// Ends with an error soon after it is told to stop. Blocks the thread.
+/// Visits the entries of `[from, to)` that are not trimmed, with memory for the visitor. Ends with
+/// an error soon after the stop signal. Blocks the thread.
 pub fn walk(
     log: &dyn EventLog,
     from: Offset,
@@ -47,7 +47,7 @@ pub fn walk(
     walked
 }
 
-/// Walks, and moves `next` behind what was read.
+/// Walks, and moves `next` behind the last entry read.
 fn walk_on(
     log: &dyn EventLog,
     next: &mut Offset,
@@ -61,7 +61,7 @@ fn walk_on(
             return Err(stopped());
         }
         let blocks = match log.read(*next, READ_BYTES) {
-            // The log is trimmed while it is walked through.
+            // The log was trimmed during the walk.
             Err(Error::Trimmed { start, .. }) if start > *next => {
                 *next = start;
                 continue;
@@ -121,7 +121,7 @@ mod tests {
     use raingauge_ports::log::{EventSink, LogTimes, Needs, Partition};
     use raingauge_ports::scans::Scans;
 
-    /// A log that notes where nobody reads on.
+    /// A log that records where a walk has left it.
     #[derive(Default)]
     struct Noted {
         log: MemoryLog,
@@ -180,7 +180,7 @@ mod tests {
 
         assert_eq!(walk_to(6, &Stop::default()), (true, vec![1, 2, 3, 4, 5], Some(6)));
 
-        // A block was read as a whole, and behind it reading would have gone on.
+        // A block was read as a whole, so reading would have continued behind it.
         assert_eq!(walk_to(3, &Stop::default()), (true, vec![1, 2], Some(4)));
         let turn = Scans::default().turn("somebody").await.expect("a turn");
         let stop = turn.stop().clone();

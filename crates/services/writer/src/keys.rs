@@ -1,4 +1,4 @@
-//! A limit of the keys of a counter.
+//! A limit on the keys of a counter.
 //!
 //! ```text
 //!   workers ──▶ sketches: about how many keys ──▶ KeyWatch ──list when it may be near──▶ KeyLimit: full counters, their keys
@@ -6,10 +6,10 @@
 //!   event ──▶ Ingest ── marks keys that are new and one too many ──▶ event log ◀───────────────┘
 //! ```
 //!
-//! What is refused is decided once, where an event comes in, and stands in the log with the event:
-//! it does not count under these keys, whoever reads it, now or in a backfill, and counts under all
-//! others. Keys that a counter has go on counting. Nothing of this is done for an event while no
-//! counter of its type is full.
+//! Refusals are decided once, where an event comes in, and stand in the log with the event: for
+//! every reader, now or in a backfill, it does not count under the refused keys and counts under
+//! all others. Keys that a counter has go on counting. Events cost none of this while no counter of
+//! their type is full.
 
 use parking_lot::{Mutex, RwLock};
 use raingauge_core::event::{Event, key_hash};
@@ -22,36 +22,35 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether a counter nears its limit.
+/// Interval between checks whether a counter nears its limit.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// The keys of a counter are listed when there are about this many hundredths of what it may have:
-/// sketches are a little off.
+/// The keys of a counter are listed from this percentage of its limit on: the estimates of sketches
+/// are slightly off.
 const NEAR_PERCENT: u64 = 90;
-/// How often they are listed while a counter is full, and while it has half of what it may have,
-/// and otherwise. Other processes may count keys that this one does not see, and keys expire.
+/// Interval between listings while a counter is full, while it is at least half full, and
+/// otherwise. Other processes may count keys that this one does not see, and keys expire.
 const FULL_INTERVAL: Duration = Duration::from_secs(60);
 const HALF_INTERVAL: Duration = Duration::from_secs(600);
 const LIST_INTERVAL: Duration = Duration::from_secs(3_600);
-/// Counters that are listed before it is looked again which of them are nearest to their limit.
+/// Most counters that are listed before the check chooses again those nearest to their limit.
 const LISTINGS_MAX: usize = 50;
-/// How many times as long as a listing took the store rests after it.
+/// The pause of the store after a listing, as a multiple of the listing's time.
 const REST: u32 = 4;
 const REST_MAX: Duration = Duration::from_secs(30);
-/// How long a listing waits until everything is counted that was accepted before.
+/// How long a listing waits until everything that was accepted before is counted.
 const APPLIED_MAX: Duration = Duration::from_secs(10);
-/// A counter with this many hundredths of what it may have is among the metrics.
+/// A counter at this percentage of its limit appears in the metrics.
 const TOLD_PERCENT: u64 = 10;
 
-/// Which counters take no new keys.
+/// The counters that take no new keys.
 #[derive(Debug, Default)]
 pub struct KeyLimit {
-    /// Keys that a counter may have; 0 for any number.
+    /// Most keys of a counter; 0 for no limit.
     keys_max: u64,
     full: RwLock<Arc<Full>>,
 }
 
-/// The counters that are full, with the hashes of their keys in order, and the types of their
-/// events.
+/// The counters that are full, with the sorted hashes of their keys, and the types of their events.
 #[derive(Clone, Debug, Default)]
 pub struct Full {
     known: HashMap<u32, Arc<[u64]>>,
@@ -83,12 +82,12 @@ impl KeyLimit {
 }
 
 impl Full {
-    /// Whether a counter does not take a key: it is full, and the key is new.
+    /// Whether a counter refuses a key: it is full, and the key is new.
     pub fn refuses(&self, counter: u32, hash: u64) -> bool {
         self.known.get(&counter).is_some_and(|known| known.binary_search(&hash).is_err())
     }
 
-    /// The event with a mark for each key that is refused.
+    /// Returns the event with a mark for each refused key.
     pub fn marked<'e>(&self, ruleset: &Ruleset, event: Event<'e>) -> Event<'e> {
         if !self.kinds.contains(&*event.kind) {
             return event;
@@ -105,7 +104,7 @@ impl Full {
     }
 }
 
-/// Watches how many keys counters have.
+/// Watches how many keys the counters have.
 pub struct KeyWatch {
     limit: Arc<KeyLimit>,
     keys: Arc<dyn KeySource>,
@@ -113,17 +112,17 @@ pub struct KeyWatch {
     /// Every partition of the log.
     logs: Vec<Arc<dyn EventLog>>,
     listed: Mutex<HashMap<u32, Listed>>,
-    /// Counters that the metrics tell of.
+    /// Counters in the metrics.
     told: Mutex<BTreeSet<u32>>,
 }
 
-/// What the last listing of a counter found.
+/// The result of a counter's last listing.
 #[derive(Clone, Copy, Debug)]
 struct Listed {
     generation: Generation,
     at: Instant,
     keys: u64,
-    /// What the sketch said then.
+    /// The estimate of the sketch at that time.
     estimate: u64,
 }
 
@@ -137,7 +136,7 @@ impl KeyWatch {
         Self { limit, keys, published, logs, listed: Mutex::default(), told: Mutex::default() }
     }
 
-    /// Watches for as long as it is polled.
+    /// Watches while it is polled.
     pub async fn run(&self) {
         if self.limit.keys_max == 0 {
             return std::future::pending().await;
@@ -151,8 +150,8 @@ impl KeyWatch {
         }
     }
 
-    /// Looks at all counters, and lists the keys of those that may be near their limit, or were not
-    /// listed for long.
+    /// Checks all counters, and lists the keys of those that may be near their limit or whose last
+    /// listing is old.
     pub async fn look(&self) -> Result<(), Error> {
         let view = Arc::clone(&self.published.view());
         let generations: HashSet<Generation> =
@@ -192,7 +191,7 @@ impl KeyWatch {
         Ok(())
     }
 
-    /// Counters that are gone, or begin from nothing, are not full any more.
+    /// Marks counters as not full that are gone or begin from zero.
     fn open_others(&self, view: &View) {
         let mut listed = self.listed.lock();
         listed.retain(|id, listed| {
@@ -261,7 +260,7 @@ impl KeyWatch {
                 "a counter has as many keys as it may have, and takes no new ones"
             );
 
-            // What was accepted between the listing and now has its keys, too.
+            // Keys that were accepted between the listing and now have to be included.
             let hashes = self.hashes(timeline.parts()).await?;
             self.limit.change(view, |known| drop(known.insert(id, hashes.into())));
         }
@@ -269,7 +268,8 @@ impl KeyWatch {
         Ok(())
     }
 
-    /// The hashes of all keys of some generations, when all that is accepted by now is counted.
+    /// Returns the hashes of all keys of some generations, once everything that is accepted by now
+    /// is counted.
     async fn hashes(&self, parts: &[(i64, Generation)]) -> Result<Vec<u64>, Error> {
         let ends: Vec<_> = self.logs.iter().map(|log| (log.partition(), log.end())).collect();
         let applied = tokio::time::timeout(APPLIED_MAX, self.published.wait_applied(&ends)).await;
@@ -290,7 +290,7 @@ impl KeyWatch {
         Ok(hashes)
     }
 
-    /// Tells the metrics of a counter that has many keys.
+    /// Updates the metrics of a counter that has many keys.
     fn tell(&self, counter: u32, keys: u64) {
         let has_many = keys.saturating_mul(100) >= self.limit.keys_max.saturating_mul(TOLD_PERCENT);
         let mut told = self.told.lock();

@@ -1,7 +1,7 @@
 //! The worker's state: a function of the entries of one partition of the log, up to its position.
 //!
-//! Two workers of a partition that have read equally far have equal states. How far a backfill has
-//! come is not part of it and has a record of its own: see [`Progress`].
+//! Two workers of a partition that are at the same position have equal states. The progress of a
+//! backfill is not part of it and has a record of its own: see [`Progress`].
 
 mod backfills;
 mod erasure;
@@ -27,14 +27,14 @@ use std::collections::BTreeMap;
 
 /// Version of the JSON below and of the control entries.
 const FORMAT: u32 = 1;
-/// Why a change of what a counter counts cancels its backfill, for those who asked for it.
+/// The reason shown for a backfill that was cancelled by a change of what the counter counts.
 const CHANGED: &str = "the counter was changed";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     format: u32,
     pub counters: BTreeMap<u32, CounterState>,
-    /// Generations that answer nothing and are counted no more: the store is to remove them.
+    /// Generations that neither answer nor count: the store is to remove them.
     pub retired: Vec<Generation>,
     /// Counters whose backfill is undecided, in order. The first one is filled, the others wait.
     #[serde(default)]
@@ -45,8 +45,7 @@ pub struct State {
     /// Requests with a key that were obeyed.
     #[serde(default, skip_serializing_if = "Requests::is_empty")]
     pub requests: Requests,
-    /// The offset of the last entry that changed the state; `None` where an older version kept
-    /// none.
+    /// The offset of the last entry that changed the state; `None` in states of an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_change: Option<Offset>,
 }
@@ -68,29 +67,30 @@ impl Default for State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterState {
     pub version: u32,
-    /// When the catalog took the version; 0 where the log does not tell.
+    /// When the catalog accepted the version; 0 if the log does not say.
     #[serde(default)]
     pub changed_at: i64,
     pub counter: Counter,
-    /// Tells two configurations of one version apart.
+    /// Distinguishes two configurations of one version.
     #[serde(skip)]
     pub fingerprint: u64,
     pub parts: Vec<Part>,
-    /// Buckets before these horizons have expired, even if the counter is to be kept longer by now.
+    /// Buckets before these horizons have expired, even if the counter's retention is longer by
+    /// now.
     #[serde(default)]
     pub kept_from: Horizons,
-    /// The retention was raised, and what is stored may not live as long yet.
+    /// The retention was raised, and stored cells may still have the shorter lifetime.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_kept_longer: bool,
-    /// The newest one.
+    /// The newest backfill.
     pub backfill: Option<Backfill>,
-    /// The highest number of a generation that was ever begun or given up.
+    /// The highest generation number that was ever begun or abandoned.
     #[serde(default)]
     pub newest: u32,
     /// Timelines that were replaced and are still counted, oldest first.
     #[serde(default)]
     pub outgoing: Vec<Outgoing>,
-    /// The newest erasure of all that was counted.
+    /// The newest erasure of all counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased: Option<Erasure>,
 }
@@ -100,11 +100,11 @@ pub struct CounterState {
 pub struct Part {
     pub from_s: i64,
     pub generation: Generation,
-    /// The number of the generation: 0 is what is counted from the beginning, each backfill makes
-    /// the next.
+    /// The number of the generation: 0 is counted from the beginning, and each backfill makes the
+    /// next.
     #[serde(default)]
     pub number: u32,
-    /// Which configuration counted the events from which offset on, oldest first.
+    /// The configurations and the offsets from which they counted, oldest first.
     pub rules: Vec<RuleSince>,
 }
 
@@ -114,7 +114,7 @@ pub struct RuleSince {
     pub counter: Counter,
 }
 
-/// A configuration on its way into the state.
+/// A configuration that is about to enter the state.
 pub struct Change {
     pub version: u32,
     pub changed_at: i64,
@@ -144,8 +144,8 @@ impl State {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// What this partition answers by and counts. A backfill of `filled` has caught up: its
-    /// generation is counted, too.
+    /// Returns the view: what this partition answers by and counts. A backfill of `filled` has
+    /// caught up, so its generation is counted, too.
     pub fn view(&self, filled: Option<u32>) -> View {
         let answering = self.counters.values().filter(|state| state.counter.state.answers());
         let ruleset = Ruleset::new(answering.map(|state| state.counter.clone()));
@@ -158,10 +158,10 @@ impl State {
         }
     }
 
-    /// A counter is new, or changed, from `since` on, which was appended at `now_s`. News that are
-    /// older than what is known change nothing. `decides` tells whether this partition decides for
-    /// all what becomes of backfills: there a change of what is counted cancels one that has not
-    /// been decided; elsewhere it takes its place among the rules.
+    /// Applies a new or changed counter from offset `since`, which was appended at `now_s`. A
+    /// version older than the known one changes nothing. `decides` tells whether this partition
+    /// decides about backfills for all: there a change of what is counted cancels an undecided
+    /// backfill; elsewhere it takes its place among the rules.
     pub fn set_counter(&mut self, change: Change, since: Offset, now_s: i64, decides: bool) {
         let Change { version, changed_at, put_back, counter } = change;
         let id = counter.id;
@@ -187,8 +187,8 @@ impl State {
         }
     }
 
-    /// The generations of a counter that are counted: those that answer, those that they replaced,
-    /// and the one of a backfill that has caught up.
+    /// Returns the generations of a counter that are counted: those that answer, those that they
+    /// replaced, and that of a backfill that has caught up.
     pub fn counted(&self, counter: u32, is_filled: bool) -> Vec<Generation> {
         let Some(state) = self.counters.get(&counter) else {
             return Vec::new();
@@ -204,8 +204,7 @@ impl State {
     }
 
     /// Forgets what concerns only entries that the log no longer holds. The rules of an undecided
-    /// backfill stay: another partition, whose log may begin earlier, is yet to be told what it
-    /// begins with.
+    /// backfill stay: another partition, whose log may begin earlier, still needs its first rules.
     pub fn forget_before(&mut self, start: Offset) {
         self.requests.forget_before(start);
         for state in self.counters.values_mut() {
@@ -217,7 +216,7 @@ impl State {
         }
     }
 
-    /// The first folders had no queue and no numbers.
+    /// Converts the members of the first versions, which had no queue and no numbers.
     fn take_up_old_members(&mut self) {
         for (id, state) in &mut self.counters {
             let first = generation_of(*id, 0);
@@ -275,7 +274,7 @@ impl CounterState {
         }
     }
 
-    /// Where the configuration stands among those of the catalog.
+    /// Returns the configuration's place among those of the catalog.
     pub fn standing(&self) -> Standing {
         Standing {
             version: self.version,
@@ -284,7 +283,8 @@ impl CounterState {
         }
     }
 
-    /// A configuration counts from an offset on. What had expired by the one before stays refused.
+    /// Adds a configuration that counts from an offset on. Buckets that had expired under the
+    /// previous one stay refused.
     fn put_rule(&mut self, rule: RuleSince, expired: Horizons) {
         self.each_rules(|rules| rules.push(rule.clone()));
         self.kept_from = self.kept_from.max(expired);
@@ -296,7 +296,7 @@ impl CounterState {
         }
     }
 
-    /// The rules of all that is counted, or will be.
+    /// Applies a change to the rules of everything that is counted, or will be.
     pub fn each_rules(&mut self, mut change: impl FnMut(&mut Vec<RuleSince>)) {
         let outgoing = self.outgoing.iter_mut().flat_map(|outgoing| &mut outgoing.parts);
         self.parts.iter_mut().chain(outgoing).for_each(|part| change(&mut part.rules));
@@ -310,18 +310,18 @@ impl CounterState {
     }
 }
 
-/// A number for a configuration, to tell two of one version apart.
+/// Returns a number that distinguishes two configurations of one version.
 pub fn fingerprint(counter: &Counter) -> u64 {
     xxhash_rust::xxh3::xxh3_64(&serde_json::to_vec(counter).unwrap_or_default())
 }
 
-/// Where a configuration in the catalog stands.
+/// Returns the standing of a configuration of the catalog.
 pub fn standing_of(found: &Versioned) -> Standing {
     let Versioned { counter, version, changed_at, .. } = found;
     Standing { version: *version, changed_at: *changed_at, fingerprint: fingerprint(counter) }
 }
 
-/// Whether a partition counts by what the catalog has, or by something newer.
+/// Whether a partition counts by the catalog's configuration, or by a newer one.
 pub fn is_known(view: &View, found: &Versioned) -> bool {
     view.versions
         .get(&found.counter.id)
@@ -332,12 +332,12 @@ pub fn timeline_of(parts: &[Part]) -> Timeline {
     Timeline::new(parts.iter().map(|part| (part.from_s, part.generation)).collect())
 }
 
-/// The counter as if it counted now: a paused one may be backfilled too.
+/// Returns the counter as if it were active: a paused counter can be backfilled too.
 pub fn counting(counter: &Counter) -> Counter {
     Counter { state: Life::Active, ..counter.clone() }
 }
 
-/// Whether two configurations of a counter count the same: they differ in words at most.
+/// Whether two configurations of a counter count the same, and differ at most in their wording.
 fn counts_alike(left: &Counter, right: &Counter) -> bool {
     let wordless = |counter: &Counter| Counter {
         name: String::new(),

@@ -51,7 +51,7 @@ impl LogTimes for NumberedLog {
     }
 }
 
-/// What a store does that is away.
+/// How a store that is away behaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hangs {
     Never,
@@ -59,7 +59,7 @@ enum Hangs {
     WhenCommitted,
 }
 
-/// A store that answers nothing until it is told to give up.
+/// A store that returns nothing until it gets the stop signal.
 struct HangingStore {
     inner: MemoryBuckets,
     hangs: Hangs,
@@ -142,7 +142,7 @@ impl BucketRetention for HangingStore {
     }
 }
 
-/// Two partitions, the group, and what readers hear.
+/// Two partitions, the group, and what readers receive.
 struct World {
     logs: Vec<Arc<NumberedLog>>,
     /// What the store of each partition does.
@@ -218,7 +218,7 @@ impl TileFeed for World {
     }
 }
 
-/// A fleet with one counter, which is announced to each partition.
+/// Starts a fleet with one counter, which is announced to each partition.
 fn start(world: &Arc<World>) -> (Troubles, watch::Sender<bool>, JoinHandle<()>) {
     let counter = json!({"id": 1, "name": "n", "template": "k", "eventType": "t"});
     let version = 1;
@@ -294,7 +294,7 @@ async fn a_partition_whose_store_hangs_does_not_hold_up_the_others() {
     }
 }
 
-/// What waits is told, however long the worker does nothing.
+/// A wait is reported even while the worker hangs.
 #[tokio::test]
 async fn a_worker_that_hangs_is_told() {
     let world = World::new([Hangs::WhenCommitted, Hangs::Never]);

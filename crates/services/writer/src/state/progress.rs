@@ -1,28 +1,28 @@
-//! How far the backfill at the head of the queue has come: what the log does not tell.
+//! The progress of the backfill at the head of the queue, which is not part of the log.
 
 use super::Backfill;
 use raingauge_ports::buckets;
 use raingauge_ports::log::Offset;
 use serde::{Deserialize, Serialize};
 
-/// Bits of the rank below the number of the backfill: the phase, and below it the entries that were
+/// Bits of the rank below the number of the backfill: the phase, and below it the number of entries
 /// read.
 const RANK_BITS: u32 = 42;
 const READ_BITS: u32 = 40;
 
-/// Kept beside the state. It only grows, and what it says is durable in the store before it is:
-/// whoever takes a partition over reads the log again from its position, and what is counted
-/// already is passed over.
+/// Stored beside the state. It only grows, and the counts it covers are durable in the store before
+/// it is: the next worker of the partition reads the log from its position again, and skips what is
+/// counted already.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
-    /// How many backfills had come to the head of the queue with this one.
+    /// How many backfills, with this one, had come to the head of the queue.
     pub begun: u64,
     pub counter: u32,
     pub number: u32,
-    /// The log is read from here.
+    /// The offset at which reading begins.
     pub from: Offset,
-    /// The generation holds all entries before this.
+    /// The generation includes all entries before this.
     pub position: Offset,
     /// Events counted so far.
     pub counted: u64,
@@ -38,7 +38,8 @@ pub struct Progress {
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     Filling,
-    /// The generation holds all that is applied, and is counted together with the one that answers.
+    /// The generation includes everything that is applied, and is counted together with the one
+    /// that answers.
     Filled,
     /// The log could not be read: the backfill is to be cancelled.
     Failed,
@@ -53,11 +54,11 @@ impl Progress {
         (self.counter, self.number) == (counter, number)
     }
 
-    /// As the store keeps it.
+    /// Returns the stored form.
     pub fn stored(&self) -> buckets::Progress {
-        // Whoever comes further than one that failed does not hide the failure; and a partition
-        // that was filled stays so, although a worker that has lost it may fail at what the log
-        // holds no more.
+        // A failure stays visible although another worker gets further. A filled partition stays
+        // filled, although a worker that has lost it may fail at entries that the log no longer
+        // holds.
         let phase: u64 = match self.phase {
             Phase::Filling => 0,
             Phase::Failed => 1,
@@ -68,7 +69,7 @@ impl Progress {
         buckets::Progress { rank: rank as i64, bytes: serde_json::to_vec(self).unwrap_or_default() }
     }
 
-    /// The backfill with what it has come to so far.
+    /// Returns the backfill with its progress so far.
     pub fn shown_in(&self, backfill: &Backfill) -> Backfill {
         let from = self.from;
         let position = self.position;

@@ -1,8 +1,8 @@
 //! Requests with a key that were obeyed, so that their repetitions change nothing.
 //!
-//! An entry whose request is remembered is obeyed by nobody: not by the worker, and not by those
-//! who read the log later, who find its offset here. So the log decides what a repetition is, once,
-//! and a crash or another worker changes nothing.
+//! An entry whose request is remembered has no effect: neither the worker nor later readers of the
+//! log, which find its offset here, obey it. So the log decides what a repetition is, once, and a
+//! crash or another worker changes nothing.
 
 use raingauge_core::limits::{
     REQUEST_REPETITIONS_MAX, REQUESTS_BYTES_MAX, REQUESTS_REMEMBERED_MAX, REQUESTS_REMEMBERED_S,
@@ -21,7 +21,7 @@ pub struct Request {
     pub answer: Answer,
 }
 
-/// What a request to set buckets is answered.
+/// The answer to a request to set buckets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     pub accepted: usize,
@@ -29,7 +29,7 @@ pub struct Answer {
     pub rejected: Vec<Refused>,
 }
 
-/// One bucket that was refused, by its place in the request.
+/// One refused bucket, by its place in the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     pub index: usize,
@@ -37,7 +37,7 @@ pub struct Refused {
     pub detail: String,
 }
 
-/// What is remembered of the requests in one partition of the log.
+/// The requests that one partition of the log remembers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
     /// Oldest first.
@@ -55,7 +55,7 @@ struct Obeyed {
     appended_s: i64,
 }
 
-/// The length of a value as JSON, in bytes.
+/// Returns the length of a value as JSON, in bytes.
 pub fn json_len(value: &impl Serialize) -> usize {
     serde_json::to_vec(value).map_or(0, |json| json.len())
 }
@@ -65,12 +65,12 @@ impl Requests {
         self.obeyed.is_empty() && self.repetitions.is_empty()
     }
 
-    /// The request of this id, while it is remembered.
+    /// Returns the request of this id while it is remembered.
     pub fn find(&self, id: &str) -> Option<&Request> {
         self.obeyed.iter().map(|obeyed| &obeyed.request).find(|request| request.id == id)
     }
 
-    /// Takes note of an entry with a request. Returns whether the entry is to be obeyed.
+    /// Remembers the request of an entry. Returns whether the entry is to be obeyed.
     pub fn take(&mut self, request: Request, offset: Offset, appended_s: i64) -> bool {
         let oldest_s = appended_s - REQUESTS_REMEMBERED_S;
         while self.obeyed.front().is_some_and(|obeyed| obeyed.appended_s < oldest_s) {
@@ -95,7 +95,7 @@ impl Requests {
         true
     }
 
-    /// Offsets of entries that repeat a request, in order: nobody obeys them.
+    /// Returns the offsets of entries that repeat a request, in order; they have no effect.
     pub fn repetitions(&self) -> impl Iterator<Item = Offset> + '_ {
         self.repetitions.iter().copied()
     }
@@ -177,7 +177,7 @@ mod tests {
         assert!(requests.bytes() <= REQUESTS_BYTES_MAX);
         assert!(requests.find(&refused(0).id).is_some());
 
-        // Nobody can send this through a door; whoever writes to the log can.
+        // No door accepts this, but a program that writes to the log can send it.
         let huge = Request { id: "huge".to_owned(), ..refused(REQUESTS_BYTES_MAX) };
         assert!(requests.take(huge, 90_001, 0));
         assert_eq!(requests.obeyed.len(), 0);

@@ -51,7 +51,7 @@ fn a_backfill_replaces_what_it_covers_and_keeps_the_rest() {
     assert_eq!(State::from_json(&state.to_json()).unwrap(), state);
 }
 
-/// Other partitions are told of a backfill when this one has it at the head of its queue, and begin
+/// Other partitions get a backfill's entry when this one has it at the head of its queue, and begin
 /// with its first rule.
 #[test]
 fn what_a_backfill_begins_with_is_kept_while_it_is_undecided() {
@@ -181,8 +181,8 @@ fn erase(state: &mut State, number: u32, offset: Offset, replaces: Option<u32>) 
     state.erase(1, Erasure { number, offset }, replaces, 7);
 }
 
-/// What was erased goes the way of what a backfill replaces, and no later backfill counts what
-/// stands before.
+/// Erased counts are retired like those that a backfill replaces, and no later backfill counts the
+/// entries before the erasure.
 #[test]
 fn an_erasure_begins_from_nothing() {
     let mut state = State::default();
@@ -323,7 +323,7 @@ fn entries_look_as_they_always_did_and_old_ones_are_read() {
     ));
 }
 
-/// As the first versions wrote it, in the middle of a backfill.
+/// A state of the first versions, in the middle of a backfill.
 #[test]
 fn a_state_of_the_first_versions_goes_on() {
     let json = json!({"format": 1, "retired": [4_097], "counters": {"1": {
@@ -354,8 +354,7 @@ fn a_state_of_another_format_is_refused() {
     assert!(State::from_json(b"{").is_err());
 }
 
-/// A worker that has lost its partition may write later than the one that has it, and has come less
-/// far.
+/// A worker that has lost its partition may write later than its successor, with less progress.
 #[test]
 fn progress_only_grows() {
     let of = |begun, phase, position| {

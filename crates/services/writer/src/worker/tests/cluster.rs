@@ -1,7 +1,7 @@
 //! A cluster in one thread: partitions, workers that crash at any of their writes, zombies,
-//! readers, conductors that die half way or act on old news, backfills, edits, erasures, buckets
-//! that are set, changes of the retention, a log that is trimmed, and repetitions that are told by
-//! windows which each worker rebuilds of what all stored. All of it follows from a seed.
+//! readers, conductors that die half way or act on outdated states, backfills, edits, erasures,
+//! buckets that are set, changes of the retention, a log that is trimmed, and repetitions that each
+//! worker detects by a window rebuilt from what all workers stored. All of it follows from a seed.
 //!
 //! `RAINGAUGE_SEED=N` replays one seed. `RAINGAUGE_SEEDS=N` plays N seeds from a random one on,
 //! instead of the first ones.
@@ -45,7 +45,7 @@ fn play_to_the_end(mut play: Play) {
     play.step_all_away();
 }
 
-/// What clusters did once is found within few seeds.
+/// Known former defects are found within few seeds.
 #[test]
 fn the_simulator_finds_what_it_is_made_for() {
     for defect in [

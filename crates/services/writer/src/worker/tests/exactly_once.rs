@@ -35,11 +35,11 @@ enum Op {
     Voids(usize),
     Apply,
     ContinueBackfills,
-    /// Somebody conducts the backfills; what was replaced may go at once, or not.
+    /// Conducts the backfills; what was replaced may be retired at once, or not.
     Conduct(bool),
     Commit,
     KeepUp,
-    /// Lets the log be trimmed up to now.
+    /// Allows the log to be trimmed up to now.
     LetGo,
     Pass(i64),
     Crash,
@@ -95,7 +95,7 @@ struct History {
     versions: [u32; COUNTERS as usize + 1],
     /// When a request of each key was obeyed last.
     requests: [Option<i64>; 3],
-    /// The stamp at each position that the worker was seen at.
+    /// The stamp at each position where the worker was seen.
     stamps: BTreeMap<Offset, i64>,
 }
 
@@ -121,7 +121,7 @@ impl History {
             }
             Op::Set(buckets, key) => self.set(&buckets, key),
             Op::Backfill(counter) => {
-                // That the backfill before it has finished is seen only until this one begins.
+                // The end of an earlier backfill shows only until this one begins.
                 while self.apply() {}
                 self.world.control(&Control::backfill(counter));
                 self.model.log.push(Entry::Backfill);
@@ -161,8 +161,8 @@ impl History {
         );
     }
 
-    /// Everything of a counter is erased, under a number that is new when all is applied. Whoever
-    /// asks for it has seen to it that the counter is known.
+    /// Erases everything of a counter, under a number that is new when all is applied. The caller
+    /// has made sure that the counter is known.
     fn erase_all(&mut self, counter: u32) {
         while self.apply() {}
         if !self.world.worker().state.counters.contains_key(&counter) {
@@ -174,7 +174,7 @@ impl History {
         self.model.log.push(Entry::EraseAll(counter));
     }
 
-    /// Applies some of the log. What is applied again after a crash has the stamp that it had
+    /// Applies some of the log. An entry that is applied again after a crash has the same stamp as
     /// before.
     fn apply(&mut self) -> bool {
         let applied = self.world.worker().apply_some().unwrap();
@@ -276,7 +276,7 @@ impl History {
         }
     }
 
-    /// Lets all that was replaced go.
+    /// Retires everything that was replaced.
     fn retire(&mut self) {
         self.world.remove();
         while self.conduct(true) {

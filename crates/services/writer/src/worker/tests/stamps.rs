@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use raingauge_ports::log::Block;
 use raingauge_ports::record;
 
-/// Entries that were appended at the same millisecond, cut into blocks of so many entries. A block
-/// may begin with entries of the one before, which are applied already.
+/// Entries that were appended at the same millisecond, cut into blocks of these sizes. A block may
+/// begin with entries of the previous one, which are applied already.
 type Run = (i64, Vec<(u64, bool)>);
 
 fn any_log() -> impl Strategy<Value = Vec<Run>> {

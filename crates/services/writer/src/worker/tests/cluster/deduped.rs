@@ -1,5 +1,5 @@
-//! A partition as a worker reads it: by a window of its own, which tells repetitions and is put
-//! together of chunks that all workers store.
+//! A partition as a worker reads it: through a window of its own, which detects repetitions and is
+//! built from chunks that all workers store.
 
 use super::engines::SimLog;
 use parking_lot::Mutex;
@@ -14,13 +14,13 @@ use std::time::Duration;
 
 /// How long identities are remembered.
 pub const WINDOW_MS: i64 = 600_000;
-/// A message has so many offsets of a chunk to itself: few make one full.
+/// The share of a chunk's offsets that a message takes: few messages fill a chunk.
 const STRIDE: u64 = CHUNK_OFFSETS / 6;
 
 pub struct Deduped {
     log: Arc<SimLog>,
     chunks: Arc<MemoryChunks>,
-    /// Whether a worker begins with an empty window, to see that it is found.
+    /// Whether a worker begins with an empty window, a defect that the simulator must find.
     forgets: bool,
     counting: Mutex<Option<Cursor>>,
     behind: Mutex<Option<Cursor>>,
@@ -28,7 +28,7 @@ pub struct Deduped {
     unstored: Mutex<Vec<Chunk>>,
 }
 
-/// A place, and the window before it.
+/// A position, and the window before it.
 struct Cursor {
     next: Offset,
     recorder: Recorder,
@@ -46,7 +46,7 @@ impl Deduped {
         }
     }
 
-    /// Stores one of the chunks that wait, whichever it is.
+    /// Stores one of the waiting chunks, chosen by `which`.
     pub fn store_one(&self, which: u64) {
         let mut unstored = self.unstored.lock();
         if !unstored.is_empty() {
@@ -65,7 +65,7 @@ impl Deduped {
         Ok(messages)
     }
 
-    /// Rebuilds the window before a place.
+    /// Rebuilds the window before a position.
     fn open(&self, from: Offset, records: bool) -> Result<Cursor, Error> {
         let before = if self.forgets { Vec::new() } else { self.before(from)? };
         let since_ms =
@@ -161,7 +161,7 @@ fn each_message(block: &Block, mut show: impl FnMut(Message, &[u8])) -> Result<(
     Ok(())
 }
 
-/// A block as it is read from an offset on.
+/// Returns a block as read from an offset on.
 fn judge(recorder: &mut Recorder, block: &Block, from: Offset) -> Result<Block, Error> {
     let mut read = Vec::new();
     each_message(block, |message, bytes| {
@@ -174,12 +174,12 @@ fn judge(recorder: &mut Recorder, block: &Block, from: Offset) -> Result<Block, 
     Ok(Block { bytes: read, ..block.clone() })
 }
 
-/// Which events of a partition repeat others, by a window that is never rebuilt.
+/// The events of a partition that repeat others, by a window that is never rebuilt.
 pub struct Repetitions {
     window: Window,
-    /// Of each event, its offset and the offset of the first event with its id.
+    /// The offset of each event, and that of the first event with its id.
     ids: Vec<(Offset, Offset)>,
-    /// Of each repetition, its offset and that of the event before it.
+    /// The offset of each repetition, and that of the event before it.
     repeated: Vec<(Offset, Offset)>,
 }
 
@@ -190,8 +190,8 @@ impl Default for Repetitions {
 }
 
 impl Repetitions {
-    /// The id of an event that is appended: its own, or that of one that the log still has. Answers
-    /// also whether it counts.
+    /// Returns the id of an appended event, its own or that of an event that the log still has, and
+    /// whether it counts.
     pub fn next(
         &mut self,
         offset: Offset,

@@ -1,4 +1,4 @@
-//! Engines of a cluster in memory, which break where a test wants them to.
+//! Engines of a cluster in memory, which fail where a test wants them to.
 
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
@@ -123,7 +123,7 @@ impl LogTimes for SimLog {
 
 type At = (Generation, Partition, String, Granularity, i64);
 
-/// What the servers of the store hold. Of two writes of a cell the one with the later stamp stays.
+/// The contents of the store's servers. Of two writes of a cell the one with the later stamp stays.
 #[derive(Default)]
 pub struct Servers {
     pub cells: BTreeMap<At, Stored>,
@@ -183,7 +183,7 @@ impl Servers {
     }
 }
 
-/// What one worker writes with. Several of one partition write to the same servers.
+/// The store of one worker. Several workers of one partition write to the same servers.
 pub struct SimStore {
     partition: Partition,
     servers: Arc<Mutex<Servers>>,
@@ -198,7 +198,7 @@ const REMOVED_TOGETHER: usize = 8;
 /// A cell in memory.
 struct Held {
     cell: Stored,
-    /// Entries before this were in the cell as it was read back.
+    /// The cell included the entries before this when it was read back.
     read: Offset,
     is_changed: bool,
 }
@@ -206,12 +206,12 @@ struct Held {
 #[derive(Default)]
 struct Writing {
     cells: BTreeMap<At, Held>,
-    /// Those that are not written yet, each once.
+    /// Cells that are not written yet, each once.
     changed: Vec<At>,
     stamp_base_us: i64,
     stamp_us: i64,
     state: Option<Vec<u8>>,
-    /// Writes that still succeed, when the process is about to die.
+    /// Writes that still succeed before the process dies.
     writes_left: Option<usize>,
 }
 
@@ -220,13 +220,13 @@ impl SimStore {
         Self { partition, servers, commits_after, inner: Mutex::default() }
     }
 
-    /// Lets the process die after so many writes.
+    /// Makes the process die after this many writes.
     pub fn dies_after(&self, writes: usize) {
         self.inner.lock().writes_left = Some(writes);
     }
 
-    /// Changes one cell in memory, which is read back before its first change, unless it includes
-    /// the entry already.
+    /// Changes one cell in memory, unless it includes the entry already. The cell is read back
+    /// before its first change.
     fn change(&self, at: At, offset: Offset, change: impl FnOnce(i64) -> i64) {
         let mut inner = self.inner.lock();
         let stamp_us = inner.stamp_base_us + offset as i64;
@@ -323,7 +323,7 @@ impl BucketWriter for SimStore {
         let mut inner = self.inner.lock();
         for at in std::mem::take(&mut inner.changed) {
             inner.write()?;
-            // Of a generation that is removed meanwhile nothing is left to write.
+            // A generation that was removed in the meantime has nothing left to write.
             if let Some(Held { cell, is_changed, .. }) = inner.cells.get_mut(&at) {
                 *is_changed = false;
                 self.servers.lock().put(at, *cell);

@@ -27,7 +27,7 @@ pub enum Entry {
     Erase(u32, String),
     EraseAll(u32),
     Buckets(Vec<Bucket>),
-    /// It counts nothing.
+    /// An entry that counts nothing.
     Other,
 }
 
@@ -78,7 +78,7 @@ impl Rule {
     }
 }
 
-/// A backfill that answers.
+/// A backfill whose generation answers.
 pub struct Switched {
     pub number: u32,
     pub after_s: i64,
@@ -94,8 +94,8 @@ pub type Cells = BTreeMap<(String, Granularity, i64), i64>;
 pub struct Naive {
     /// What was appended to each partition, at its offset.
     logs: Vec<Vec<Entry>>,
-    /// For each partition and offset, the events before it, and those that the first counter
-    /// counts.
+    /// For each partition and offset, the number of events before it, and of those that the first
+    /// counter counts.
     events: Vec<Vec<(i64, i64)>>,
     pub switched: BTreeMap<u32, Vec<Switched>>,
     /// The newest erasure of each counter, by partition.
@@ -131,7 +131,7 @@ impl Naive {
         let (all, counted) = events.last().copied().unwrap_or_default();
         let is_event = i64::from(matches!(entry, Entry::Event(_)));
 
-        // Whether an erasure takes effect is told by more than the log: nothing before one has to
+        // The log alone does not tell whether an erasure takes effect, so nothing before one has to
         // be counted.
         let counted =
             if matches!(entry, Entry::EraseAll(id) if id == COUNTERS[0]) { 0 } else { counted };
@@ -147,14 +147,14 @@ impl Naive {
         self.logs[place].len()
     }
 
-    /// The least and the most that a counter whose configuration always counted the same, the first
-    /// one, can have counted in a partition that is applied up to an offset, over all keys.
+    /// Returns the least and the most that the first counter, whose configuration always counts the
+    /// same, can have counted in a partition that is applied up to an offset, over all keys.
     pub fn bounds(&self, place: usize, applied: Offset) -> (i64, i64) {
         let events = &self.events[place];
         (events[applied as usize].1, events.last().map_or(0, |(all, _)| *all))
     }
 
-    /// All counts of a counter.
+    /// Returns all counts of a counter.
     pub fn cells(&self, counter: u32) -> Cells {
         let mut cells = Cells::new();
         let erased = self.erased.get(&counter);
@@ -219,7 +219,7 @@ impl Naive {
         }
     }
 
-    /// From which time to which other which backfill holds; `None` is what was counted in passing.
+    /// Returns the time ranges and the backfill that holds each; `None` is what was counted live.
     fn parts(&self, counter: u32) -> Vec<(i64, i64, Option<&Switched>)> {
         let mut parts: Vec<(i64, Option<&Switched>)> = vec![(0, None)];
         let erased = self

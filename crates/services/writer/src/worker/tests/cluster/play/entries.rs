@@ -18,7 +18,7 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
 impl Play {
-    /// Writes entries one after the other, as a process does that may die in between.
+    /// Writes entries one after the other, like a process that may die in between.
     pub(super) fn write_some(&mut self, mut entries: Vec<(Partition, Control)>) {
         if self.random.below(6) == 0 {
             entries.truncate(self.random.below(entries.len() as u64 + 1) as usize);
@@ -99,8 +99,8 @@ impl Play {
         self.write_some(entries);
     }
 
-    /// Everything of a counter is to be erased, by what one process has seen. Answers the number of
-    /// the erasure, which takes effect unless partition 0 has heard of a newer one.
+    /// Requests the erasure of a counter, by the view of one process. Returns the number of the
+    /// erasure, which takes effect unless partition 0 knows a newer one.
     pub(super) fn erase_all(&mut self, reader: usize, counter: u32) -> u32 {
         let number = free_of(&self.readers[reader].follower.shown(), counter);
         let partitions = if self.defect == Some(Defect::ErasesInAnyOrder) {
@@ -144,7 +144,7 @@ impl Play {
         self.runtime.block_on(self.catalog.replace(changed, None, change)).expect("replaced");
     }
 
-    /// What the catalog has and a partition does not know, for the process that counts it.
+    /// Returns what the catalog has and a partition does not know, for the process that counts it.
     pub(super) fn unknown_to(&self, place: usize) -> Vec<(Partition, Control)> {
         let Some(node) = &self.owners[place] else {
             return Vec::new();
@@ -180,8 +180,8 @@ impl Play {
         );
     }
 
-    /// What is due by what one process has seen, which may be old. What was replaced goes when
-    /// every reader has seen the switch.
+    /// Returns what is due by the view of one process, which may be outdated. Replaced counts are
+    /// retired when every reader has seen the switch.
     pub(super) fn due(&mut self, reader: usize) -> Vec<(Partition, Control)> {
         if matches!(self.defect, Some(Defect::SwitchesAlone | Defect::CountsGenerationsAlone)) {
             self.switch_alone(reader);
@@ -211,7 +211,7 @@ impl Play {
         entries
     }
 
-    /// Each partition goes by its own progress.
+    /// Switches each partition by its own progress alone.
     pub(super) fn switch_alone(&mut self, reader: usize) {
         for (partition, shown) in self.readers[reader].follower.shown() {
             let filled = shown.progress.as_ref().filter(|fill| fill.phase == Phase::Filled);
@@ -229,8 +229,8 @@ impl Play {
         if !self.stale.is_empty() {
             let which = self.random.below(self.stale.len() as u64) as usize;
             let (partition, control) = self.stale.swap_remove(which);
-            // Whoever retires has waited longer than any process sleeps without being declared
-            // dead.
+            // A conductor that retires has waited longer than any process sleeps without being
+            // declared dead.
             if !matches!(control, Control::Retire { .. }) {
                 self.write(partition, control);
             }
@@ -238,7 +238,7 @@ impl Play {
     }
 }
 
-/// A configuration of a counter; the last one differs in words only.
+/// A configuration of a counter; the last one differs only in its wording.
 fn variant_of(variant: u64) -> Json {
     match variant {
         0 => json!({"value": {"field": "data.v"}}),

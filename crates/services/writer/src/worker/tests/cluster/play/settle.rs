@@ -1,5 +1,4 @@
-//! Quiet moments: everybody does what is due, and then every count is compared with what the model
-//! says.
+//! Quiet moments: every process does what is due, and then every count is compared with the model.
 
 use super::{COUNTERS, Node, Play, READERS};
 use crate::control::Control;
@@ -12,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Play {
-    /// Everybody does what is due until nothing is, and then every count is compared.
+    /// Every process does what is due until nothing is, and then every count is compared.
     pub fn settle(&mut self) {
         self.zombies.clear();
 
@@ -118,12 +117,12 @@ impl Play {
         }
     }
 
-    /// A quiet moment once more, after everybody has begun anew from what is stored.
+    /// Settles once more, after every process has started again from what is stored.
     pub fn step_all_away(&mut self) {
         self.owners.iter_mut().for_each(|owner| *owner = None);
 
         if self.random.below(4) == 0 {
-            // By what everybody knows, so that it takes effect.
+            // Uses the newest view of all, so that it takes effect.
             let counter = COUNTERS[0];
             let number = self.erase_all(0, COUNTERS[0]);
             self.settle();
@@ -156,7 +155,7 @@ impl Play {
     }
 }
 
-/// Applies and fills all there is. Answers how often there was anything.
+/// Applies and fills everything there is. Returns how often there was anything.
 fn drain(worker: &mut Worker) -> Result<usize, crate::worker::Error> {
     let mut worked = 0;
     while worker.apply_some()? || worker.backfill_some()? {
