@@ -8,7 +8,7 @@ use raingauge_people::Origin;
 use raingauge_people::audit::{AuditAction, AuditLog};
 use serde_json::{Value, json};
 
-/// What the entry needs of the request, kept until there is an answer.
+/// What the entry needs of the request, kept until there is a response.
 pub struct PendingAudit {
     verb: &'static str,
     origin: Origin,
@@ -16,14 +16,14 @@ pub struct PendingAudit {
     reason: Option<String>,
 }
 
-/// An entry that only lacks who made the change.
+/// An entry that still lacks its actor.
 pub struct AuditEntry {
     origin: Origin,
     action: AuditAction,
     outcome: String,
 }
 
-/// What a handler adds to the details of its entry, in the extensions of the response.
+/// The details that a handler adds to its entry, in the extensions of the response.
 #[derive(Clone, Debug)]
 pub struct AuditDetails(pub Value);
 
@@ -35,7 +35,7 @@ impl PendingAudit {
         Self { verb, origin, path, reason: reason.map(str::to_owned) }
     }
 
-    /// The entry, by how the request was answered.
+    /// Returns the entry, with the outcome of the response.
     pub fn answered(self, response: &Response) -> AuditEntry {
         let mut details = json!({});
         if let Some(reason) = self.reason.filter(|reason| !reason.is_empty()) {
@@ -51,7 +51,7 @@ impl PendingAudit {
             details["answer"] = answer.clone();
         }
 
-        // Of what was created the path stands in the answer.
+        // The path of a created resource is in the response.
         let path = text(response.headers(), header::LOCATION).unwrap_or(&self.path);
         let status = response.status();
         let outcome = if status.is_success() {

@@ -1,4 +1,4 @@
-//! How the body of a request is read: as far as its route and the budget for bodies allow.
+//! Reads the body of a request, within the limits of its route and the budget for bodies.
 
 use super::problem::Problem;
 use axum::body::HttpBody;
@@ -19,15 +19,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Within each window a body that is not there yet must bring at least [`PACE_BYTES`].
+/// Within each window an incomplete body must receive at least [`PACE_BYTES`].
 const PACE_WINDOW: Duration = Duration::from_secs(5);
 const PACE_BYTES: usize = 4 * 1_024;
-/// What the routes of one kind take.
+/// The limits of one kind of route.
 pub trait Kind {
     const CLASS: Class;
     /// Longest body; `server.body_bytes_max` may be less.
     const BYTES_MAX: usize;
-    /// Whether the handler undoes gzip.
+    /// Whether the handler unpacks gzip.
     const TAKES_GZIP: bool = false;
 }
 
@@ -96,7 +96,7 @@ fn is_plain(headers: &HeaderMap) -> bool {
     headers.get(header::CONTENT_ENCODING).is_none_or(|encoding| encoding == "identity")
 }
 
-/// Reads a body of at most so many bytes to its end.
+/// Reads a body of at most `bytes_max` bytes to its end.
 async fn read(
     body: &mut axum::body::Body,
     bytes_max: usize,
@@ -109,7 +109,7 @@ async fn read(
 
     let mut pace = Pace::begin();
 
-    // Most bodies come in one chunk, which is not copied.
+    // Most bodies arrive in one chunk, which is not copied.
     let Some(first) = pace.next(body).await? else {
         return Ok(Bytes::new());
     };
@@ -141,7 +141,7 @@ fn check_len(len: usize, bytes_max: usize) -> Result<(), Problem> {
     if len <= bytes_max { Ok(()) } else { Err(too_large(bytes_max)) }
 }
 
-/// A body that is longer than its route takes.
+/// The problem of a body that is longer than its route allows.
 pub fn too_large(bytes_max: usize) -> Problem {
     let detail = format!(
         "the body has more than {bytes_max} bytes, the most that this route takes: send it in parts"
@@ -150,7 +150,7 @@ pub fn too_large(bytes_max: usize) -> Problem {
 }
 
 /// Reads and drops the rest of a body that is too large, or for which no memory is left: many
-/// clients read the answer only after they have sent everything. A body that announces more than
+/// clients read the response only after they have sent everything. A body that announces more than
 /// any route takes is not read.
 async fn pass_over(body: &mut axum::body::Body, bytes_max: usize, share: &mut BodyShare) {
     let _ = share.resize(0);
@@ -167,7 +167,7 @@ async fn pass_over(body: &mut axum::body::Body, bytes_max: usize, share: &mut Bo
     }
 }
 
-/// Watches that a body keeps arriving: its first bytes hold memory that other requests wait for.
+/// Checks that a body keeps arriving: its first bytes hold memory that other requests wait for.
 struct Pace {
     window_end: Instant,
     in_window: usize,
@@ -178,12 +178,12 @@ impl Pace {
         Self { window_end: Instant::now() + PACE_WINDOW, in_window: 0 }
     }
 
-    /// The next bytes; `None` at the end.
+    /// Returns the next bytes; `None` at the end.
     async fn next(&mut self, body: &mut axum::body::Body) -> Result<Option<Bytes>, Problem> {
         loop {
             let mut frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
 
-            // What has arrived already needs no timer.
+            // Bytes that have arrived already need no timer.
             let frame = match (&mut frame).now_or_never() {
                 Some(frame) => frame,
                 None => self.wait(frame).await?,

@@ -1,4 +1,4 @@
-//! Buckets that are set to counts which were computed elsewhere.
+//! Sets buckets to counts that were computed elsewhere.
 
 use super::audit::AuditDetails;
 use super::body::{self, Body};
@@ -22,8 +22,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Counters and keys of buckets that were set which the audit log names; it keeps 4 KiB of an
-/// entry.
+/// Most counters and keys of a request that the audit log names; it keeps 4 KiB of an entry.
 const COUNTERS_NAMED_MAX: usize = 20;
 const KEYS_NAMED_MAX: usize = 4;
 
@@ -43,7 +42,7 @@ pub async fn set(
         idempotency_key::read(&headers)?.map(|key| RequestKey::new(&who.recorded_name(), &key));
     let members = decoded(body.bytes.len(), || bucket_list::read(&body.bytes))?;
 
-    // The buckets hold what they need of the body.
+    // The buckets own what they need of the body.
     drop(body);
 
     let Outcome { answer, set, is_repetition } = app.counters.set_buckets(members, key).await?;
@@ -60,9 +59,9 @@ pub async fn set(
     Ok((Extension(AuditDetails(details)), Json(answer)).into_response())
 }
 
-/// What the audit log keeps of buckets that were set: their counters, some of their keys, between
-/// which times they lie, and a digest of all of them by which a copy of the request can be
-/// recognised.
+/// Returns what the audit log records of buckets that were set: their counters, some of their keys,
+/// the range of their times, and a digest of all of them by which a copy of the request can be
+/// recognized.
 fn touched<'a>(app: &App, buckets: impl Iterator<Item = &'a Bucket>) -> Value {
     let view = app.counted.published.view();
     let mut counters = BTreeSet::new();

@@ -52,7 +52,7 @@ pub async fn replace(
         .set_cache_policy(policy, expected, &who.recorded_name(), reason(&headers))
         .await?;
 
-    // The others follow the catalog; this process need not wait for itself.
+    // Other processes follow the catalog; this one need not wait for that.
     app.operations.policies.follow(&set);
     Ok(with_etag(set))
 }

@@ -1,14 +1,14 @@
-//! How connections come in, and how long they may stay: the accept loop of each door, the places
-//! that a door has, and the time limits of a connection.
+//! How connections come in, and how long they may stay: the accept loop of each door, its places,
+//! and the time limits of a connection.
 //!
 //! ```text
 //!   accept ─▶ Places ─ a place ────▶ TLS, if set ─▶ HTTP/1.1 or HTTP/2 ─▶ router
 //!                    └ none left ──▶ TLS, if set ─▶ health checks; 503 for everything else
 //! ```
 //!
-//! A connection is closed when its next request does not arrive in time, when nothing is asked over
-//! it for long, and when its client does not take what it is sent. What a request may take once it
-//! has arrived is the guards' business.
+//! A connection is closed when its next request does not arrive in time, when it is idle for too
+//! long, and when its client does not read the response. The guards limit the time of a request
+//! once it has arrived.
 
 mod activity;
 mod answer;
@@ -48,30 +48,29 @@ use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
 use tower::Service;
 
-/// Longest head of a request of HTTP/1.1, in bytes.
+/// Longest head of an HTTP/1.1 request, in bytes.
 const HEAD_BYTES_MAX: usize = 128 * 1024;
-/// Largest list of headers of HTTP/2, in bytes.
+/// Largest list of HTTP/2 headers, in bytes.
 const HEADER_LIST_BYTES_MAX: u32 = 64 * 1024;
-/// Requests of one HTTP/2 connection that may be under way at once.
+/// Most concurrent requests of one HTTP/2 connection.
 const STREAMS_MAX: u32 = 128;
-/// How often a peer of HTTP/2 is asked whether it is still there, and how long it may take to say
-/// so.
+/// Interval between pings to an HTTP/2 peer, and how long it may take to reply.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// When the kernel begins to ask whether a silent peer is still there, how often it asks, and after
-/// how many questions without an answer it ends the connection.
+/// TCP keepalive: the silence before the first probe, the interval between probes, and the
+/// unanswered probes after which the kernel ends the connection.
 const TCP_KEEPALIVE: (Duration, Duration, u32) =
     (Duration::from_secs(60), Duration::from_secs(15), 4);
-/// Limits of a connection that has no place of its own: it is there for one health check.
+/// Limits of a connection in the reserve, which serves one health check.
 const RESERVE_LIMITS: Limits = Limits {
     head: Duration::from_secs(2),
     idle: Duration::from_secs(2),
     write: Duration::from_secs(2),
 };
-/// Longest wait for a client to close a connection that was refused.
+/// Longest wait for a client to close a refused connection.
 const LINGER_MAX: Duration = Duration::from_secs(1);
-/// Shortest and longest pause after the system could give no connection, such as for want of file
-/// descriptors.
+/// Shortest and longest pause after the system could not accept a connection, such as for lack of
+/// file descriptors.
 const ACCEPT_PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
 /// Time limits of a connection.
@@ -80,9 +79,9 @@ pub struct Limits {
     /// From the first byte of a request to the end of its head; for the first request, from the
     /// beginning of the connection.
     pub head: Duration,
-    /// Without a request.
+    /// Longest time without a request.
     pub idle: Duration,
-    /// Without progress in sending.
+    /// Longest time without progress in sending.
     pub write: Duration,
 }
 
@@ -94,21 +93,20 @@ impl Limits {
 
 /// One door, ready to be opened.
 pub struct Door {
-    /// What the metrics call it.
+    /// Its name in the metrics.
     pub name: &'static str,
     pub listener: TcpListener,
     pub places: Arc<Places>,
     pub limits: Limits,
-    /// Where the door speaks TLS.
+    /// Set when the door speaks TLS.
     pub certificates: Option<Arc<Certificates>>,
     pub router: Router,
-    /// Answers connections for which no place is left: health checks, and a problem for everything
-    /// else.
+    /// Serves connections without a place: health checks, and a problem for everything else.
     pub reserve: Router,
 }
 
 impl Door {
-    /// Serves the door until the server is to stop and its connections have ended.
+    /// Serves the door until the server stops and the door's connections have ended.
     pub fn open(self, stopping: &watch::Receiver<bool>) -> JoinHandle<()> {
         tokio::spawn(self.accept_all(stopping.clone()))
     }
@@ -146,7 +144,7 @@ impl Door {
         ended.recv().await;
     }
 
-    /// Serves one connection on a task of its own, in a place or in the reserve.
+    /// Serves one connection on its own task, in a place or in the reserve.
     fn begin(
         &self,
         stream: TcpStream,
@@ -189,7 +187,7 @@ impl Door {
     }
 }
 
-/// One connection, and what it is held to.
+/// One connection and its limits.
 struct Connection {
     door: &'static str,
     address: SocketAddr,
@@ -202,20 +200,20 @@ struct Connection {
     stopping: watch::Receiver<bool>,
 }
 
-/// What may happen to a connection beside its requests.
+/// Events of a connection other than its requests.
 enum Interrupt {
     Stop,
     Expired(Expiry),
     Lingered,
 }
 
-/// What a connection waits for beside its requests.
+/// What a connection waits for besides its requests.
 #[derive(Clone, Copy)]
 enum Awaited {
     StopOrExpiry,
-    /// It was told to end with its requests.
+    /// The connection is ending, after its requests.
     Expiry,
-    /// It was told to end now.
+    /// The connection is ending now.
     Linger,
 }
 
@@ -245,8 +243,8 @@ impl Connection {
         let service = service_fn(|request| self.answer(request));
         let mut serving = pin!(builder.serve_connection(stream, service));
 
-        // The set polls what it holds only when that was woken: a request costs neither a timer nor
-        // a lock.
+        // The set polls a future only when it was woken: a request costs neither a timer nor a
+        // lock.
         let mut interrupts = FuturesUnordered::new();
         interrupts.push(self.interrupt(Awaited::StopOrExpiry));
 
@@ -297,7 +295,7 @@ impl Connection {
     fn builder(&self) -> Builder<TokioExecutor> {
         let mut builder = Builder::new(TokioExecutor::new());
 
-        // `Activity` watches the time that a head takes, without a timer for each request.
+        // `Activity` limits the time of a head, without a timer for each request.
         builder
             .http1()
             .header_read_timeout(None)
@@ -329,8 +327,8 @@ impl Connection {
     }
 }
 
-/// HTTP/2 names the host in the address of the request. Handlers look for it in the header, as
-/// HTTP/1.1 has it.
+/// Copies the host of an HTTP/2 request from its address to the header where handlers look for it,
+/// as in HTTP/1.1.
 fn name_host(request: &mut Request<Body>) {
     let authority = request.uri().authority().and_then(|authority| authority.as_str().parse().ok());
     if let Some(authority) = authority.filter(|_| !request.headers().contains_key(header::HOST)) {
@@ -338,7 +336,7 @@ fn name_host(request: &mut Request<Body>) {
     }
 }
 
-/// Begins TLS. Who speaks HTTP to a door with TLS is told so.
+/// Begins TLS. A client that speaks plain HTTP gets an answer that says so.
 async fn shake_hands(
     certificates: &Certificates,
     stream: TcpStream,
@@ -378,8 +376,8 @@ async fn answer_without_tls(mut stream: TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads what the client still sends: a connection that is closed with bytes unread is reset, and
-/// why it ended is lost.
+/// Reads what the client still sends: a connection that is closed with unread bytes is reset, and
+/// the client never sees the reason.
 async fn linger(mut stream: TcpStream) {
     let mut unread = vec![0; 4 * 1024];
     let reading = async {
@@ -390,24 +388,24 @@ async fn linger(mut stream: TcpStream) {
     let _ = tokio::time::timeout(LINGER_MAX, reading).await;
 }
 
-/// Returns when the server is to stop.
+/// Returns when the server stops.
 async fn stopped(mut stopping: watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stop| *stop).await;
 }
 
-/// Small answers are not held back, and the kernel finds out about peers that are gone.
+/// Sends small responses without delay, and lets the kernel detect peers that are gone.
 fn set_options(stream: &TcpStream) {
     use rustix::net::sockopt;
     let _ = stream.set_nodelay(true);
     let (idle, interval, count) = TCP_KEEPALIVE;
-    // A connection without them works all the same, and has its time limits.
+    // A connection without these options works too, within its time limits.
     let _ = sockopt::set_socket_keepalive(stream, true)
         .and_then(|()| sockopt::set_tcp_keepidle(stream, idle))
         .and_then(|()| sockopt::set_tcp_keepintvl(stream, interval))
         .and_then(|()| sockopt::set_tcp_keepcnt(stream, count));
 }
 
-/// Whether the error concerns the one connection that was to be accepted, and not the next.
+/// Whether the error concerns only this connection and not the next one to accept.
 fn is_of_one_connection(kind: ErrorKind) -> bool {
     matches!(
         kind,

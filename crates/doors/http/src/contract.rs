@@ -1,5 +1,5 @@
-//! The contract for machines, OpenAPI 3.1: made of the route table, of what each resource says of
-//! its operations, and of the types of their bodies.
+//! The machine-readable contract, OpenAPI 3.1: built from the route table, from the operations that
+//! each resource describes, and from the types of their bodies.
 #![allow(dead_code, reason = "the types describe bodies that are read and written elsewhere")]
 
 mod operation;
@@ -38,7 +38,7 @@ pub struct Contract {
     components: Value,
 }
 
-/// The contract of these routes.
+/// Returns the contract of these routes.
 pub fn contract(routes: &Routes) -> Contract {
     let mut paths = Map::new();
     let mut schemas = Map::new();
@@ -136,7 +136,8 @@ mod tests {
         assert_eq!(found, components);
     }
 
-    /// A sentence at an inlined member makes an object of its type: it stands at the type instead.
+    /// A description at an inlined member would make an object of its type, so it stands at the
+    /// type instead.
     #[test]
     fn what_a_type_consists_of_are_objects() {
         fn check(value: &Value) {

@@ -1,5 +1,4 @@
-//! Counter configurations, their versions, previews and backfills, and the erasure of what they
-//! counted.
+//! Counter configurations, their versions, previews and backfills, and the erasure of their counts.
 
 use super::Routes;
 use super::audit::AuditDetails;
@@ -122,8 +121,8 @@ pub async fn archive(
     Ok(with_etag(app.counters.archive(id, expected, &who.recorded_name(), reason).await?))
 }
 
-/// `DELETE /v1/counters/{id}/keys/{key}`: erases the counts of a key, and says by when the log has
-/// forgotten the events too.
+/// `DELETE /v1/counters/{id}/keys/{key}`: erases the counts of a key, and returns by when the log
+/// has dropped the events too.
 pub async fn erase(
     State(app): State<Arc<App>>,
     Path((id, key)): Path<(u32, String)>,
@@ -132,8 +131,7 @@ pub async fn erase(
     Ok(erased(&app, id, Some(key)))
 }
 
-/// `DELETE /v1/counters/{id}/keys`: erases everything that was counted of a counter, whatever its
-/// state.
+/// `DELETE /v1/counters/{id}/keys`: erases all counts of a counter, whatever its state.
 pub async fn erase_all(
     State(app): State<Arc<App>>,
     Path(id): Path<u32>,
@@ -142,14 +140,13 @@ pub async fn erase_all(
     Ok(erased(&app, id, None))
 }
 
-/// `POST /v1/counters/{id}/purge`: erases what an archived counter keeps, and refuses to do so to
-/// any other.
+/// `POST /v1/counters/{id}/purge`: erases the counts of an archived counter, and refuses any other.
 pub async fn purge(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Result<Response, Problem> {
     app.counters.purge(id).await?;
     Ok(erased(&app, id, None))
 }
 
-/// What was erased, and by when the log has forgotten the events.
+/// Describes what was erased, and by when the log has dropped the events.
 fn erased(app: &App, id: u32, key: Option<String>) -> Response {
     let now_s = app.clock.now_s();
     let forgets_at = app.counted.log_kept.map(|kept| now_s + kept.as_secs() as i64);
@@ -205,7 +202,7 @@ async fn preview_draft(app: &App, who: &Principal, draft: Counter) -> Result<Jso
         who.allows(Scope::CountsRead) && app.limits.samples.may_show_keys_of(&draft.template);
     let preview = app.counted.recent.preview(&who.name, draft, EVENTS_MAX).await?;
     let mut answer = json!(preview);
-    // Keys have values of events, which a token that only defines counters does not read.
+    // Keys contain values of events, which a token that only defines counters may not read.
     answer["keysHidden"] = json!(!shows_keys);
     if !shows_keys {
         answer["hottest"] = json!([]);
@@ -248,7 +245,7 @@ pub async fn read_backfill(
     }))
 }
 
-/// The counter that a body describes.
+/// Reads the counter that a body describes.
 fn counter_of(json: &Value) -> Result<Counter, Problem> {
     Counter::from_json(json).map_err(|problems| counters::Error::from(problems).into())
 }
@@ -261,7 +258,7 @@ pub(super) fn json_of(body: &[u8]) -> Result<Value, Problem> {
     })
 }
 
-/// What was read may be sent back with what reading added to it.
+/// Removes what reading a counter adds to it, so that clients can send it back.
 pub(super) fn without_version(mut counter: Value) -> Value {
     if let Some(members) = counter.as_object_mut() {
         for name in ["version", "changedBy", "changedByKind", "reason", "changedAt"] {
@@ -279,7 +276,7 @@ fn with_etag(found: Versioned) -> Response {
     ([etag(&found)], Json(found)).into_response()
 }
 
-/// The version that `If-Match` names; `None` when there is none, or any will do.
+/// Returns the version in `If-Match`; `None` when the header is missing or matches any version.
 pub(super) fn expected_version(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok()) else {
         return Ok(None);
@@ -293,7 +290,7 @@ pub(super) fn expected_version(headers: &HeaderMap) -> Result<Option<u32>, Probl
     })
 }
 
-/// Why a change is made, from the header `x-reason`, whose length the guard has checked.
+/// Returns the reason of a change from the header `x-reason`, whose length the guard has checked.
 pub(super) fn reason(headers: &HeaderMap) -> &str {
     headers.get("x-reason").and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

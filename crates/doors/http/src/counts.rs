@@ -1,4 +1,4 @@
-//! Counts, series, recounts.
+//! Counts, series and recounts.
 
 use super::Routes;
 use super::body::{self, Body};
@@ -52,7 +52,7 @@ struct BatchBody<'a> {
     fresh: bool,
 }
 
-/// The ranges of a batch; one more than a batch may hold, at most.
+/// The ranges of a batch; at most one more than a batch may hold.
 struct Items<'a>(Vec<Item<'a>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
@@ -79,7 +79,7 @@ impl<'de> Visitor<'de> for ItemsVisitor {
                 None => return Ok(Items(items)),
             }
         }
-        // The batch will be refused: what follows is read, and not kept.
+        // The batch will be refused: the rest is read and dropped.
         while members.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Items(items))
     }
@@ -170,15 +170,15 @@ fn batch_of(body: &[u8]) -> Result<BatchBody<'_>, Problem> {
     })
 }
 
-/// From where the ranges of a batch were answered, as `Server-Timing`
-/// (<https://www.w3.org/TR/server-timing/>) has it.
+/// Returns the sources of a batch's counts in the form of `Server-Timing`
+/// (<https://www.w3.org/TR/server-timing/>).
 fn timing(Sources { memory, cache, store }: Sources) -> HeaderValue {
     let text = format!("memory;desc={memory}, cache;desc={cache}, store;desc={store}");
     HeaderValue::from_maybe_shared(Bytes::from(text))
         .unwrap_or_else(|_| unreachable!("it is ASCII"))
 }
 
-/// An answer in JSON.
+/// Returns a JSON response.
 fn answer(json: Vec<u8>) -> Response {
     let mut response = Response::new(json.into());
     response
@@ -187,7 +187,7 @@ fn answer(json: Vec<u8>) -> Response {
     response
 }
 
-/// Appends one result to the answer.
+/// Appends one result to the response.
 fn push_result(key: &str, answer: &Result<Answer, Refusal>, json: &mut Vec<u8>) {
     json.extend_from_slice(b"{\"key\":");
     push_text(key, json);
@@ -225,7 +225,7 @@ fn push_text(text: &str, json: &mut Vec<u8>) {
         json.extend_from_slice(text.as_bytes());
         json.push(b'"');
     } else {
-        // Writing a text into memory does not fail.
+        // Writing a string into memory does not fail.
         let _ = serde_json::to_writer(json, text);
     }
 }
@@ -262,7 +262,7 @@ pub async fn series(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, P
     Ok(answer(series_json(&app.reader.series(&range, granularity, zone).await?)))
 }
 
-/// The same text that serde would write, in less time.
+/// Writes the same text as serde, in less time.
 fn series_json(Series { key, granularity, points }: &Series) -> Vec<u8> {
     let mut json = Vec::with_capacity(64 + key.len() + points.len() * 48);
     json.extend_from_slice(b"{\"key\":");
@@ -293,7 +293,7 @@ pub async fn recount(
     let item = item_of(&parameters);
     let range = item.range(false)?;
     let plan = Plan::new(range.from_s, range.to_s).map_err(Refusal::from)?;
-    // It ends with the turn, also when the caller leaves or the time of the request is over.
+    // The recount ends with its turn, even when the caller disconnects or the request times out.
     let turn = app.counted.scans.turn(&who.name).await?;
     let recount = app.counted.recounter.recount(range.key, plan, turn.stop()).await?;
     recount.map(Json).ok_or_else(|| {

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Ended drafts that a list has at most.
+/// Most ended drafts in a list.
 const ENDED_MAX: u32 = 50;
 
 pub fn routes() -> Routes {
@@ -37,7 +37,7 @@ pub fn routes() -> Routes {
         .post("/v1/drafts/{id}/apply", CountersWrite, "draft.apply", apply, doc::apply)
 }
 
-/// `GET /v1/drafts`: the open ones; with `state=ended`, the newest of the others.
+/// `GET /v1/drafts`: the open ones; with `state=ended`, the newest ended ones.
 pub async fn list(
     State(app): State<Arc<App>>,
     Query(parameters): Query<HashMap<String, String>>,
@@ -102,8 +102,8 @@ pub async fn edit(
     Ok(answer(draft))
 }
 
-/// A handler of `POST /v1/drafts/{id}/…`: a decision about the revision that `If-Match` names, with
-/// its reason or comment in `x-reason`.
+/// A handler of `POST /v1/drafts/{id}/…`: a decision about the revision in `If-Match`, with its
+/// reason or comment in `x-reason`.
 macro_rules! decides {
     ($name:ident) => {
         #[doc = concat!("`POST /v1/drafts/{id}/", stringify!($name), "`")]
@@ -139,7 +139,7 @@ fn read_body<T: DeserializeOwned>(body: &Body<body::Configuration>) -> Result<T,
     })
 }
 
-/// The revision that `If-Match` names: what is decided is what was read.
+/// Returns the revision in `If-Match`, so that a decision applies to what its author read.
 fn revision(headers: &HeaderMap) -> Result<u32, Problem> {
     expected_version(headers)?.ok_or_else(|| {
         let detail = "name the revision that you read: If-Match: \"3\"";

@@ -47,7 +47,7 @@ pub async fn post(
 
     let intake = app.ingest.begin()?;
 
-    // From here on the events lie in the intake, and the body gives its room back.
+    // From here on the intake holds the events, and the body returns its share of the budget.
     let (intake, is_single) = take(&headers, body, intake, app.limits.body_bytes_max)?;
     let ingest = &app.ingest;
     let Finished { receipt, lag } = if wait_applied {
@@ -60,16 +60,15 @@ pub async fn post(
         return Ok(not_applied_yet(&receipt, lag).into_response());
     }
 
-    // A single event that was refused is an error of the whole request, which tells the same as a
-    // batch would.
+    // A single refused event is an error of the whole request, with the same content as in a batch.
     if is_single && let Some(refused) = receipt.rejected.first() {
         return Err(with_receipt(refused.refusal.clone().into(), &receipt));
     }
     Ok(Json(receipt).into_response())
 }
 
-/// The events are durable and will be counted, so this is no failure; nor are they counted, as was
-/// asked for.
+/// The events are durable and will be counted, so this is no failure; but they are not counted yet,
+/// which the caller requested.
 fn not_applied_yet(receipt: &Receipt, lag: u64) -> Problem {
     let detail = "the events are durable and will be counted; counting them takes longer than this request may: to send \
                   them again does not help";
@@ -83,7 +82,7 @@ fn with_receipt(problem: Problem, receipt: &Receipt) -> Problem {
         .with("rejected", json!(receipt.rejected))
 }
 
-/// Reads the events of a body, which may be packed. Answers whether it is a single event.
+/// Reads the events of a body, which may be packed. Returns whether it is a single event.
 fn take(
     headers: &HeaderMap,
     body: Body<body::Events>,
@@ -111,7 +110,7 @@ fn take(
     }
 }
 
-/// Undoes gzip, and takes room for what comes out of it.
+/// Unpacks gzip, and reserves memory for the result.
 fn unpacked(packed: &[u8], share: &mut BodyShare, bytes_max: usize) -> Result<Vec<u8>, Problem> {
     let mut decoder = MultiGzDecoder::new(packed);
     let mut plain = Vec::new();
@@ -153,7 +152,7 @@ fn read(headers: &HeaderMap, body: &[u8], intake: &mut Intake) -> Result<bool, P
     })?;
 
     if format == Format::Lines {
-        // An entry of the log has no names of attributes, and is shorter than its line.
+        // An entry of the log has no attribute names, and is shorter than its line.
         intake.reserve(body.len());
     }
 

@@ -1,5 +1,5 @@
-//! What stands before every handler: the token's scope, the media type, the time a request may
-//! take, the metrics.
+//! The checks before every handler: the token's scope, the media type, the request's deadline, and
+//! the metrics.
 
 use super::Route;
 use super::audit::PendingAudit;
@@ -18,18 +18,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The route that looks at the media type of its bodies itself.
+/// The route that checks the media type of its bodies itself.
 const EVENTS: &str = "/v1/events";
-/// The media type that curl gives a body when nobody names one.
+/// The media type that curl sends by default.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// What one route asks of its callers.
+/// What one route requires of its callers.
 pub struct Guard {
     app: Arc<App>,
     access: Access,
     timeout: Duration,
     path: &'static str,
-    /// What the audit log calls it; `None` for what changes nothing that people define.
+    /// The audit log's verb; `None` for routes that change no definitions.
     verb: Option<&'static str>,
     seconds: metrics::Histogram,
     succeeded: metrics::Counter,
@@ -58,10 +58,10 @@ impl Guard {
         Ok(who)
     }
 
-    /// Refuses a body that does not claim to be JSON. Browsers send three other media types across
-    /// sites without asking first, so a change without a token is held to it strictly; elsewhere
-    /// the type that curl gives by default is taken for JSON. Events have media types of their own
-    /// and look at them themselves.
+    /// Refuses a body whose media type is not JSON. Browsers send three other media types across
+    /// sites without a preflight, so a change without a token must declare JSON; elsewhere curl's
+    /// default type is accepted as JSON. Events have media types of their own, which their route
+    /// checks itself.
     fn check_media_type(&self, request: &Request) -> Result<(), Box<app::Problem>> {
         if self.path == EVENTS || request.body().is_end_stream() {
             return Ok(());
@@ -91,7 +91,7 @@ impl Guard {
     }
 }
 
-/// Refuses a reason that is too long to be kept with each version and each entry of the audit log.
+/// Refuses a reason that is too long for each version and each entry of the audit log.
 fn check_reason(headers: &HeaderMap) -> Result<(), Box<app::Problem>> {
     let len = headers.get("x-reason").map_or(0, HeaderValue::len);
     if len <= REASON_LEN_MAX {
@@ -101,8 +101,8 @@ fn check_reason(headers: &HeaderMap) -> Result<(), Box<app::Problem>> {
     Err(Box::new(app::Problem::new(Code::ReasonTooLong, detail)))
 }
 
-/// A handler behind its guard. A handler itself, rather than a layer of the router: layers hand
-/// requests on in boxes.
+/// A handler behind its guard. It is a handler rather than a layer of the router, because layers
+/// pass requests on in boxes.
 #[derive(Clone)]
 pub struct Guarded<H> {
     pub guard: Arc<Guard>,
@@ -118,8 +118,8 @@ impl<T, H: Handler<T, Arc<App>>> Handler<T, Arc<App>> for Guarded<H> {
     }
 }
 
-/// The headers of every answer that is no page: browsers neither guess what it is, nor show it as a
-/// page, nor keep it.
+/// Sets the headers of every response that is not a page: browsers neither guess its type, nor show
+/// it as a page, nor store it.
 pub fn protect(headers: &mut HeaderMap) {
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
@@ -128,7 +128,7 @@ pub fn protect(headers: &mut HeaderMap) {
 }
 
 impl Guard {
-    /// Lets a request through to its handler, and says who asks.
+    /// Passes a request to its handler, with its principal.
     async fn pass<F: Future<Output = Response> + Send + 'static>(
         self: &Arc<Self>,
         mut request: Request,
@@ -177,7 +177,7 @@ impl Guard {
         }
     }
 
-    /// A change goes on to its end, with its line in the audit log, also when the caller hangs up.
+    /// Runs a change to its end, with its audit entry, even when the caller disconnects.
     async fn change<F: Future<Output = Response> + Send + 'static>(
         self: &Arc<Self>,
         request: Request,
@@ -198,8 +198,8 @@ impl Guard {
     }
 }
 
-/// A connection whose request was not read to its end is closed. Whoever sent it is told, and sends
-/// nothing more over it.
+/// Closes a connection whose request was not read to its end. The response says so, and the client
+/// sends nothing more over it.
 fn unread(request: &Request, mut response: Response) -> Response {
     if request.version() <= Version::HTTP_11 && !request.body().is_end_stream() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -207,8 +207,7 @@ fn unread(request: &Request, mut response: Response) -> Response {
     response
 }
 
-/// What the framework refuses by itself, before a handler sees it, is told as a problem document
-/// too.
+/// Turns refusals of the framework, which no handler sees, into problem documents.
 fn explained(response: Response) -> Response {
     let is_plain = response
         .headers()

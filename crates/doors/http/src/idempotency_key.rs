@@ -1,5 +1,5 @@
-//! The header `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): a text in quotes (RFC
-//! 8941), or, as many clients send it, the same text without them.
+//! The header `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): a quoted string (RFC
+//! 8941), or, as many clients send it, the same text without quotes.
 
 use super::problem::Problem;
 use axum::http::HeaderMap;
@@ -8,7 +8,7 @@ use raingauge_core::limits::IDEMPOTENCY_KEY_LEN_MAX;
 
 const NAME: &str = "idempotency-key";
 
-/// The key of a request, where it has one.
+/// Returns the key of a request, if it has one.
 pub fn read(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut values = headers.get_all(NAME).iter();
     let Some(value) = values.next() else {
@@ -40,7 +40,7 @@ pub fn read(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     key.filter(is_sound).map(Some).ok_or_else(malformed)
 }
 
-/// The text between quotes, where a backslash stands before a quote or another backslash.
+/// Returns the text between quotes, where a backslash escapes a quote or another backslash.
 fn unquoted(text: &str) -> Option<String> {
     let mut rest = text.strip_prefix('"')?.strip_suffix('"')?.chars();
     let mut plain = String::new();

@@ -1,5 +1,4 @@
-//! The HTTP door: its resources, each with the routes that it answers, and the connections of all
-//! doors.
+//! The HTTP door: its resources, each with its routes, and the connections of all doors.
 
 mod audit;
 mod body;
@@ -42,7 +41,7 @@ pub fn routes() -> Routes {
         .join(system::routes())
 }
 
-/// Everything that this door answers.
+/// Returns the router of all routes of this door.
 pub fn router(app: Arc<App>) -> Router {
     routes()
         .mount(&app)
@@ -51,7 +50,7 @@ pub fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// The answers before the services are open: that the process lives, and what it waits for.
+/// Answers before the services are open: the process is alive, and what it waits for.
 pub fn before_ready(awaited: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
     let starting = move || {
         let detail = awaited();
@@ -60,8 +59,8 @@ pub fn before_ready(awaited: impl Fn() -> String + Clone + Send + Sync + 'static
     Router::new().route("/healthz", get(system::live)).fallback(starting)
 }
 
-/// The answers over a connection that the door has no place for: health checks, and what to do
-/// about everything else.
+/// Answers over a connection without a place: health checks, and a problem that says what to do for
+/// everything else.
 pub fn reserve(app: Arc<App>) -> Router {
     let full = async || Problem::from(connections_full());
     system::health().mount(&app).fallback(full).with_state(app)

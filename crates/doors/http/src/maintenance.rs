@@ -1,4 +1,4 @@
-//! Compaction: what is planned, what runs, what was done; begun and stopped by hand.
+//! Compaction: what is scheduled, what runs and what has run; started and stopped on request.
 
 use super::Routes;
 use super::contract::system as doc;

@@ -1,9 +1,9 @@
-//! The parameters of a query, as they stand behind the path of a request.
+//! The query parameters of a request.
 
 use axum::http::Uri;
 use std::borrow::Cow;
 
-/// Decoded parameters. Of a name that is repeated, the last one counts.
+/// Decoded parameters. If a name is repeated, the last value counts.
 pub struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Parameters<'a> {

@@ -18,7 +18,7 @@ impl Problem {
         Self(app::Problem::new(code, detail))
     }
 
-    /// Adds a member of its own to the document.
+    /// Adds a further member to the document.
     pub fn with(self, name: &str, value: Value) -> Self {
         Self(self.0.with(name, value))
     }

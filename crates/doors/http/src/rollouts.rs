@@ -1,4 +1,4 @@
-//! Guarded rollouts of a cache strategy: begun, read, hurried on and stopped.
+//! Guarded rollouts of a cache strategy: starting, reading, advancing and stopping them.
 
 use super::Routes;
 use super::audit::AuditDetails;
@@ -19,7 +19,7 @@ use raingauge_policy::rollout::Plan;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Rollouts that are listed.
+/// Most rollouts in a list.
 const LISTED_MAX: usize = 20;
 
 pub fn routes() -> Routes {
@@ -84,7 +84,7 @@ pub async fn go_on(
     Ok(Json(app.operations.rollouts.go_on(id, &who.name).await?.into()))
 }
 
-/// The plan in a body: what is left out has its default.
+/// Reads the plan in a body; missing members get their defaults.
 fn plan_of(body: &[u8]) -> Result<Plan, Problem> {
     let draft = serde_json::from_value::<doc::RolloutDraft>(json_of(body)?);
     let plan = draft

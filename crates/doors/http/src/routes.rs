@@ -1,5 +1,5 @@
-//! The route table of the API: a line for each route, of which the router, the guard, the audit
-//! log, docs/rights.md, the contract and the tests are made.
+//! The route table of the API, with one line for each route. The router, the guard, the audit log,
+//! docs/rights.md, the contract and the tests derive from it.
 
 use super::contract::Operation;
 use super::guard::{Guard, Guarded};
@@ -17,18 +17,18 @@ use std::sync::Arc;
 pub struct Route {
     pub method: Method,
     pub path: &'static str,
-    /// What the caller's token must allow; `None` is open to all.
+    /// The scope that the caller's token needs; `None` for a public route.
     pub scope: Option<Scope>,
-    /// The role of the processes that answer it; `None` where every process does.
+    /// The role of the processes that serve it; `None` when every process does.
     pub role: Option<Role>,
-    /// What the audit log calls it; `None` for what changes nothing that people define.
+    /// The audit log's verb; `None` for routes that change no definitions.
     pub verb: Option<&'static str>,
-    /// What the contract says of it.
+    /// Its description in the contract.
     pub describe: fn() -> Operation,
     mount: Mount,
 }
 
-/// Puts a handler behind its guard.
+/// Mounts a handler behind its guard.
 type Mount = Box<dyn FnOnce(Arc<Guard>) -> MethodRouter<Arc<App>>>;
 
 impl fmt::Debug for Route {
@@ -37,20 +37,20 @@ impl fmt::Debug for Route {
     }
 }
 
-/// Lines of the table, in the order in which they were added.
+/// Lines of the table, in the order of addition.
 pub struct Routes {
-    /// The role of the lines that are added.
+    /// The role of new lines.
     role: Option<Role>,
     list: Vec<Route>,
 }
 
 impl Routes {
-    /// Routes that every process answers.
+    /// Routes that every process serves.
     pub const fn everywhere() -> Self {
         Self { role: None, list: Vec::new() }
     }
 
-    /// Routes that only processes with this role answer.
+    /// Routes that only processes with this role serve.
     pub const fn of(role: Role) -> Self {
         Self { role: Some(role), list: Vec::new() }
     }
@@ -86,7 +86,7 @@ impl Routes {
         self.add(Method::POST, path, Some(scope), Some(verb), handler, describe)
     }
 
-    /// A `POST` that the audit log leaves out: it sends events, or asks what is too long for an
+    /// A `POST` that the audit log leaves out: it sends events, or its query is too long for an
     /// address.
     pub fn post_unlogged<T: 'static, H: Handler<T, Arc<App>>>(
         self,
@@ -130,7 +130,7 @@ impl Routes {
         self.list.iter()
     }
 
-    /// A router of all lines, each behind its guard.
+    /// Builds a router of all lines, each behind its guard.
     pub fn mount(self, app: &Arc<App>) -> Router<Arc<App>> {
         self.list.into_iter().fold(Router::new(), |router, route| {
             let guard = Arc::new(Guard::new(app, &route));
@@ -154,7 +154,7 @@ impl Routes {
     }
 }
 
-/// A `GET` route answers `HEAD` too.
+/// A `GET` route serves `HEAD` too.
 fn filter_of(method: &Method) -> MethodFilter {
     match *method {
         Method::POST => MethodFilter::POST,

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use raingauge_core::code::Code;
 
-/// The status of a request that was refused with a code.
+/// Returns the status of a request that was refused with a code.
 pub fn status(code: Code) -> StatusCode {
     match code {
         Code::NotAppliedYet => StatusCode::ACCEPTED,
@@ -78,7 +78,7 @@ pub fn status(code: Code) -> StatusCode {
 
         Code::DeadlineExceeded | Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
 
-        // An event, a bucket, a range or a row that was read, and cannot be taken as it is.
+        // An event, a bucket, a range or a row that was readable but is not acceptable.
         Code::AttributeMissing
         | Code::AttributeTooLong
         | Code::BatchUnsupported

@@ -1,4 +1,4 @@
-//! Health, metrics, the contract.
+//! Health, metrics and the API contract.
 
 use super::Routes;
 use super::contract::{self, system as doc};
@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 /// The contract of this door, OpenAPI 3.1.
 static CONTRACT: LazyLock<Bytes> = LazyLock::new(|| {
     let contract = contract::contract(&super::routes());
-    // Writing texts and numbers into memory does not fail.
+    // Writing strings and numbers into memory does not fail.
     serde_json::to_vec_pretty(&contract).unwrap_or_default().into()
 });
 
@@ -26,31 +26,31 @@ pub fn routes() -> Routes {
         .join(health())
 }
 
-/// Routes that are answered over every connection, even one that the door has no place for.
+/// Routes that are answered over every connection, even one without a place.
 pub fn health() -> Routes {
     Routes::everywhere().open("/healthz", live, doc::live).open("/readyz", ready, doc::ready)
 }
 
-/// `GET /healthz`: the process lives.
+/// `GET /healthz`: the process is alive.
 pub async fn live() -> &'static str {
     "live\n"
 }
 
-/// `GET /readyz`: events are taken and counts are answered. A partition that is not counted is
-/// told, and keeps neither the events of others nor its own from being taken. Only those who may
-/// read metrics are told why.
+/// `GET /readyz`: the process accepts events and answers counts. The answer reports a partition
+/// that is not counted, which keeps neither the events of others nor its own from being accepted.
+/// Only callers who may read metrics see the cause.
 pub async fn ready(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<String, Problem> {
     let answer = readiness(&app);
-    // Causes name partitions, engines and addresses: they are for those who may read metrics.
+    // Causes name partitions, engines and addresses: they are for callers who may read metrics.
     let may_know = access::allows(&app.people.tokens, Scope::MetricsRead, &headers, &uri);
     if may_know { answer } else { without_causes(&answer) }
 }
 
-/// The same status, for those who may not know why.
+/// Returns the same status without the causes.
 fn without_causes(answer: &Result<String, Problem>) -> Result<String, Problem> {
     match answer {
         Ok(_) => Ok("ready\n".to_owned()),

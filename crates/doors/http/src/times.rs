@@ -1,4 +1,4 @@
-//! Times as the contract takes them: epoch seconds or RFC 3339.
+//! Times in requests: epoch seconds or RFC 3339.
 
 use raingauge_core::time::parse_time_s;
 use serde::Deserialize;
@@ -33,7 +33,7 @@ impl Visitor<'_> for TimeVisitor {
     }
 
     fn visit_f64<E>(self, seconds: f64) -> Result<Time, E> {
-        // Half a second more or less lies in the same quarter hour as its floor.
+        // Fractions of a second do not change the quarter hour, so the floor is enough.
         Ok(Time((seconds.is_finite() && seconds.abs() < 1e15).then_some(seconds.floor() as i64)))
     }
 

@@ -1,9 +1,9 @@
-//! What a connection is doing, as far as its time limits go: it waits for a request, or sends an
-//! answer, or works.
+//! What a connection is doing, for its time limits: it waits for a request, sends a response, or
+//! works.
 //!
-//! The stream and the answers note what they do in a few atomic words, and one timer per connection
-//! looks at them, at most once in the shortest of the limits. A request costs two looks at the
-//! clock.
+//! The stream and the responses record their activity in a few atomic words. One timer per
+//! connection checks them, at most once in the shortest of the limits. A request reads the clock
+//! twice.
 
 use super::Limits;
 use parking_lot::Mutex;
@@ -15,14 +15,14 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A peer that takes at least as many bytes within the limit for writing makes progress.
+/// A peer that takes at least this many bytes within the write limit makes progress.
 pub const PROGRESS_BYTES_MIN: usize = 16 * 1024;
 /// The moment that stands for none.
 const NEVER: u64 = u64::MAX;
-/// What a client of HTTP/2 sends first (RFC 9113, 3.4).
+/// The preface of an HTTP/2 client (RFC 9113, 3.4).
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Which limit a connection has reached.
+/// The limit that a connection has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
     Head,
@@ -40,19 +40,19 @@ impl Expiry {
     }
 }
 
-/// What one connection is doing. Moments are milliseconds since it began.
+/// The activity of one connection. Moments are milliseconds since it began.
 pub struct Activity {
     began: Instant,
-    /// Requests whose answers have not been handed over whole.
+    /// Requests whose responses have not been handed over completely.
     in_flight: AtomicUsize,
-    /// Since when the head of a request is awaited; `NEVER` between requests.
+    /// Since when the connection waits for the head of a request; `NEVER` between requests.
     head_since: AtomicU64,
-    /// The last moment at which something was asked or answered.
+    /// The last moment of a request or response.
     idle_since: AtomicU64,
-    /// Since when the peer takes nothing; `NEVER` while it does.
+    /// Since when the peer takes no bytes; `NEVER` while it does.
     blocked_since: AtomicU64,
-    /// Large answers of HTTP/2, which wait for the peer one by one: when each was last asked for
-    /// more.
+    /// Large HTTP/2 responses, each of which waits for the peer: when more of it was last
+    /// requested.
     paces: Mutex<Vec<Weak<AtomicU64>>>,
 }
 
@@ -70,7 +70,7 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// A request has arrived. It is under way until the answer is dropped.
+    /// Records the arrival of a request, which is in flight until the response is dropped.
     pub fn begin(self: &Arc<Self>) -> Handling {
         self.in_flight.fetch_add(1, Relaxed);
         self.head_since.store(NEVER, Relaxed);
@@ -86,12 +86,12 @@ impl Activity {
                 Some((deadline, _)) => Duration::from_millis(deadline - now),
                 None => limits.shortest(),
             };
-            // A limit that begins to count after this look cannot be reached before the next one.
+            // A limit that begins to run after this check cannot be reached before the next one.
             tokio::time::sleep(wait.min(limits.shortest())).await;
         }
     }
 
-    /// When the connection reaches which limit, if it stays as it is.
+    /// Returns when the connection reaches which limit, if nothing changes.
     fn deadline(&self, limits: &Limits) -> Option<(u64, Expiry)> {
         let after = |since: u64, limit: Duration, expiry| {
             (since.saturating_add(limit.as_millis() as u64), expiry)
@@ -111,7 +111,7 @@ impl Activity {
         }
     }
 
-    /// Since when the slowest of the large answers waits for the peer.
+    /// Returns since when the slowest of the large responses waits for the peer.
     fn slowest(&self) -> u64 {
         let mut paces = self.paces.lock();
         paces.retain(|pace| pace.strong_count() > 0);
@@ -128,11 +128,11 @@ impl Activity {
     }
 }
 
-/// A request under way.
+/// A request in flight.
 pub struct Handling(Arc<Activity>);
 
 impl Handling {
-    /// Watches a large answer.
+    /// Watches a large response.
     pub fn pace(&self) -> Pace {
         let since = Arc::new(AtomicU64::new(self.0.now()));
         self.0.paces.lock().push(Arc::downgrade(&since));
@@ -147,37 +147,37 @@ impl Drop for Handling {
     }
 }
 
-/// How a large answer of HTTP/2 gets on.
+/// The progress of a large HTTP/2 response.
 pub struct Pace {
     activity: Arc<Activity>,
     since: Arc<AtomicU64>,
 }
 
 impl Pace {
-    /// A part was handed over; the peer decides when the next one is asked for.
+    /// A part was handed over; the peer decides when the next one is requested.
     pub fn handed_over(&self) {
         self.since.store(self.activity.now(), Relaxed);
     }
 
-    /// The peer waits for the answer to go on.
+    /// The peer waits for the rest of the response.
     pub fn awaits_server(&self) {
         self.since.store(NEVER, Relaxed);
     }
 }
 
-/// The stream of a connection, which notes its activity.
+/// The stream of a connection, which records its activity.
 pub struct Watched<S> {
     stream: S,
     activity: Arc<Activity>,
     protocol: Protocol,
-    /// Bytes that the peer took since it last took none.
+    /// Bytes that the peer has taken since it last took none.
     progress: usize,
 }
 
-/// What a connection speaks. HTTP/2 sends frames between requests too, so its bytes do not begin a
-/// head.
+/// The protocol of a connection. HTTP/2 sends frames between requests too, so its bytes do not
+/// begin a head.
 enum Protocol {
-    /// So many bytes were those of the preface of HTTP/2.
+    /// The number of bytes so far that match the preface of HTTP/2.
     Unknown(usize),
     Http1,
     Http2,
@@ -278,7 +278,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         self.stream.is_write_vectored()
     }
 
-    /// When this has ended, nothing is left that the peer could be slow to take.
+    /// When this has ended, the peer has no bytes left to take.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
         self.note_written(flushed, |()| PROGRESS_BYTES_MIN)

@@ -1,10 +1,10 @@
-//! The body of an answer on its way to the peer: its request is under way until the body has been
-//! handed over, and over HTTP/2 a large one goes in pieces, so that a peer that takes none of them
-//! is noticed.
+//! The body of a response on its way to the peer: its request is in flight until the body has been
+//! handed over. Over HTTP/2 a large body goes in pieces, so that a peer that takes none of them is
+//! noticed.
 //!
 //! HTTP/2 takes a body when the peer gives room for a first byte, whatever the length: without
-//! pieces the whole answer of a peer that reads nothing would wait in memory, unseen by the limit
-//! for writing.
+//! pieces, the whole response to a peer that reads nothing would wait in memory, unnoticed by the
+//! write limit.
 
 use super::activity::{Handling, PROGRESS_BYTES_MIN, Pace};
 use axum::body::{Body, Bytes, HttpBody};
@@ -16,11 +16,11 @@ pub struct Answer {
     body: Body,
     handling: Handling,
     is_http2: bool,
-    /// What is left of a part that was too large to be handed over at once.
+    /// The rest of a part that was too large to hand over at once.
     rest: Bytes,
     /// Bytes that were handed over.
     handed_over: usize,
-    /// Of an answer over HTTP/2 that is larger than one piece.
+    /// Set for an HTTP/2 response that is larger than one piece.
     pace: Option<Pace>,
 }
 
@@ -29,7 +29,7 @@ impl Answer {
         Self { body, handling, is_http2, rest: Bytes::new(), handed_over: 0, pace: None }
     }
 
-    /// A piece of some bytes; what is left comes next.
+    /// Returns a piece of some bytes, and keeps the rest for the next call.
     fn piece(&mut self, mut bytes: Bytes) -> Frame<Bytes> {
         if bytes.len() > PROGRESS_BYTES_MIN {
             self.rest = bytes.split_off(PROGRESS_BYTES_MIN);

@@ -1,12 +1,13 @@
 //! When a certificate expires (RFC 5280, 4.1.2.5). The library that checks certificates does not
-//! say it.
+//! expose it.
 
 /// ASN.1 tags: the version of a certificate, and the two forms of a time.
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// The last second of a certificate (DER), in seconds since 1970; `None` when it cannot be read.
+/// Returns the last second of a certificate (DER), in seconds since 1970; `None` when it cannot be
+/// read.
 pub fn end_s(certificate: &[u8]) -> Option<i64> {
     let (_, signed, _) = element(certificate)?;
     let (_, mut rest, _) = element(signed)?;
@@ -26,13 +27,13 @@ pub fn end_s(certificate: &[u8]) -> Option<i64> {
     time_s(tag, std::str::from_utf8(time).ok()?)
 }
 
-/// The first element of some DER: its tag, its content, and what comes behind it.
+/// Returns the first element of some DER: its tag, its content, and the bytes after it.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (len, rest) = match first {
         0..=0x7f => (usize::from(first), rest),
-        // So many bytes of length follow.
+        // The number of length bytes that follow.
         0x81..=0x84 => {
             let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
             (bytes.iter().fold(0, |len, byte| len << 8 | usize::from(*byte)), rest)
@@ -46,7 +47,7 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 
 fn time_s(tag: u8, text: &str) -> Option<i64> {
     let text = match tag {
-        // Two digits of the year stand for 1950 to 2049.
+        // Years of two digits stand for 1950 to 2049.
         UTC_TIME => format!("{}{text}", if text.get(..2)? < "50" { "20" } else { "19" }),
         GENERALIZED_TIME => text.to_owned(),
         _ => return None,

@@ -7,11 +7,11 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use tokio::task::AbortHandle;
 
-/// Connections beyond the limits that are open at once, for health checks. A further one ends the
-/// oldest of them: a check asks at once and is answered before as many others have come, and who
-/// stays silent leaves.
+/// Most connections beyond the limits that are open at once, for health checks. A further one ends
+/// the oldest of them: a health check asks at once and gets its response before this many others
+/// have come, and a silent client is ended.
 pub const RESERVE_MAX: usize = 32;
-/// Bits of an IPv6 address that one client has to itself.
+/// Leading bits of an IPv6 address that identify one client.
 const IPV6_NETWORK_BITS: u32 = 64;
 
 /// The places of one door.
@@ -38,9 +38,9 @@ pub struct Place {
 /// Why a connection gets no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// All are taken.
+    /// All places are taken.
     Full,
-    /// Its address has as many as one may have.
+    /// Its address has as many connections as one address may have.
     Address,
 }
 
@@ -110,7 +110,7 @@ impl Drop for Place {
     }
 }
 
-/// What counts as one address: an IPv4 address, or the network of an IPv6 address.
+/// Returns what counts as one address: an IPv4 address, or the network of an IPv6 address.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

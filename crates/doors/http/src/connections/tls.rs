@@ -1,4 +1,4 @@
-//! TLS of the doors: certificates from files, which may be replaced while the server runs.
+//! TLS of the doors, with certificates from files that can be replaced while the server runs.
 
 use super::expiry;
 use arc_swap::ArcSwap;
@@ -14,9 +14,9 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::{Accept, TlsAcceptor};
 
-/// How often the files are looked at for changes.
+/// Interval between checks of the files for changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// What the doors offer, the better one first.
+/// The protocols that the doors offer, the preferred one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// The files of TLS, all PEM.
@@ -25,12 +25,11 @@ pub struct Files {
     /// The certificate of the server, and those between it and its authority.
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// Authorities of the certificates that clients must have; none when clients need no
-    /// certificate.
+    /// Authorities of client certificates; `None` when clients need no certificate.
     pub client_ca: Option<PathBuf>,
 }
 
-/// Why the files make no server.
+/// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}: {reason}; name a readable file in PEM", path.display())]
@@ -43,7 +42,7 @@ pub enum Error {
     ClientCa { path: PathBuf, reason: String },
 }
 
-/// The certificate with which connections begin.
+/// The certificate for new connections.
 pub struct Certificates {
     files: Files,
     current: ArcSwap<ServerConfig>,
@@ -56,7 +55,7 @@ impl Certificates {
         Ok(Arc::new(Self { files: files.clone(), current: ArcSwap::new(loaded.config) }))
     }
 
-    /// Begins a connection with the certificate of now.
+    /// Begins a connection with the current certificate.
     pub fn accept<S>(&self, stream: S) -> Accept<S>
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
@@ -64,9 +63,8 @@ impl Certificates {
         TlsAcceptor::from(self.current.load_full()).accept(stream)
     }
 
-    /// Takes new files into use when they have changed, or at SIGHUP, for as long as it is polled.
-    /// Connections that are open keep what they began with. Files that cannot be used change
-    /// nothing.
+    /// Loads the files again when they have changed, or at SIGHUP, while it is polled. Open
+    /// connections keep their certificate. Files that cannot be used change nothing.
     pub async fn follow(self: Arc<Self>) {
         let mut state = self.state();
         let Ok(mut hangup) = signal(SignalKind::hangup()) else {
@@ -103,7 +101,7 @@ impl Certificates {
         metrics::counter!("raingauge_tls_reloads_total", "outcome" => outcome).increment(1);
     }
 
-    /// What changes with the files: modification time, inode and length of each.
+    /// Returns what changes with the files: modification time, inode and length of each.
     fn state(&self) -> Vec<Option<(i64, i64, u64, u64)>> {
         let files =
             [Some(&self.files.certificate), Some(&self.files.key), self.files.client_ca.as_ref()];
@@ -115,10 +113,10 @@ impl Certificates {
     }
 }
 
-/// What the files hold.
+/// The contents of the files.
 pub struct Loaded {
     config: Arc<ServerConfig>,
-    /// When the certificate of the server expires, where that can be read.
+    /// When the certificate of the server expires, if that can be read.
     end_s: Option<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! Drafts: proposed changes, and their review.
+//! Drafts: proposed changes and their review.
 
 use super::parameters::{path_id, query};
 use super::{Operation, Refusal, Shared};

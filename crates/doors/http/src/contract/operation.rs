@@ -1,15 +1,15 @@
-//! What the contract says of one route.
+//! The contract's description of one route.
 
 use super::{Refusal, Shared};
 use crate::Route;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-/// An operation of OpenAPI. What follows from its line of the table is not said again: the scope,
-/// and the refusals that come with a scope or with a body.
+/// An OpenAPI operation. It omits what follows from its line of the table: the scope, and the
+/// refusals that come with a scope or with a body.
 pub struct Operation {
     pub document: Map<String, Value>,
-    /// The types of its bodies, by their names.
+    /// The types of its bodies, by name.
     pub schemas: Map<String, Value>,
 }
 
@@ -28,12 +28,12 @@ impl Operation {
         self
     }
 
-    /// Takes parameters that several routes take.
+    /// Adds parameters that several routes share.
     pub fn takes(self, parameters: &[Shared]) -> Self {
         parameters.iter().fold(self, |operation, shared| operation.parameter(shared.reference()))
     }
 
-    /// Takes a parameter that no other route takes.
+    /// Adds a parameter of this route alone.
     pub fn parameter(mut self, parameter: Value) -> Self {
         let parameters = self.document.entry("parameters").or_insert_with(|| json!([]));
         if let Some(list) = parameters.as_array_mut() {
@@ -42,12 +42,12 @@ impl Operation {
         self
     }
 
-    /// Takes a body of JSON.
+    /// Takes a JSON body.
     pub fn body<T: ToSchema>(self, example: Value) -> Self {
         self.body_as::<T>("application/json", example)
     }
 
-    /// Takes a body of this media type, or of another that was named before.
+    /// Takes a body of this media type, besides those already added.
     pub fn body_as<T: ToSchema>(mut self, media_type: &str, example: Value) -> Self {
         let content = self.content::<T>(example);
         let body = self
@@ -58,13 +58,13 @@ impl Operation {
         self
     }
 
-    /// The body may be left out.
+    /// Makes the body optional.
     pub fn optional_body(mut self) -> Self {
         self.document["requestBody"]["required"] = json!(false);
         self
     }
 
-    /// Answers JSON with this status.
+    /// Adds a JSON response with this status.
     pub fn answers<T: ToSchema>(self, status: u16, description: &str, example: Value) -> Self {
         self.answers_as::<T>(status, "application/json", description, example)
     }
@@ -82,13 +82,13 @@ impl Operation {
         self
     }
 
-    /// A header of the answer with this status.
+    /// Adds a header to the response with this status.
     pub fn header(mut self, status: u16, name: &str, header: Value) -> Self {
         self.document["responses"][status.to_string()]["headers"][name] = header;
         self
     }
 
-    /// The version in the answer with this status, for `If-Match`.
+    /// Adds the version for `If-Match` to the response with this status.
     pub fn etag(self, status: u16, of: &str, example: u32) -> Self {
         let header = json!({
             "description": format!("The version of the {of} in quotes, for `If-Match`."),
@@ -116,7 +116,7 @@ impl Operation {
         self.refuses(Refusal::OF_SCOPES).refuses(body.unwrap_or_default())
     }
 
-    /// A body of this type; without an example where that is `null`.
+    /// Returns a body of this type; without an example if that is `null`.
     fn content<T: ToSchema>(&mut self, example: Value) -> Value {
         let mut content = json!({ "schema": self.schema::<T>() });
         if !example.is_null() {
@@ -125,8 +125,8 @@ impl Operation {
         content
     }
 
-    /// A reference to the schema of a type, which becomes a component with all those that it refers
-    /// to; the schema itself where the type is a primitive.
+    /// Returns a reference to the schema of a type, which becomes a component together with all the
+    /// types it refers to; for a primitive type, returns the schema itself.
     fn schema<T: ToSchema>(&mut self) -> Value {
         let schema = with_any_of(json!(T::schema()));
         let mut referred = Vec::new();
@@ -142,8 +142,8 @@ impl Operation {
     }
 }
 
-/// The alternatives of a type need not exclude each other: a value is read as the first that it
-/// fits.
+/// Turns `oneOf` into `anyOf`: the alternatives of a type need not exclude each other, since a
+/// value is read as the first that it fits.
 fn with_any_of(schema: Value) -> Value {
     match schema {
         Value::Object(members) => {

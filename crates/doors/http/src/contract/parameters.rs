@@ -84,22 +84,22 @@ impl Shared {
     }
 }
 
-/// All of them, by their names.
+/// Returns all of them, by name.
 pub fn components() -> Map<String, Value> {
     Shared::ALL.into_iter().map(|shared| (format!("{shared:?}"), shared.document())).collect()
 }
 
-/// A parameter of a query that may be left out.
+/// An optional query parameter.
 pub fn query(name: &str, description: &str, schema: Value) -> Value {
     json!({ "name": name, "in": "query", "description": description, "schema": schema })
 }
 
-/// A header that may be left out.
+/// An optional header.
 pub fn header(name: &str, description: &str, schema: Value) -> Value {
     json!({ "name": name, "in": "header", "description": description, "schema": schema })
 }
 
-/// The number in a path that names something other than a counter.
+/// The number in a path that identifies something other than a counter.
 pub fn path_id(example: u64) -> Value {
     let schema = json!({ "type": "integer", "minimum": 1 });
     json!({ "name": "id", "in": "path", "required": true, "schema": schema, "example": example })

@@ -1,4 +1,4 @@
-//! Refusals that several routes share: their status, when they come, and with which codes.
+//! Refusals that several routes share: their status, when they occur, and their codes.
 
 use super::counters::CounterProblem;
 use crate::status::status;
@@ -104,14 +104,14 @@ refusals! {
 }
 
 impl Refusal {
-    /// What the guard of every route with a scope may answer.
+    /// Refusals by the guard of every route with a scope.
     pub const OF_SCOPES: &[Self] =
         &[Self::BadRequest, Self::Unauthorized, Self::Forbidden, Self::Unavailable, Self::Timeout];
-    /// What reading a body may end in.
+    /// Refusals while a body is read.
     pub const OF_BODIES: &[Self] =
         &[Self::BodyTooSlow, Self::TooLarge, Self::UnsupportedMediaType, Self::TooManyRequests];
 
-    /// The status of its codes, which is one.
+    /// Returns the status that all its codes share.
     pub fn status(self) -> u16 {
         status(self.codes()[0]).as_u16()
     }
@@ -153,12 +153,12 @@ impl Refusal {
     }
 }
 
-/// All of them, by their names.
+/// Returns all of them, by name.
 pub fn components() -> Map<String, Value> {
     Refusal::ALL.iter().map(|refusal| (format!("{refusal:?}"), refusal.document())).collect()
 }
 
-/// What they consist of.
+/// Returns the schemas that they use.
 pub fn schemas() -> [(String, Value); 2] {
     [
         ("Problem".to_owned(), json!(Problem::schema())),
