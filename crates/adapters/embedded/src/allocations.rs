@@ -1,4 +1,4 @@
-//! Counts what each thread of a test holds on the heap.
+//! Counts the heap bytes that each thread of a test holds.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -19,7 +19,7 @@ static ALLOCATOR: Counting = Counting;
 
 fn note(layout: Layout, sign: isize) {
     let bytes = layout.size().next_multiple_of(16) as isize;
-    // A thread that ends has no count any more.
+    // A thread that is ending no longer has a count.
     let _ = BYTES.try_with(|counted| counted.set(counted.get() + sign * bytes));
 }
 

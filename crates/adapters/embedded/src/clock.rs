@@ -3,20 +3,20 @@
 //! Entries of the log carry the time at which they were accepted, and it never goes back. A clock
 //! that shows the future for a moment would therefore date everything that follows: counts would be
 //! refused as too late, identities forgotten and segments trimmed, and none of it could be undone.
-//! So the time of the log is the later one of the clock and of the newest entry, and the clock is
-//! believed only as far as there is evidence for it:
+//! So the time of the log is the later of the clock and of the newest entry, and the clock is
+//! trusted only as far as there is evidence for it:
 //!
-//! - While the process runs, a second clock tells how much time has passed, and nobody sets that
-//!   one. A clock that got further than it by more than [`JUMP_MS_MAX`] is wrong, unless the
-//!   machine was suspended for as long.
+//! - While the process runs, a second clock, which is never set, measures how much time has passed.
+//!   A clock that gains more than [`JUMP_MS_MAX`] on it is wrong, unless the machine was suspended
+//!   for as long.
 //! - At the start, the newest entry and the last note of a running process are known. A clock that
-//!   is ahead of them by weeks is what a machine shows that was off for weeks. Further than the
-//!   operator allows, it is taken to be wrong.
+//!   is ahead of them by weeks is normal for a machine that was off for weeks. Further ahead than
+//!   the operator allows, it is considered wrong.
 //! - A clock that is behind the newest entry by more than [`BEHIND_MS_MAX`] is wrong now, or was
-//!   when that was appended.
+//!   when that entry was appended.
 //!
-//! Under a clock that is not believed nothing is appended or removed, and counts go by the last
-//! time that was believed.
+//! Under a clock that is not trusted nothing is appended or removed, and counts go by the last
+//! trusted time.
 
 use parking_lot::Mutex;
 use raingauge_core::time::format_rfc3339;
@@ -24,46 +24,46 @@ use raingauge_ports::clock::Clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// How much further a clock may get than the time that has passed: 6 hours.
+/// How much more than the elapsed time a clock may advance: 6 hours.
 const JUMP_MS_MAX: i64 = 6 * HOUR_MS;
 /// How far a clock may be behind the newest entry: a day.
 const BEHIND_MS_MAX: i64 = 24 * HOUR_MS;
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// The lead of a clock that was not believed yet.
+/// The lead of a clock that has not been trusted yet.
 const UNKNOWN: i64 = i64::MAX;
 
 /// The time of a log.
 pub struct LogClock {
     clock: Arc<dyn Clock>,
     ahead_ms_max: i64,
-    /// When the newest entry was appended; 0 while there is none.
+    /// When the newest entry was appended; 0 if there is none.
     newest_ms: AtomicI64,
-    /// What [`Clock::elapsed_ms`] showed then.
+    /// The value of [`Clock::elapsed_ms`] at that time.
     newest_elapsed_ms: AtomicI64,
-    /// The smallest difference of the machine's two clocks that was believed.
+    /// The smallest trusted difference between the machine's two clocks.
     lead_ms: AtomicI64,
     start: Mutex<Option<Start>>,
 }
 
-/// What was known when the log was opened.
+/// The state when the log was opened.
 #[derive(Clone, Copy)]
 struct Start {
-    /// The newest time that a process wrote down; 0 where there is none.
+    /// The newest time that a process wrote down; 0 if there is none.
     seen_ms: i64,
     elapsed_ms: i64,
-    /// For how long the machine was suspended since it was started.
+    /// How long the machine has been suspended since it was started.
     suspended_ms: i64,
 }
 
-/// What is to be thought of a clock, in milliseconds of its own time.
+/// The verdict on a clock, in milliseconds of its own time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Sound,
-    /// Further than time can have passed since the process began.
+    /// Advanced further than time can have passed since the process began.
     Jumped(i64),
-    /// Ahead of everything that was written down before the process began.
+    /// Ahead of every time that was written down before the process began.
     AheadAtStart(i64),
     /// Behind the newest entry.
     Behind(i64),
@@ -82,13 +82,13 @@ impl LogClock {
         }
     }
 
-    /// A clock that is believed wherever it starts.
+    /// A clock that is trusted wherever it starts.
     pub fn trusting(clock: Arc<dyn Clock>) -> Self {
         Self::new(clock, i64::MAX / 4)
     }
 
-    /// The log was opened: its newest entry was appended at `newest_ms`, and a process noted the
-    /// time at `noted_ms`.
+    /// Called when the log is opened: its newest entry was appended at `newest_ms`, and a process
+    /// noted the time at `noted_ms`.
     pub fn begin(&self, newest_ms: i64, noted_ms: i64) {
         let elapsed_ms = self.clock.elapsed_ms();
         self.newest_elapsed_ms.store(elapsed_ms, Ordering::Release);
@@ -97,14 +97,14 @@ impl LogClock {
         *self.start.lock() = Some(Start { seen_ms, elapsed_ms, suspended_ms });
     }
 
-    /// An entry was appended.
+    /// Called when an entry was appended.
     pub fn appended(&self, appended_ms: i64) {
         if self.newest_ms.fetch_max(appended_ms, Ordering::AcqRel) < appended_ms {
             self.newest_elapsed_ms.store(self.clock.elapsed_ms(), Ordering::Release);
         }
     }
 
-    /// Why nothing can be appended for now, and what to do about it.
+    /// Returns why nothing can be appended for now, and what to do about it.
     pub fn refusal(&self) -> Option<String> {
         let (now_ms, verdict) = self.judge();
         let (ahead_ms, refusal) = match verdict {
@@ -141,14 +141,14 @@ impl LogClock {
         Some(refusal)
     }
 
-    /// Tells by how much the clock is wrong.
+    /// Logs by how much the clock is wrong.
     pub fn report(&self) {
         if self.refusal().is_none() {
             metrics::gauge!("raingauge_clock_ahead_seconds").set(0.0);
         }
     }
 
-    /// The time of the log, and whether the clock is believed.
+    /// Returns the time of the log, and whether the clock is trusted.
     fn judge(&self) -> (i64, Verdict) {
         let shown_ms = self.clock.now_ms();
         let newest_ms = self.newest_ms.load(Ordering::Acquire);
@@ -159,7 +159,7 @@ impl LogClock {
         let lead_ms = self.clock.machine_ms() - self.clock.elapsed_ms();
         let believed_ms = self.lead_ms.load(Ordering::Acquire);
 
-        // Nothing but a jump makes the two clocks differ more than before.
+        // Only a jump makes the two clocks differ more than before.
         if lead_ms <= believed_ms && believed_ms != UNKNOWN {
             if lead_ms < believed_ms {
                 self.lead_ms.fetch_min(lead_ms, Ordering::AcqRel);
@@ -178,7 +178,7 @@ impl LogClock {
         }
     }
 
-    /// The time that it should be, where the clock is too far ahead of it.
+    /// Returns the time that it should be, if the clock is too far ahead of it.
     fn far_ahead(&self, shown_ms: i64, lead_ms: i64, believed_ms: i64) -> Option<(i64, Verdict)> {
         let pace = self.clock.pace();
         let since = |elapsed_ms: i64| (self.clock.elapsed_ms() - elapsed_ms) * pace;
@@ -186,8 +186,8 @@ impl LogClock {
         let by_newest_ms = newest_ms + since(self.newest_elapsed_ms.load(Ordering::Acquire));
 
         if believed_ms != UNKNOWN {
-            // The entries appended since may know better: a clock that was behind at the start is
-            // right now.
+            // Entries appended since may be better evidence: a clock that was behind at the start
+            // is right now.
             let expected_ms = (shown_ms - (lead_ms - believed_ms) * pace).max(by_newest_ms);
             if shown_ms - expected_ms <= JUMP_MS_MAX * pace {
                 return None;
@@ -208,8 +208,8 @@ impl LogClock {
         is_ahead.then_some((expected_ms, Verdict::AheadAtStart(ahead_ms)))
     }
 
-    /// For how long the machine was suspended since this was last asked. Time that passed then is
-    /// believed from now on.
+    /// Returns how long the machine was suspended since the last call. The time that passed during
+    /// it is trusted from now on.
     fn note_suspended(&self) -> i64 {
         let mut start = self.start.lock();
         let Some(start) = start.as_mut() else {
@@ -267,7 +267,7 @@ mod tests {
 
     const NOW_MS: i64 = 1_790_000_000_000;
 
-    /// The clock on the wall, and the one that nobody sets.
+    /// The wall clock, and the clock that is never set.
     #[derive(Default)]
     struct TwoClocks {
         wall_ms: AtomicI64,

@@ -1,4 +1,5 @@
-//! Major compaction of the data folder, as maintenance sees it: one node that cannot be stopped.
+//! Major compaction of the data folder for maintenance: one node, whose compaction cannot be
+//! stopped.
 
 use crate::TileStore;
 use raingauge_ports::BoxFuture;
@@ -6,11 +7,11 @@ use raingauge_ports::maintenance::{Compactor, Error, Node, Progress};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// How much it gives way to those who answer and count.
+/// The niceness of a compaction, which gives way to counting and to queries.
 const NICENESS: i32 = 10;
 
-/// Compacts a store on a thread of its own, of low priority. A process that ends does not wait for
-/// it: fjall keeps the files from before until those that take their place are complete.
+/// Compacts a store on a thread of its own, with low priority. A process that ends does not wait
+/// for it: fjall keeps the old files until their replacements are complete.
 pub struct StoreCompactor(Arc<TileStore>);
 
 impl StoreCompactor {
@@ -22,9 +23,9 @@ impl StoreCompactor {
         let (sender, done) = oneshot::channel();
         let store = Arc::clone(&self.0);
         let work = move || {
-            // Where priorities cannot be changed, they stay as they are.
+            // Priorities that cannot be changed stay as they are.
             let _ = rustix::process::nice(NICENESS);
-            // Nobody may be left to hear of it.
+            // The receiver may be gone.
             let _ = sender.send(store.compact());
         };
 

@@ -1,5 +1,5 @@
-//! The files of a folder: the few calls that the log makes, so that tests can put a disk behind
-//! them that tears, fills up and forgets.
+//! The files of a folder: the few calls that the log makes, so that tests can substitute a disk
+//! that tears, fills up and forgets.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -7,17 +7,17 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A folder of files, by name. What it does to names is durable after [`Folder::sync`] only.
+/// A folder of files, by name. Changes of names are durable only after [`Folder::sync`].
 pub trait Folder: Send + Sync {
-    /// Where the folder lies, for messages.
+    /// The path of the folder, for messages.
     fn path(&self) -> &Path;
 
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Opens a file that is there, for reading and writing.
+    /// Opens an existing file for reading and writing.
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>>;
 
-    /// Creates a file, or empties the one that is there.
+    /// Creates a file, or empties an existing one.
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>>;
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
@@ -28,19 +28,20 @@ pub trait Folder: Send + Sync {
     fn sync(&self) -> io::Result<()>;
 }
 
-/// An open file. What is written is durable after [`File::sync`] only.
+/// An open file. Writes are durable only after [`File::sync`].
 pub trait File: Send + Sync {
     fn size(&self) -> io::Result<u64>;
 
-    /// Fills `bytes` from `at` on; [`io::ErrorKind::UnexpectedEof`] where the file ends earlier.
+    /// Fills `bytes` with the contents at `at`; [`io::ErrorKind::UnexpectedEof`] if the file ends
+    /// earlier.
     fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<()>;
 
-    /// Writes all of `bytes`. When it fails, any part of them may have been written.
+    /// Writes all of `bytes`. If it fails, any part of them may have been written.
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
 
     fn truncate(&self, len: u64) -> io::Result<()>;
 
-    /// Waits until the contents and the length are durable. When it fails, what was written since
+    /// Waits until the contents and the length are durable. If it fails, everything written since
     /// the last success may be lost, even if a later call succeeds: it has to be written again.
     fn sync(&self) -> io::Result<()>;
 }
@@ -52,7 +53,7 @@ pub fn read_all(file: &dyn File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A folder on disk, which one process has open at a time.
+/// A folder on disk, which only one process has open at a time.
 pub struct DiskFolder {
     path: PathBuf,
     /// Holds the lock.
@@ -60,12 +61,12 @@ pub struct DiskFolder {
 }
 
 impl DiskFolder {
-    /// Opens the folder, or creates it. [`io::ErrorKind::WouldBlock`] when another process has it
+    /// Opens the folder, or creates it. [`io::ErrorKind::WouldBlock`] if another process has it
     /// open.
     pub fn open(path: &Path) -> io::Result<Self> {
         if !path.exists() {
             fs::create_dir_all(path)?;
-            // Its name, and that of the data folder, have to survive a power cut as its files do.
+            // Its name, and that of the data folder, must survive a power cut just as its files do.
             for parent in path.ancestors().skip(1).take(2).filter(|parent| parent.is_dir()) {
                 fs::File::open(parent)?.sync_all()?;
             }

@@ -4,7 +4,7 @@
 //!   data folder
 //!   ├── log/      00000000000000000000.log …   events, in blocks that became durable together
 //!   │             acknowledged                 how far the log was acknowledged
-//!   │             clock                        when the clock was last believed
+//!   │             clock                        when the clock was last trusted
 //!   │             ids-….run                    identities of older events, sorted
 //!   └── tiles/    fjall                        tiles, the position in the log, the writer's state
 //! ```

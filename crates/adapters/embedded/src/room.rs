@@ -1,16 +1,16 @@
-//! The room that is left on the disk, and the part of it that is kept in reserve.
+//! Free space on the disk, and the reserve that is kept of it.
 //!
-//! Below the reserve no events are taken, so that what is under way (a group of the log, a commit,
-//! a flush, a compaction) still finds room: a disk that fills up refuses events and fails no write.
+//! Below the reserve no events are accepted, so work in progress (a group of the log, a commit, a
+//! flush, a compaction) still finds room: a disk that fills up refuses events and fails no write.
 
 use parking_lot::Mutex;
 use raingauge_ports::log::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How old an answer about the disk may be.
+/// Longest time for which a measurement of the disk is used.
 const MAX_AGE: Duration = Duration::from_millis(50);
-/// The reserve is at most this part of the disk, so that small disks can be used at all.
+/// The reserve is at most this fraction of the disk, so that small disks can be used at all.
 const RESERVE_DIVISOR_MIN: u64 = 10;
 
 /// Watches the disk of one folder.
@@ -31,8 +31,8 @@ impl Room {
         Self { folder: folder.to_owned(), reserve_bytes, last: Mutex::default() }
     }
 
-    /// Whether more than the reserve is free. A disk that cannot be asked is taken to have room:
-    /// the write will tell.
+    /// Checks that more than the reserve is free. A disk that cannot be queried is assumed to have
+    /// room: the write will find out.
     pub fn check(&self) -> Result<(), Error> {
         self.space().map_or(Ok(()), |space| verdict(space, self.reserve_bytes))
     }

@@ -1,7 +1,7 @@
-//! How far the log was acknowledged.
+//! The mark of how far the log was acknowledged.
 //!
 //! The mark is written after a block is durable and before its events are acknowledged. A log that
-//! ends before its mark has lost what was acknowledged, and is refused.
+//! ends before its mark has lost acknowledged events, and is refused.
 
 use super::note::Note;
 use crate::files::Folder;
@@ -18,7 +18,7 @@ impl Acknowledged {
         Ok(Self(Note::read(folder, FILE_NAME)?))
     }
 
-    /// Refuses a log that ends at `end`, before what was acknowledged.
+    /// Refuses a log that ends at `end`, before its acknowledged end.
     pub fn check(&self, end: Offset) -> Result<(), Error> {
         let mark = self.offset();
         if end >= mark {
@@ -34,7 +34,7 @@ impl Acknowledged {
         self.0.number()
     }
 
-    /// Writes the mark. Where that fails the old one stays, which tells less and is never wrong.
+    /// Writes the mark. If that fails the old one stays, which covers less and is never wrong.
     pub fn note(&mut self, offset: Offset) {
         if let Err(error) = self.0.write(offset) {
             tracing::warn!(%error, "how far the log was acknowledged could not be noted");

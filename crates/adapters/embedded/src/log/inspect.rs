@@ -1,10 +1,10 @@
-//! What a folder holds, before anything in it is changed.
+//! Inspection of a folder, before anything in it is changed.
 //!
 //! Opening a log has two halves. The inspection reads, and refuses what it must; nothing on disk
 //! changes. Only then does the mending change anything: it cuts off a torn tail, and makes durable
-//! whatever was read. A block that a process wrote and could not sync is read back from the page
+//! whatever was read. A block that a process wrote but could not sync is read back from the page
 //! cache after a crash, and would be gone after a power cut: it must not be applied, or
-//! acknowledged as a duplicate, before it was written again and synced. A sync alone is not enough,
+//! acknowledged as a duplicate, before it is written again and synced. A sync alone is not enough,
 //! since one that failed before may have marked the pages clean without writing them.
 
 use super::segment::{BlockHeader, Head, Tail};
@@ -15,16 +15,16 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-/// What has to be done before the log that was read can be relied on.
+/// What has to be done before the log can be relied on.
 #[derive(Default)]
 pub struct Mending {
-    /// A file that is to end earlier.
+    /// A file to be shortened.
     cut: Option<(Arc<dyn File>, u64)>,
-    /// Bytes that were read and are to be written again, with their place.
+    /// Bytes that were read and have to be written again, with their position.
     again: Vec<(Arc<dyn File>, u64, Vec<u8>)>,
-    /// Files to be synced.
+    /// Files to sync.
     sync: Vec<Arc<dyn File>>,
-    /// Whether the log has no sound last segment.
+    /// Whether the log has no intact last segment.
     pub begins_segment: bool,
 }
 
@@ -52,7 +52,7 @@ impl Mending {
     }
 }
 
-/// Reads the segments of a folder, each ending where the next begins, and changes nothing.
+/// Reads the segments of a folder, each ending where the next begins, without changing anything.
 pub fn inspect(folder: Arc<dyn Folder>, segment_bytes: u64) -> Result<(Segments, Mending), Error> {
     let Found { mut segments, torn, unknown } = find_segments(&*folder)?;
     if let Some(name) = unknown.first() {
@@ -84,7 +84,7 @@ pub fn inspect(folder: Arc<dyn Folder>, segment_bytes: u64) -> Result<(Segments,
         (end, appended_ms) = (tail.end, tail.appended_ms);
     }
 
-    // A last segment without a block leaves it to the one before to tell the time.
+    // If the last segment has no block, the previous one has the time of the last block.
     if appended_ms == 0 && segments.len() > 1 {
         let before = &segments[segments.len() - 2];
         let tail = before.tail()?;
@@ -100,7 +100,7 @@ pub struct Found {
     pub segments: VecDeque<Segment>,
     /// The base of a last segment that a crash left without a whole header.
     pub torn: Option<Offset>,
-    /// Files that do not begin as segments.
+    /// Files that do not begin like segments.
     pub unknown: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ fn base_of(name: &str) -> Option<Offset> {
     (name_of(base) == name).then_some(base)
 }
 
-/// The file of this name; `None` where there is none.
+/// Reads the file with this name; `None` if there is none.
 pub fn read_if_there(folder: &dyn Folder, name: &str) -> io::Result<Option<Vec<u8>>> {
     match folder.open(name) {
         Ok(file) => Ok(Some(read_all(&*file)?)),

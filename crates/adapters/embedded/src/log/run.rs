@@ -25,20 +25,20 @@ const MAGIC: &[u8; 8] = b"RAINIDS2";
 const HEADER_LEN: usize = 44;
 const CRC_AT: usize = HEADER_LEN - 4;
 const ID_LEN: usize = 16;
-/// Identities that are written at once: a run is not made in memory a second time.
+/// Identities that are written at once, so that a run is not built in memory a second time.
 const WRITE_IDS: usize = 16 * 1024;
-/// Identities between two posts of the fence.
+/// Identities between two entries of the fence.
 const PAGE_IDS: usize = 256;
 
 pub struct Run {
     name: String,
     file: Arc<dyn File>,
-    /// None where none could be built; each lookup then reads its page.
+    /// `None` if none could be built; each lookup then reads its page.
     filter: Option<BinaryFuse16>,
     /// Every 256th identity.
     fence: Vec<Identity>,
     pub count: usize,
-    /// Offsets whose identities are in the run.
+    /// The first offset whose identities are in the run.
     pub from: Offset,
     pub to: Offset,
     /// When the newest of them was appended, in milliseconds since 1970.
@@ -46,8 +46,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Writes the identities of the offsets `[from, to)` and opens the run. The file appears whole
-    /// or not at all.
+    /// Writes the identities of the offsets `[from, to)` and opens the run. The file appears as a
+    /// whole or not at all.
     pub fn create(
         folder: &dyn Folder,
         mut ids: Vec<Identity>,
@@ -130,7 +130,7 @@ impl Run {
         Self { name, file, filter: filter.ok(), fence, count: ids.len(), from, to, newest_ms }
     }
 
-    /// Whether the run may hold an identity, by its filter; reads nothing.
+    /// Whether the run may hold an identity, according to its filter. Reads nothing.
     fn may_contain(&self, id: Identity) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.contains(&(id as u64)))
     }
@@ -148,7 +148,7 @@ impl Run {
         Ok(bytes.as_chunks::<ID_LEN>().0.contains(&id.to_le_bytes()))
     }
 
-    /// Removes the file of the run. One that is gone already is no error.
+    /// Removes the file of the run. A missing file is no error.
     pub fn remove(&self, folder: &dyn Folder) -> io::Result<()> {
         match folder.remove(&self.name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -157,7 +157,7 @@ impl Run {
     }
 }
 
-/// The runs of a log, oldest first. They never change, so that many threads may ask them at once.
+/// The runs of a log, oldest first. A run never changes, so many threads may read at once.
 #[derive(Default)]
 pub struct Runs(RwLock<Arc<Vec<Arc<Run>>>>);
 
@@ -179,7 +179,7 @@ impl Runs {
     }
 }
 
-/// The runs at one moment.
+/// A snapshot of the runs.
 pub struct RunsNow(Arc<Vec<Arc<Run>>>);
 
 impl RunsNow {
@@ -192,17 +192,17 @@ impl RunsNow {
         self.0.last().map_or(0, |run| run.to)
     }
 
-    /// Identities in all of them.
+    /// Number of identities in all runs.
     pub fn count(&self) -> usize {
         self.0.iter().map(|run| run.count).sum()
     }
 
-    /// Whether any of them may hold an identity, by their filters; reads nothing.
+    /// Whether any run may hold an identity, according to the filters. Reads nothing.
     pub fn may_contain(&self, id: Identity) -> bool {
         self.0.iter().any(|run| run.may_contain(id))
     }
 
-    /// Whether one that begins at `from` or later holds an identity.
+    /// Whether a run that begins at `from` or later holds an identity.
     pub fn contains(&self, id: Identity, from: Offset) -> io::Result<bool> {
         for run in self.0.iter().rev().take_while(|run| run.from >= from) {
             if run.contains(id)? {

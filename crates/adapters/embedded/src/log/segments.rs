@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Ends of recent reads that are remembered, so that a reader that goes on finds its place at once.
+/// Number of recent read ends that are cached, so that a reader that continues finds its position
+/// at once.
 const PLACES_MAX: usize = 16;
 
 pub struct Segments {
@@ -20,17 +21,17 @@ pub struct Segments {
     segment_bytes: u64,
     inner: Mutex<Inner>,
     grown: Condvar,
-    /// Whether a segment was removed and the folder not synced yet.
+    /// Whether a segment was removed and the folder is not synced yet.
     is_trimming: AtomicBool,
 }
 
 struct Inner {
-    /// Empty only until a new log is mended; the last one is written to.
+    /// Empty only until a new log is mended. Blocks are appended to the last segment.
     segments: VecDeque<Segment>,
     end: Offset,
     /// When the last block was appended.
     appended_ms: i64,
-    /// Where blocks begin, as far as readers have come.
+    /// Positions of blocks that readers have reached.
     places: VecDeque<(Offset, Place)>,
 }
 
@@ -47,7 +48,7 @@ pub struct Segment {
     pub file: Arc<dyn File>,
     /// Bytes that belong to the log.
     pub len: u64,
-    /// When its first block was appended; 0 while it has none.
+    /// When its first block was appended; 0 if it has none.
     pub first_ms: i64,
 }
 
@@ -57,17 +58,17 @@ struct Place {
     at: u64,
 }
 
-/// What became of a block that could not be written.
+/// The result of a block that could not be written.
 #[derive(Debug)]
 pub enum Failure {
-    /// Nothing of it is in the log, which goes on.
+    /// Nothing of it is in the log, which continues.
     NotTaken(io::Error),
     /// What the disk holds is unknown until the log is opened again.
     Broken(io::Error),
 }
 
 impl Segments {
-    /// Segments that an inspection found, the last one up to `tail`.
+    /// The segments that an inspection found, the last one up to `tail`.
     pub fn new(
         folder: Arc<dyn Folder>,
         segment_bytes: u64,
@@ -81,7 +82,7 @@ impl Segments {
         Self { folder, segment_bytes, inner, grown, is_trimming }
     }
 
-    /// Makes durable what an inspection read, and removes what it left out: see [`Mending`].
+    /// Makes durable what an inspection read, and removes what it rejected: see [`Mending`].
     pub fn mend(&self, mending: &Mending) -> Result<(), Error> {
         mending.apply()?;
         let mut inner = self.inner.lock();
@@ -117,7 +118,7 @@ impl Segments {
         self.inner.lock().appended_ms
     }
 
-    /// The base of the first segment that may hold what was appended at `time_ms` or later.
+    /// The base of the first segment that may hold entries appended at `time_ms` or later.
     pub fn base_since(&self, time_ms: i64) -> Offset {
         let inner = self.inner.lock();
         let later = inner
@@ -128,14 +129,14 @@ impl Segments {
         later.last().map_or(inner.start(), |segment| segment.head.base)
     }
 
-    /// The base of the segment behind the one that holds `offset`; `None` behind the last one.
+    /// The base of the segment behind the one that holds `offset`; `None` if that is the last one.
     pub fn base_behind(&self, offset: Offset) -> Option<Offset> {
         let inner = self.inner.lock();
         inner.segments.iter().map(|segment| segment.head.base).find(|base| *base > offset)
     }
 
-    /// The base of the first segment from which on all of them have at most `bytes_max` bytes. The
-    /// last one counts in any case.
+    /// The base of the first segment from which all segments to the end have at most `bytes_max`
+    /// bytes. The last one always counts.
     pub fn base_within(&self, bytes_max: u64) -> Offset {
         let inner = self.inner.lock();
         let mut bytes = 0;
@@ -147,12 +148,12 @@ impl Segments {
         within.last().map_or(inner.end, |segment| segment.head.base)
     }
 
-    /// When the block was appended that holds `offset`; `None` at the end of the log.
+    /// When the block that holds `offset` was appended; `None` at the end of the log.
     pub fn appended_at(&self, offset: Offset) -> Result<Option<i64>, Error> {
         let Some((segments, at)) = self.find(offset)? else {
             return Ok(None);
         };
-        // A place behind the last block of a segment stands for the first one of the next.
+        // A position behind the last block of a segment means the first block of the next.
         let (segment, at) = match segments.get(1) {
             Some(next) if at >= segments[0].len => (next, next.head.len()),
             _ => (&segments[0], at),
@@ -160,7 +161,7 @@ impl Segments {
         Ok(BlockHeader::read(&*segment.file, at)?.map(|header| header.appended_ms))
     }
 
-    /// Bytes of all segments.
+    /// Size of all segments in bytes.
     pub fn bytes(&self) -> u64 {
         self.inner.lock().segments.iter().map(|segment| segment.len).sum()
     }
@@ -190,12 +191,13 @@ impl Segments {
         Ok(end)
     }
 
-    /// The file and the byte where the next block goes; a full segment is followed by a new one.
+    /// Returns the file and the position of the next block; a full segment is followed by a new
+    /// one.
     fn place_for_block(&self) -> io::Result<(Arc<dyn File>, Head, u64, Offset)> {
         let (end, is_full) = {
             let inner = self.inner.lock();
 
-            // Blocks of an old version lack a salt: they are read, and no more of them are written.
+            // Blocks of an old version lack a salt: they are read, but no more of them are written.
             let is_full = |last: &Segment| {
                 !last.head.is_newest() || last.len >= self.segment_bytes.max(last.head.len() + 1)
             };
@@ -203,7 +205,7 @@ impl Segments {
         };
 
         if is_full {
-            // Not under the lock: readers need not wait for the disk.
+            // Done outside the lock, so that readers need not wait for the disk.
             let created = create(&*self.folder, end, end)?;
             self.inner.lock().segments.push_back(created);
         }
@@ -259,7 +261,7 @@ impl Segments {
         Ok(blocks)
     }
 
-    /// The segments from the one that holds `from` on, and the byte where its block begins.
+    /// Returns the segments from the one that holds `from`, and the position of its block.
     fn find(&self, from: Offset) -> Result<Option<(VecDeque<Segment>, u64)>, Error> {
         let inner = self.inner.lock();
         let start = inner.start();
@@ -274,7 +276,7 @@ impl Segments {
             inner.places.iter().find(|(offset, _)| *offset == from).map(|(_, place)| *place);
         let base = place.map_or(from, |place| place.segment_base);
 
-        // An offset whose loss was accepted lies in the segment behind it.
+        // An offset whose loss was accepted is covered by the segment behind it.
         let behind = inner.segments.partition_point(|segment| segment.head.base <= base);
         let is_lost = place.is_none()
             && inner.segments.get(behind).is_some_and(|next| next.head.after <= from);
@@ -289,8 +291,8 @@ impl Segments {
         Ok(Some((segments, at)))
     }
 
-    /// The offset of the first entry of the block at `at`, which holds `from` or is the first one
-    /// behind it.
+    /// Returns the offset of the first entry of the block at `at`, which holds `from` or is the
+    /// first one behind it.
     fn base_at(&self, segment: &Segment, at: u64, from: Offset) -> Result<Offset, Error> {
         let header = BlockHeader::read(&*segment.file, at)?;
         let holds = |header: &BlockHeader| {
@@ -317,8 +319,8 @@ impl Segments {
         inner.end
     }
 
-    /// Removes segments that end at or before `keep_from` and are too old, or too many. The last
-    /// one always stays.
+    /// Removes segments that end at or before `keep_from` and are too old or exceed `bytes_max`.
+    /// The last one always stays.
     pub fn trim(&self, keep_from: Offset, oldest_ms: i64, bytes_max: u64) -> Result<(), Error> {
         self.sync_trimmed()?;
 
@@ -342,8 +344,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Makes the removal of a segment durable before the next one is removed: a power cut could
-    /// leave a gap between segments that come back.
+    /// Makes the removal of a segment durable before the next one is removed. Otherwise a power cut
+    /// could leave a gap between segments that reappear.
     fn sync_trimmed(&self) -> io::Result<()> {
         if self.is_trimming.load(Ordering::Relaxed) {
             self.folder.sync()?;
@@ -356,7 +358,7 @@ impl Segments {
         let inner = self.inner.lock();
         let bytes: u64 = inner.segments.iter().map(|segment| segment.len).sum();
         let next = inner.segments.get(1)?;
-        // What came before the next segment's first block is older than it.
+        // Earlier blocks are older than the first block of the next segment.
         let is_old = next.first_ms != 0 && next.first_ms < oldest_ms;
         let goes = next.head.base <= keep_from && (is_old || bytes > bytes_max);
         goes.then(|| inner.segments[0].clone())
@@ -375,7 +377,7 @@ impl Segments {
     }
 }
 
-/// Whether a segment goes on where the one before ended, or says that it does not.
+/// Checks that a segment continues where the previous one ended, or records that it does not.
 pub fn check_follows(ended: Offset, next: &Head) -> Result<(), Error> {
     if ended == next.after || ended == next.base {
         return Ok(());
@@ -383,8 +385,8 @@ pub fn check_follows(ended: Offset, next: &Head) -> Result<(), Error> {
     Err(Error::Corrupt(format!("offsets {ended} to {} are missing", next.base)))
 }
 
-/// Writes a block and waits until it is durable. Where it cannot be, the file ends again where it
-/// ended before.
+/// Writes a block and waits until it is durable. If that fails, the file is cut back to its
+/// previous end.
 fn write_durably(file: &dyn File, block: &[u8], at: u64) -> Result<(), Failure> {
     let written = file.write_at(block, at);
     let is_synced = written.is_ok();
@@ -393,8 +395,7 @@ fn write_durably(file: &dyn File, block: &[u8], at: u64) -> Result<(), Failure> 
         Err(error) => error,
     };
 
-    // A failed sync may have dropped what it could not write. Only of a full disk is it known what
-    // that was.
+    // A failed sync may have dropped unwritten pages. Only for a full disk is it known which.
     if is_synced
         && !matches!(failed.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     {
@@ -407,7 +408,7 @@ fn write_durably(file: &dyn File, block: &[u8], at: u64) -> Result<(), Failure> 
     }
 }
 
-/// Creates the segment that begins with `base`. Where that fails, no segment is left behind.
+/// Creates the segment that begins with `base`. If that fails, no segment is left behind.
 pub fn create(folder: &dyn Folder, base: Offset, after: Offset) -> io::Result<Segment> {
     let name = name_of(base);
     let head = Head::new(base, after);
@@ -423,15 +424,15 @@ pub fn create(folder: &dyn Folder, base: Offset, after: Offset) -> io::Result<Se
     match fill() {
         Ok(file) => Ok(Segment { head, name: name.clone(), file, len: head.len(), first_ms: 0 }),
         Err(error) => {
-            // It holds nothing; a start passes over it if it cannot be removed either.
+            // The file is empty; a start skips it if it cannot be removed either.
             let _ = folder.remove(&name);
             Err(error)
         }
     }
 }
 
-/// The byte of the block that holds `offset`, from header to header; of the first block where all
-/// lie behind it.
+/// Returns the position of the block that holds `offset`, going from header to header; of the first
+/// block if all lie behind it.
 fn walk_to(segment: &Segment, offset: Offset) -> Result<u64, Error> {
     let mut at = segment.head.len();
     while at < segment.len {
@@ -449,7 +450,7 @@ fn damaged(path: &str, at: u64, offset: Offset) -> Error {
     Error::Corrupt(format!("{path} has no block at byte {at}, where offset {offset} was sought"))
 }
 
-/// What a segment holds, as the walk over it found.
+/// Builds a segment from what the walk over it found.
 impl Segment {
     pub fn tail(&self) -> Result<Tail, Error> {
         super::segment::find_tail(&*self.file, &self.head)

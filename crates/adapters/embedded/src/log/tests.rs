@@ -75,8 +75,8 @@ async fn a_tail_that_was_never_acknowledged_is_cut_off() {
     }
 }
 
-/// Whatever byte of the log is changed, or wherever it is cut: it is refused, never read as
-/// something else.
+/// Whichever byte of the log is changed, or wherever it is cut, the log is refused and never
+/// misread.
 #[tokio::test]
 async fn damage_to_what_was_acknowledged_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ async fn damage_in_an_older_segment_is_found_when_it_is_read() {
     assert!(open_with(folder.path(), small, 1_000).is_err());
 }
 
-/// Identities go through sets, runs and reopening, and each is known exactly once.
+/// Identities pass through sets, runs and restarts, and each is known exactly once.
 #[tokio::test]
 async fn duplicates_are_told_across_runs_and_restarts() {
     let folder = tempfile::tempdir().unwrap();
@@ -196,8 +196,8 @@ async fn old_segments_are_trimmed_but_never_what_is_still_needed() {
     assert!(log.start() > 3 && log.end() == 12, "the size bounds it too");
 }
 
-/// The log is kept for a consumer that lags, and for as many bytes as the bound says: one that is
-/// further behind is overtaken, and finds out.
+/// The log is kept for a lagging consumer up to the bound in bytes: a consumer that is further
+/// behind is overtaken, and finds out.
 #[tokio::test]
 async fn a_consumer_holds_the_log_up_to_the_bound() {
     let folder = tempfile::tempdir().unwrap();
@@ -242,7 +242,7 @@ async fn a_consumer_holds_the_log_up_to_the_bound() {
     assert_eq!(log.start(), 10, "the retention decides again");
 }
 
-/// A log of few events never fills a run of identities; what is older than their window is trimmed
+/// A log of few events never fills a run of identities; entries older than their window are trimmed
 /// all the same.
 #[tokio::test]
 async fn a_small_log_is_trimmed_too() {

@@ -1,14 +1,14 @@
-//! A folder whose creation was cut short.
+//! A folder whose creation was interrupted.
 //!
-//! fjall cannot open a folder that it was killed in while it made it. Nothing was ever written to
-//! such a folder, so it is removed and made again.
+//! fjall cannot open a folder if it was killed while creating it. Nothing was ever written to such
+//! a folder, so it is removed and created again.
 
 use raingauge_ports::buckets::Error;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes at the beginning of a journal that tell whether it holds anything.
+/// Bytes at the beginning of a journal that show whether it holds anything.
 const JOURNAL_HEAD_LEN: u64 = 64;
 
 /// Whether a folder of fjall holds no data at all: no table, and journals without a batch.
@@ -42,7 +42,7 @@ fn is_empty_journal(path: &Path) -> io::Result<bool> {
     Ok(head.iter().all(|byte| *byte == 0))
 }
 
-/// Removes a blank folder, unless another process is about to make it.
+/// Removes a blank folder, unless another process is creating it.
 pub fn discard(folder: &Path) -> Result<(), Error> {
     let failed = |error: io::Error| Error::Io(error.to_string());
     match File::open(folder.join("lock")) {

@@ -27,7 +27,8 @@ pub fn check(folder: &Path) -> Result<(), Error> {
     let failed = |error: io::Error| Error::Io(error.to_string());
     for path in sealed(folder).map_err(failed)? {
         let bytes = match std::fs::read(&path) {
-            // A process that has the folder open may have written its tables by now.
+            // A process that has the folder open may have written its tables and removed the
+            // journal.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             bytes => bytes.map_err(failed)?,
         };
@@ -68,8 +69,8 @@ fn sealed(folder: &Path) -> io::Result<Vec<std::path::PathBuf>> {
     Ok(journals.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Bytes of the batches that can be read, and whose sequences do not go back. Checksums are fjall's
-/// to compare: it refuses a batch whose items have another one.
+/// Returns the length of the readable batches whose sequences do not go back. fjall verifies the
+/// checksums: it refuses a batch whose items have another one.
 fn sound_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     let mut sound = 0;
@@ -96,7 +97,7 @@ fn sound_len(bytes: &[u8]) -> usize {
     sound
 }
 
-/// The length of the entry at the beginning; `None` when there is none.
+/// Returns the length of the entry at the beginning; `None` if there is none.
 fn entry_len(bytes: &[u8]) -> Option<usize> {
     let len = match bytes.first()? {
         1 => BEGIN_LEN,

@@ -18,7 +18,7 @@ use raingauge_ports::buckets::Error;
 
 const NEWEST_KEY: &[u8] = b"\0commits";
 const RING_PREFIX: &[u8] = b"\0ring";
-/// Markers that are kept: far more commits than journals hold that wait for their tables.
+/// Number of markers kept: far more than the commits in journals that wait for their tables.
 const RING_LEN: u64 = 16_384;
 
 /// Adds the marker of the commit with this number.
@@ -27,8 +27,8 @@ pub fn put(batch: &mut OwnedWriteBatch, keyspace: &Keyspace, number: u64) {
     batch.insert(keyspace, ring_key(number), number.to_le_bytes());
 }
 
-/// The number of the newest commit, when none before it is missing. A store from before there were
-/// markers has 0.
+/// Returns the number of the newest commit, if none before it is missing. A store from before there
+/// were markers has 0.
 pub fn check(keyspace: &Keyspace) -> Result<u64, Error> {
     let newest = keyspace.get(NEWEST_KEY).map_err(failed)?;
     let newest = newest.map_or(Ok(0), |value| number_of(&value))?;

@@ -45,7 +45,7 @@ fn records(store: &TileStore) -> &dyn consumers::ConsumerStore {
     store
 }
 
-/// Also behind the last generation of tiles, which is walked through beside them.
+/// Also behind the last generation of tiles, which is scanned beside them.
 #[tokio::test]
 async fn both_stores_keep_the_contract_of_consumers() {
     let folder = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ fn a_folder_is_open_in_one_program_at_a_time() {
     assert!(matches!(second, Err(Error::Locked)));
 }
 
-/// Ten times more tiles than the cache takes: it stays inside its bytes, and every sum is right.
+/// Ten times more tiles than the cache holds: it stays within its limit, and every sum is right.
 #[tokio::test]
 async fn the_cache_stays_inside_its_bytes() {
     let folder = tempfile::tempdir().unwrap();
@@ -163,8 +163,8 @@ fn run_step(step: &Step, store: &impl BucketWriter) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// With a cache that holds nothing, with one that holds some, through commits and reopening:
-    /// always as the model.
+    /// With an empty cache and a small one, through commits and restarts, the store always equals
+    /// the model.
     #[test]
     fn the_store_agrees_with_the_model(
         steps in proptest::collection::vec(any_step(), 1..150),
@@ -191,7 +191,7 @@ proptest! {
     }
 }
 
-/// Three commits of a key of their own each, and what the journal holds behind each of them.
+/// Three commits, each of its own key, and the length of the journal behind each of them.
 fn committed(folder: &Path) -> (Vec<u8>, Vec<usize>) {
     let store = open(folder, 1 << 20);
     let journal = folder.join("0.jnl");
@@ -206,15 +206,15 @@ fn committed(folder: &Path) -> (Vec<u8>, Vec<usize>) {
     (head(&journal), ends)
 }
 
-/// The beginning of a journal, which is made with many zeros at its end.
+/// The beginning of a journal, which is created with many zeros at its end.
 fn head(journal: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     std::fs::File::open(journal).unwrap().take(64 << 10).read_to_end(&mut bytes).unwrap();
     bytes
 }
 
-/// A folder with two journals: the sealed one has what lies before `sealed_end`, the last one what
-/// lies behind the second commit.
+/// A folder with two journals: the sealed one holds the bytes before `sealed_end`, the last one the
+/// bytes behind the second commit.
 fn split((journal, ends): &(Vec<u8>, Vec<usize>), folder: &Path, sealed_end: usize) {
     let mut sealed = journal[..sealed_end].to_vec();
     sealed.resize(journal.len(), 0);
@@ -222,7 +222,7 @@ fn split((journal, ends): &(Vec<u8>, Vec<usize>), folder: &Path, sealed_end: usi
     std::fs::write(folder.join("1.jnl"), &journal[ends[1]..]).unwrap();
 }
 
-/// fjall passes over damage to a sealed journal without a word; the markers of the commits tell it.
+/// fjall silently skips damage to a sealed journal; the markers of the commits reveal it.
 #[tokio::test]
 async fn a_hole_in_a_sealed_journal_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -248,7 +248,8 @@ async fn a_hole_in_a_sealed_journal_is_refused() {
     }
 }
 
-/// Damage with more behind it is refused before anything is changed: what is put right opens again.
+/// Damage followed by more data is refused before anything is changed: once repaired, the store
+/// opens again.
 #[tokio::test]
 async fn damage_to_a_sealed_journal_is_refused_and_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -293,7 +294,7 @@ fn a_store_without_markers_opens() {
     assert_eq!(open(folder.path(), 1 << 20).checkpoint().unwrap().position, 8);
 }
 
-/// A process that was killed while it made the folder leaves the files that it had made by then.
+/// A process killed while it created the folder leaves the files it had created by then.
 #[test]
 fn a_folder_whose_creation_was_cut_short_is_made_again() {
     let journal = vec![0; 4_096];
@@ -323,8 +324,8 @@ fn a_folder_with_data_is_never_made_again() {
     assert!(head(&folder.path().join("0.jnl")).iter().any(|byte| *byte != 0));
 }
 
-/// What the cache says that it holds is what was allocated for it, and stays within 1.3 times its
-/// bytes.
+/// The size that the cache reports equals what was allocated for it, and stays within 1.3 times its
+/// limit.
 #[test]
 fn the_cache_accounts_for_what_it_allocates() {
     let bytes_max = 1 << 20;

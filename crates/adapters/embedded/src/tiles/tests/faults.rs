@@ -1,6 +1,6 @@
-//! Faults under fjall, which calls the file system itself and takes no port: a process of its own
-//! works on a store, with a library between it and the C library (`faults.c`) that ends it or fails
-//! at its n-th operation. What is left is opened without faults, and compared with a model.
+//! Faults under fjall, which calls the file system itself and takes no port. A separate process
+//! works on a store, with a library between it and the C library (`faults.c`) that ends the process
+//! or fails its n-th operation. The result is opened without faults and compared with a model.
 
 use super::*;
 use consumers::Change;
@@ -17,20 +17,20 @@ const OFFSETS_OF_COMMIT: u64 = 600;
 /// Runs of each kind of fault.
 const RUNS: u64 = 8;
 
-/// What happens at the n-th operation.
+/// The fault at the n-th operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     /// The process ends before it, or after half of it.
     Kill,
     Tear,
-    /// The power fails: files hold what they held when they were last synced.
+    /// The power fails: files revert to their last synced contents.
     Power,
-    /// It fails, or the disk is full from there on.
+    /// The operation fails, or the disk is full from then on.
     Error,
     Full,
 }
 
-/// What is counted at an offset: a key and a time.
+/// The entry counted at an offset: a key and a time.
 fn entry(offset: u64) -> (String, i64) {
     let mixed = offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
     (
@@ -48,13 +48,14 @@ fn it() -> Name {
     Name::new("it").expect("a name")
 }
 
-/// What a consumer beside the tiles commits: a record of its own, and one that all of them change.
+/// The changes that a consumer beside the tiles commits: a record of its own, and one that all of
+/// them change.
 fn changes(commit: u64) -> Vec<Change> {
     let record = |key: u64| (key.to_be_bytes().to_vec(), Some(commit.to_be_bytes().to_vec()));
     vec![record(commit), record(0)]
 }
 
-/// Whether a consumer has what it committed up to its position, and no more.
+/// Whether a consumer has exactly what it committed up to its position.
 fn has_what_it_committed(store: &TileStore, committed: u64) -> Result<(), String> {
     let store = records(store);
     let positions = store.positions().map_err(|error| error.to_string())?;
@@ -70,8 +71,8 @@ fn has_what_it_committed(store: &TileStore, committed: u64) -> Result<(), String
     Ok(())
 }
 
-/// The process under faults; as a test of its own it does nothing. It says how far each commit has
-/// come.
+/// The process under faults; as a test of its own it does nothing. It reports the position of each
+/// commit.
 #[test]
 fn a_process_under_faults() {
     let Some(folder) = std::env::var_os("FAULTS_FOLDER") else {
@@ -88,7 +89,7 @@ fn a_process_under_faults() {
         let checkpoint = Checkpoint { position, ..Checkpoint::default() };
         let counted = store.commit(&checkpoint).is_ok();
         if !counted || records(&store).commit(&it(), position, changes(commit)).is_err() {
-            // As the program does: nothing is put in order that may not be.
+            // Exits as the program does, without any cleanup.
             std::process::exit(1);
         }
 
@@ -97,7 +98,7 @@ fn a_process_under_faults() {
     }
 }
 
-/// The library, compiled into a folder that goes away.
+/// The library, compiled into a temporary folder.
 struct Library {
     folder: tempfile::TempDir,
 }
@@ -116,7 +117,7 @@ impl Library {
         Self { folder }
     }
 
-    /// Lets a process work. Answers the position that it committed last.
+    /// Runs the process. Returns the position that it committed last.
     fn run(&self, place: &Place, fault: Fault, at: u64, lies: bool) -> u64 {
         let kind = match fault {
             Fault::Kill | Fault::Power => "kill",
@@ -174,7 +175,7 @@ impl Place {
         self.folder.path().join("shadow")
     }
 
-    /// Lets every file hold what it held when it was last synced.
+    /// Reverts every file to its last synced contents.
     fn lose_power(&self) {
         let mut folders = vec![self.store()];
         while let Some(folder) = folders.pop() {
@@ -193,8 +194,7 @@ impl Place {
         }
     }
 
-    /// Opens what is left. Answers whether it holds everything that was committed, and exactly
-    /// that, up to its position.
+    /// Opens the result. Succeeds if it holds exactly what was committed up to its position.
     fn is_sound(&self, committed: u64) -> Result<(), String> {
         let store =
             TileStore::open(&self.store(), &options(1 << 20)).map_err(|error| error.to_string())?;
@@ -229,7 +229,7 @@ impl Place {
     }
 }
 
-/// Operations of a run without a fault.
+/// Number of operations of a run without a fault.
 fn operations(library: &Library) -> u64 {
     let place = Place::new();
     assert_eq!(library.run(&place, Fault::Kill, 0, false), COMMITS * OFFSETS_OF_COMMIT);
@@ -252,7 +252,7 @@ fn no_fault_under_the_tiles_loses_or_changes_what_was_committed() {
                 while let run = next.fetch_add(1, Ordering::Relaxed)
                     && run < RUNS * kinds.len() as u64
                 {
-                    // Half of them while the store is made, half of them anywhere.
+                    // Half of the faults hit while the store is created, the others anywhere.
                     let fault = kinds[(run % 5) as usize];
                     let place = Place::new();
                     let at = if run / 5 < RUNS / 2 {
@@ -274,7 +274,7 @@ fn no_fault_under_the_tiles_loses_or_changes_what_was_committed() {
     });
 }
 
-/// A commit that is not synced would not survive, and this suite would notice.
+/// Data that is not synced does not survive, and this suite notices.
 #[test]
 fn a_sync_that_is_left_out_is_noticed() {
     let library = Library::new();
