@@ -3,9 +3,9 @@
 //! answer of any process.
 //!
 //! ```text
-//!   reader        ──▶ Held: what I have heard ──┐                 ┌──▶ everybody who acknowledges
+//!   reader        ──▶ Held: what I have heard ──┐                 ┌──▶ every process that acknowledges
 //!                                               ├── lease topic ──┤
-//!   acknowledging ──▶ Barrier ──────────────────┘   in one order  └──▶ ... and knows that it read all before its barrier
+//!   acknowledging ──▶ Barrier ──────────────────┘   in one order  └──▶ ... which has then read all before its barrier
 //! ```
 //!
 //! A reader holds a lease for [`LEASE_MS`] from the moment at which it sent a message that is in

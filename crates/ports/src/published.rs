@@ -211,8 +211,8 @@ pub struct Published {
     /// Notified when counting has stopped.
     failed: Notify,
     began: Instant,
-    /// Until when the timelines of the view are known to answer, in milliseconds since the
-    /// beginning; forever where this process decides what they are.
+    /// Until when the timelines of the view are known to be valid, in milliseconds since `began`;
+    /// forever if this process decides them.
     known_until_ms: AtomicU64,
     audience: OnceLock<Arc<dyn Audience>>,
 }

@@ -189,7 +189,7 @@ pub trait Change: Send {
     /// Ends a change that writes nothing, so that its connection can be kept.
     fn give_up(self) -> impl Future<Output = ()> + Send;
 
-    /// Continues with a positive decision, or gives up.
+    /// Returns the change with the decision, or gives up and returns the refusal.
     fn decided<T: Send, E: Send>(
         self,
         decision: Result<T, E>,

@@ -25,8 +25,8 @@ pub async fn lets_one_process_hold_it(one: &dyn Lease, other: &dyn Lease) {
     other.release().await.expect("released");
 }
 
-/// Each node has a unique name and can be compacted. Stopping a node fails only where stopping is
-/// not supported.
+/// Each node has a unique name and can be compacted. Stopping a node succeeds exactly where
+/// [`Compactor::can_stop`] says so.
 pub async fn compacts_each_node(compactor: &dyn Compactor) {
     let nodes = compactor.nodes().await.expect("nodes");
     assert!(!nodes.is_empty());

@@ -11,9 +11,9 @@
 //!
 //! All in one keyspace, so that memory tables are flushed together and any prefix of fjall's
 //! journals is a state that the store was in: if the last journal loses its end, the position goes
-//! back with the tiles, and the log is read again. A hole in a journal before it is told by the
-//! markers of commits ([`markers`]). Numbers in keys are big-endian, so that they sort; those in
-//! values are little-endian.
+//! back with the tiles, and the log is read again. The markers of commits ([`markers`]) reveal a
+//! hole in an earlier journal. Numbers in keys are big-endian, so that they sort; those in values
+//! are little-endian.
 
 mod consumers;
 

@@ -1,5 +1,5 @@
-//! Records of consumers, beside the tiles: one batch of either becomes durable as a whole, and a
-//! hole in the journals is told by the markers of both.
+//! Records of consumers, beside the tiles: one batch of either becomes durable as a whole, and the
+//! markers of both reveal a hole in the journals.
 //!
 //! ```text
 //! 0x02 │ name │ 0x00 │ 0x00        → the position of the consumer u64
