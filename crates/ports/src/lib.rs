@@ -1,4 +1,4 @@
-//! The ports: what the services need of the world, as traits of at most eight methods, each in a
+//! The ports: what the services need from outside, as traits of at most eight methods, each in a
 //! file of its own beside the values that it takes.
 //!
 //! ```text
@@ -8,16 +8,16 @@
 //!   portal ──┤ Catalog │                             reader ──┤ BucketReader │
 //! ```
 //!
-//! The feature `contract` brings the suites that every adapter of a port passes in its tests; a
-//! port without one says why.
+//! The feature `contract` provides the suites that every adapter of a port passes in its tests. A
+//! port without a suite says why.
 //!
-//! Three kinds of modules are no ports. They are here because services and adapters share them, and
-//! nothing lies below both:
+//! Three kinds of modules are not ports. They are here because services and adapters share them,
+//! and no other crate lies below both:
 //!
 //! - state of one process: [`published`] with [`activity`] and [`key_counts`], which the writer
-//!   keeps and readers and doors look at, and [`scans`], the turns of dear requests;
+//!   maintains and readers and doors read, and [`scans`], the turns of expensive requests;
 //! - formats: [`record`], the entries of a log as bytes, and the chunks of [`dedupe`];
-//! - rules that several processes keep together: the window of [`dedupe`], and [`leases`].
+//! - rules that several processes follow together: the window of [`dedupe`], and [`leases`].
 
 pub mod activity;
 pub mod buckets;

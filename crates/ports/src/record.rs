@@ -13,8 +13,8 @@
 //!          └─────┴──────┘
 //! ```
 //!
-//! An event that does not count under some of its keys has the kind 3, and the hashes of these
-//! keys, u64 each, behind its data.
+//! An event that does not count under some of its keys has kind 3. The hashes of these keys, u64
+//! each, follow its data.
 
 use raingauge_core::event::Event;
 use std::borrow::Cow;

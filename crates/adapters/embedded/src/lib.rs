@@ -9,7 +9,7 @@
 //!   └── tiles/    fjall                        tiles, the position in the log, the writer's state
 //! ```
 //!
-//! The log is the truth. The store is a function of a prefix of the log, and says which one.
+//! The log is the truth. The store is a function of a prefix of the log, and records which one.
 
 #[cfg(test)]
 mod allocations;

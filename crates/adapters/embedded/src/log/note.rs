@@ -1,6 +1,5 @@
-//! A number in a file of its own, which is overwritten in place without waiting for the disk: after
-//! a power cut it may be old, or torn, which is as good as none; after a crash of the process it is
-//! exact.
+//! A number in a file of its own, overwritten in place without waiting for the disk. After a power
+//! cut it may be old, or torn, which counts as missing; after a crash of the process it is exact.
 //!
 //! ```text
 //! ┌────────────┬──────────────────────────┐
@@ -16,9 +15,9 @@ use std::sync::Arc;
 pub struct Note {
     folder: Arc<dyn Folder>,
     name: &'static str,
-    /// Opened, or created, when the number is first written.
+    /// Opened, or created, at the first write.
     file: Option<Arc<dyn File>>,
-    /// 0 where there is none.
+    /// 0 if there is none.
     number: u64,
 }
 

@@ -7,10 +7,10 @@
 //! └────────────┴───────────┴──────────┴────────┴───────────────┴───────────────────┴────────────────────────┘
 //! ```
 //!
-//! In version 1, `RAINIDS1`, the checksum covers the identities alone.
+//! In version 1, `RAINIDS1`, the checksum covers only the identities.
 //!
-//! The filter lets through one of 65,536 identities that the run does not hold; only those and true
-//! duplicates cost a read of one page, which a fence of every 256th identity finds.
+//! The filter has one false positive in 65,536 lookups. Only those and true duplicates cost a read
+//! of one page, which a fence of every 256th identity finds.
 
 use crate::files::{File, Folder, read_all};
 use parking_lot::RwLock;

@@ -1,9 +1,9 @@
-//! Sealed journals of fjall, looked at before it opens them.
+//! Checks fjall's sealed journals before fjall opens them.
 //!
-//! fjall ends a journal at the first entry that it cannot read, cuts the file off there, and goes
-//! on with the next one. That is right for the last journal, whose end may be torn. One before it
-//! was complete when it was sealed: behind its last batch it has zeros at most. Anything else is
-//! damage, and is refused while the file is still as it was.
+//! fjall ends a journal at the first entry that it cannot read, cuts the file off there, and
+//! continues with the next one. That is right for the last journal, whose end may be torn. An
+//! earlier one was complete when it was sealed: only zeros may follow its last batch. Anything else
+//! is damage, and is refused while the file is still unchanged.
 //!
 //! ```text
 //! 0x01 items u32 sequence u64                                                         a batch begins

@@ -1,4 +1,4 @@
-//! Markers of commits: what proves that none of the newest commits is missing.
+//! Markers of commits, which prove that none of the newest commits is missing.
 //!
 //! ```text
 //! 0x00 "commits"                    → number of the newest commit u64
@@ -6,11 +6,10 @@
 //! ```
 //!
 //! fjall keeps a sealed journal until its memory table is written, and replays all journals when it
-//! opens. A sealed one that is damaged ends at the damage without an error, and replay goes on with
-//! the next: commits in the middle are gone, while the position is that of the newest. A marker
-//! goes with each commit, and markers that are missing below the newest one tell such a hole. A
-//! store whose newest commits are gone altogether has a lower position as well, and reads the log
-//! again from there.
+//! opens. A damaged sealed journal ends at the damage without an error, and replay continues with
+//! the next: commits in the middle are lost, while the position is that of the newest. Each commit
+//! includes a marker, and missing markers below the newest one reveal such a hole. A store that
+//! lost all of its newest commits has a lower position as well, and reads the log again from there.
 
 use super::disk::failed;
 use fjall::{Keyspace, OwnedWriteBatch};
