@@ -12,7 +12,7 @@
 //! port without a suite says why.
 //!
 //! Three kinds of modules are not ports. They are here because services and adapters share them,
-//! and no other crate lies below both:
+//! and nothing lies below both:
 //!
 //! - state of one process: [`published`] with [`activity`] and [`key_counts`], which the writer
 //!   maintains and readers and doors read, and [`scans`], the turns of expensive requests;

@@ -82,7 +82,7 @@ impl Segments {
         Self { folder, segment_bytes, inner, grown, is_trimming }
     }
 
-    /// Makes durable what an inspection read, and removes what it rejected: see [`Mending`].
+    /// Makes durable what an inspection read, and removes what it left out: see [`Mending`].
     pub fn mend(&self, mending: &Mending) -> Result<(), Error> {
         mending.apply()?;
         let mut inner = self.inner.lock();
@@ -377,7 +377,7 @@ impl Segments {
     }
 }
 
-/// Checks that a segment continues where the previous one ended, or records that it does not.
+/// Checks that a segment continues where the previous one ended, or that its header records a gap.
 pub fn check_follows(ended: Offset, next: &Head) -> Result<(), Error> {
     if ended == next.after || ended == next.base {
         return Ok(());
@@ -424,7 +424,7 @@ pub fn create(folder: &dyn Folder, base: Offset, after: Offset) -> io::Result<Se
     match fill() {
         Ok(file) => Ok(Segment { head, name: name.clone(), file, len: head.len(), first_ms: 0 }),
         Err(error) => {
-            // The file is empty; a start skips it if it cannot be removed either.
+            // It holds no entries; a start skips it if it cannot be removed either.
             let _ = folder.remove(&name);
             Err(error)
         }
