@@ -1,4 +1,4 @@
-//! The commands: one file each, with what it takes and what it does.
+//! The commands: one file each, with its arguments and its work.
 
 pub mod cache_policy;
 pub mod check_config;
@@ -48,12 +48,12 @@ fn print(text: &str) -> std::io::Result<()> {
     out.flush()
 }
 
-/// Prints JSON for a machine, indented for whoever looks on.
+/// Prints JSON for a machine, indented for human readers.
 fn print_json(json: &Value) -> std::io::Result<()> {
     print(&format!("{json:#}"))
 }
 
-/// A remark for people. It goes to standard error, so that standard output holds the answer alone.
+/// Prints a remark for people to standard error, so that standard output holds the result alone.
 fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,9 +1,9 @@
-//! File descriptors: as many as the system allows, and connections only as far as they leave room
-//! for files.
+//! File descriptors: as many as the system allows, with connections limited to what leaves room for
+//! files.
 //!
-//! A client costs a descriptor, and so does a segment of the log. A process that has run out of
-//! them cannot begin the next segment or write a table, so connections are kept below what files
-//! need.
+//! A client costs a descriptor, and so does a segment of the log. A process without free
+//! descriptors cannot begin the next segment or write a table, so connections are limited in favour
+//! of files.
 
 use crate::settings::Settings;
 use anyhow::bail;
@@ -11,25 +11,26 @@ use raingauge_http::connections::RESERVE_MAX;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors for everything but connections, segments and tables: the standard streams,
-/// listeners, the runtime, catalogs, journals, runs of identities, files that are written just now.
+/// listeners, the runtime, catalogs, journals, runs of identities, and files that are being
+/// written.
 const BASE: usize = 64;
 /// Most tables that the embedded store keeps open, when there are descriptors for them.
 const TABLES_MAX: usize = 900;
-/// Fewest connections that are worth a start.
+/// Fewest connections with which a server starts.
 const CONNECTIONS_MIN: usize = 8;
 
-/// What a process wants descriptors for.
+/// The descriptors that a process wants.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     doors: usize,
-    /// At each door, beside its reserve.
+    /// For each door, besides its reserve.
     connections: usize,
     /// Segments of the log, and tables of the store, at most.
     segments: usize,
     tables: usize,
 }
 
-/// What a number of descriptors is spent on.
+/// How a number of descriptors is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shares {
     connections: usize,
@@ -37,8 +38,7 @@ struct Shares {
     tables: usize,
 }
 
-/// Raises the limit of open files as far as the system lets it, and lowers the settings to what
-/// fits.
+/// Raises the limit of open files as far as the system allows, and lowers the settings to fit it.
 pub fn fit(settings: &mut Settings) -> anyhow::Result<()> {
     let limit = raise();
     let wanted = wanted(settings);
@@ -80,7 +80,7 @@ fn wanted(settings: &Settings) -> Wanted {
         return Wanted { doors, connections, segments: 0, tables: 0 };
     }
 
-    // One more is written to, and one is about to be removed.
+    // One more segment is written to, and one is about to be removed.
     let log_bytes = settings.log.retention_bytes.max(settings.log.consumer_lag_bytes_max);
     let segments = log_bytes / settings.log.segment_bytes + 2;
     Wanted {
@@ -91,8 +91,8 @@ fn wanted(settings: &Settings) -> Wanted {
     }
 }
 
-/// The limit after it was raised to the highest that is allowed. One that cannot be asked for is
-/// taken to be high.
+/// Returns the limit after raising it to the highest that is allowed. An unknown limit is assumed
+/// to be high.
 fn raise() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: maximum, maximum };
@@ -100,8 +100,8 @@ fn raise() -> usize {
     current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Of what is left beside the base, up to a quarter is for tables and up to a quarter for segments;
-/// the rest is for connections, of each door as many, and its reserve.
+/// Up to a quarter of what remains besides the base is for tables and up to a quarter for segments;
+/// the rest is for connections, divided equally among the doors, and for their reserves.
 fn shares(limit: usize, wanted: Wanted) -> Option<Shares> {
     let left = limit.checked_sub(BASE)?;
     let tables = (left / 4).min(wanted.tables);

@@ -1,5 +1,5 @@
-//! Where the link of the first administrator is shown: on a terminal, or in a file of the data
-//! folder. Never in a log, whose readers would become administrators.
+//! Shows the link of the first administrator on a terminal, or in a file of the data folder. Never
+//! in a log, whose readers would become administrators.
 
 use crate::settings::Settings;
 use std::fs::OpenOptions;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// The file in the data folder.
 const FILE: &str = "first-admin-link";
 
-/// Shows a link, or removes what is left of an earlier one when there is none.
+/// Shows a link, or removes the file of an earlier one when there is none.
 pub fn show(link: Option<&str>, settings: &Settings) {
     let path = settings.storage.data_dir.join(FILE);
     if let Err(error) = std::fs::remove_file(&path)
@@ -44,7 +44,7 @@ pub fn show(link: Option<&str>, settings: &Settings) {
     }
 }
 
-/// A new file, so that nobody has opened it before.
+/// Writes a new file, so that no other process can have opened it before.
 fn write(path: &Path, link: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     writeln!(file, "{link}")

@@ -18,7 +18,7 @@ use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// With its feature `override` it serves C as well: librdkafka and SQLite allocate all the time.
+/// With its feature `override` it also serves C code: librdkafka and SQLite allocate all the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -30,8 +30,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what went wrong, in one sentence. Whoever has closed standard output wants to read no more,
-/// and no error either.
+/// Prints the error in one sentence. A closed standard output means that the reader wants no more,
+/// so that is not reported.
 fn fail(error: &anyhow::Error) -> ExitCode {
     let is_closed_pipe = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
     if error.downcast_ref().is_some_and(is_closed_pipe) {

@@ -11,14 +11,14 @@ use std::time::Duration;
 use table::{Kind, METRICS, Metric};
 use tracing_subscriber::EnvFilter;
 
-/// Upper bounds of the buckets of every histogram, in seconds: close together around 2 ms, which a
-/// batch of counts is to stay under, and out to the longest time a request may take by default.
+/// Upper bounds of the buckets of every histogram, in seconds: close together around 2 ms, the
+/// target for a batch of counts, and out to the longest time of a request by default.
 const LATENCY_BOUNDS_S: &[f64] = &[
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.001_5, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05,
     0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
-/// How often samples are folded into their histograms when nobody asks for the metrics.
+/// Interval at which samples are folded into their histograms between reads of the metrics.
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Why logs or metrics could not be set up.
@@ -39,7 +39,7 @@ pub enum Error {
 }
 
 /// Sets up logs and metrics for the whole process, once. The handle renders the metrics for
-/// `/metrics`; let [`keep_up`] run beside it.
+/// `/metrics`; run [`keep_up`] beside it.
 pub fn install(observe: &Observe) -> Result<PrometheusHandle, Error> {
     install_logs(observe)?;
     let handle = recorder_builder()?.install_recorder()?;
@@ -47,7 +47,7 @@ pub fn install(observe: &Observe) -> Result<PrometheusHandle, Error> {
     Ok(handle)
 }
 
-/// Sets up logs alone, for commands that serve nobody. The variable `RUST_LOG` wins over the
+/// Sets up logs alone, for commands that are not servers. The variable `RUST_LOG` overrides the
 /// settings.
 pub fn install_logs(observe: &Observe) -> Result<(), Error> {
     let given = match std::env::var("RUST_LOG") {
@@ -71,14 +71,14 @@ pub fn install_logs(observe: &Observe) -> Result<(), Error> {
     installed.map_err(Error::Logs)
 }
 
-/// Folds samples into their histograms for ever, so that they take bounded memory when nobody asks
-/// for the metrics.
+/// Folds samples into their histograms for ever, so that they take bounded memory when no one reads
+/// the metrics.
 pub async fn keep_up(handle: PrometheusHandle) {
     every(UPKEEP_INTERVAL, || async { handle.run_upkeep() }).await;
 }
 
-/// The level is for our own rooms; what they stand on speaks up for warnings only, and its errors
-/// are always heard.
+/// The level applies to raingauge's own crates; their dependencies log warnings and errors only, and
+/// always their errors.
 fn filter(
     given: Option<&str>,
     log_level: &str,
@@ -94,9 +94,8 @@ fn recorder_builder() -> Result<PrometheusBuilder, metrics_exporter_prometheus::
     PrometheusBuilder::new().set_buckets(LATENCY_BOUNDS_S)
 }
 
-/// Tells the recorder what each metric means. Counters without labels start at 0, so that a rate
-/// over them is right from the first event on; a series that appears out of nothing hides its first
-/// step.
+/// Describes each metric to the recorder. Counters without labels start at 0, so that a rate over
+/// them is right from the first event on; a series that appears later hides its first step.
 fn describe() {
     for Metric { name, kind, labels, unit, doc } in METRICS {
         match kind {

@@ -25,8 +25,8 @@ pub fn router(portal: Portal, timeout: Duration) -> Router {
     }))
 }
 
-/// A form on its way. A change goes on when its caller has gone, but not the wait for the rest of a
-/// form: that breaks off when the request has been answered.
+/// A form that is being received. A change continues when its caller has gone, but the wait for the
+/// rest of a form does not: it ends when the request has been answered.
 struct Form {
     body: BodyDataStream,
     gone: oneshot::Receiver<()>,

@@ -1,4 +1,4 @@
-//! The portal, as the settings want it.
+//! Builds the portal from the settings.
 
 use crate::services;
 use crate::settings::Settings;
@@ -8,13 +8,13 @@ use raingauge_portal::Portal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The pages, over the services of the process.
+/// Returns the pages, over the services of the process.
 pub fn open(settings: &Settings, app: &Arc<App>) -> anyhow::Result<Portal> {
     let openid = services::openid(settings, Arc::clone(&app.clock))?;
     Ok(Portal::new(Arc::clone(app), openid))
 }
 
-/// What the settings say of people.
+/// Returns the settings about people.
 pub fn options(settings: &Settings) -> Options {
     let portal = &settings.portal;
     Options {
@@ -31,8 +31,8 @@ pub fn options(settings: &Settings) -> Options {
     }
 }
 
-/// How a browser reaches the portal: as the settings say, or under the address on which the server
-/// listens.
+/// Returns the portal's address for browsers: the configured one, or the address on which the
+/// server listens.
 pub fn base(settings: &Settings, mut address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         address.set_ip(match address {

@@ -1,4 +1,4 @@
-//! The pages of docs/ that name every route: docs/rights.md is made of the route tables,
+//! The pages of docs/ that name every route: docs/rights.md is generated from the route tables,
 //! docs/api.md describes each route.
 
 use axum::http::Method;
@@ -11,7 +11,7 @@ const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 /// Set to write docs/rights.md instead of comparing it.
 const WRITE: &str = "RAINGAUGE_WRITE_DOCS";
 
-/// Cells of a row, by what the rows are sorted by.
+/// Rows of a table, by their sort key.
 type Rows = BTreeMap<(&'static str, String), String>;
 
 #[test]
@@ -79,7 +79,7 @@ fn table(head: &str, rows: &Rows) -> String {
     table
 }
 
-/// The page, with these tables in the place of those that begin with a column of routes.
+/// Returns the page with these tables in place of those that begin with a column of routes.
 fn with_tables(page: &str, tables: &[String]) -> String {
     let mut tables = tables.iter();
     let mut written = String::new();

@@ -1,4 +1,4 @@
-//! `raingauge serve`: engines, services, doors, and an orderly end.
+//! `raingauge serve`: engines, services, doors, and a graceful shutdown.
 
 use crate::services::{Engines, Process, Startup, Surroundings};
 use crate::settings::{CommandOption, Settings};
@@ -17,12 +17,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How long connections that came before the server was ready may take to end before they are left
-/// behind.
+/// Longest time for connections from before the server was ready to end.
 const EARLY_CONNECTIONS_MAX: Duration = Duration::from_secs(1);
-/// How long a process whose counting has failed may take to end, beyond draining.
+/// Longest time for a process whose counting has failed to end, beyond draining.
 const FAILED_END_MAX: Duration = Duration::from_secs(5);
-/// How long a process takes leave of the others.
+/// Longest time to remove this instance from the catalog on shutdown.
 const LEAVE_MAX: Duration = Duration::from_secs(2);
 
 /// A running server.
@@ -41,7 +40,8 @@ pub struct Server {
 impl Server {
     /// Opens everything and begins to listen.
     pub async fn start(settings: &Settings, metrics: PrometheusHandle) -> anyhow::Result<Self> {
-        // The addresses are taken before the data is opened, so that a taken one is said at once.
+        // Binds the addresses before the data is opened, so that an address in use is reported at
+        // once.
         let doors = Doors::bind(settings).await?;
         let address = doors.http.local_addr()?;
         warn_of_open_doors(settings, address);
@@ -76,7 +76,7 @@ impl Server {
         &self.process.app
     }
 
-    /// Makes a link for the first administrator while nobody can sign in.
+    /// Creates a link for the first administrator while no one can sign in.
     pub async fn invite_first(&self, settings: &Settings) {
         let Some(portal) = &self.portal else { return };
         match portal.accounts.invite_first().await {
@@ -91,14 +91,15 @@ impl Server {
         }
     }
 
-    /// Answers why counting has failed, when it has.
+    /// Returns why counting has failed, once it has.
     async fn failed(&self) -> Arc<str> {
         let published = &self.process.app.counted.published;
         published.failed().await;
         published.failure().unwrap_or_else(|| "the writer stopped".into())
     }
 
-    /// Takes no more connections, lets running requests end, applies what is in the log, commits.
+    /// Stops accepting connections, lets running requests end, applies what is in the log, and
+    /// commits.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         let _ = self.stop.send(true);
         let ended = async {
@@ -127,14 +128,14 @@ impl Server {
 
         self.tasks.iter().for_each(|task| task.abort());
 
-        // A catalog that is away keeps nobody from ending.
+        // A catalog that is away does not prevent the shutdown.
         let _ = tokio::time::timeout(LEAVE_MAX, self.process.app.operations.watch.leave()).await;
         let process = Arc::clone(&self.process);
         tokio::task::spawn_blocking(move || process.close()).await.context("the writer did not end")
     }
 }
 
-/// The addresses of a server, and what connections to them are held to.
+/// The addresses of a server, and the limits of their connections.
 struct Doors {
     http: std::net::TcpListener,
     http_places: Arc<Places>,
@@ -163,8 +164,8 @@ impl Doors {
         Ok(Self { http, http_places: places("http"), grpc, limits, certificates })
     }
 
-    /// Opens the engines, which may take as long as one is away. Meanwhile the HTTP door says what
-    /// the process waits for.
+    /// Opens the engines, which may take as long as one is away. Until then the HTTP door reports
+    /// what the process waits for.
     async fn open_engines(&self, settings: &Settings) -> anyhow::Result<Engines> {
         let startup = Startup::default();
         let awaited = startup.clone();
@@ -174,7 +175,7 @@ impl Doors {
         tracing::info!(address = %self.http.local_addr()?, "the HTTP door is open, and says what this process waits for");
 
         let engines = Engines::open(settings, &startup).await?;
-        // When this has ended no new connection comes to it.
+        // When this has ended it gets no new connections.
         let _ = stop.send(true);
         let _ = tokio::time::timeout(EARLY_CONNECTIONS_MAX, early).await;
         Ok(engines)
@@ -220,8 +221,8 @@ impl Doors {
     }
 }
 
-/// Says what an operator should know of a server that takes more callers, or tells fewer of them
-/// apart, than it may seem.
+/// Warns the operator of a server that accepts more callers, or distinguishes fewer of them, than
+/// it may seem.
 fn warn_of_open_doors(settings: &Settings, address: SocketAddr) {
     if !settings.auth.is_asked() {
         tracing::warn!(
@@ -238,7 +239,7 @@ fn warn_of_open_doors(settings: &Settings, address: SocketAddr) {
     }
 }
 
-/// What goes on beside requests, for as long as the server runs.
+/// Starts the background work for as long as the server runs.
 fn background(process: &Arc<Process>, portal: Option<Portal>) -> Vec<JoinHandle<()>> {
     let [followed, counting, tokens] = std::array::from_fn(|_| Arc::clone(process));
     let mut tasks = vec![
@@ -266,7 +267,7 @@ async fn bind(listen: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))
 }
 
-/// Runs the server until the process is told to end.
+/// Runs the server until it gets a signal to end.
 pub fn run(mut settings: Settings) -> anyhow::Result<()> {
     let metrics = observe::install(&settings.observe)?;
     descriptors::fit(&mut settings)?;
@@ -298,14 +299,14 @@ pub fn run(mut settings: Settings) -> anyhow::Result<()> {
         }
     });
 
-    // A try to reach an engine that is away may still be under way on a thread of its own: nobody
-    // waits for it.
+    // An attempt to reach an engine that is away may still be running on its own thread; the
+    // shutdown does not wait for it.
     runtime.shutdown_background();
     ran
 }
 
-/// Ends a process whose counting has failed, after a grace period in which `/readyz` says so. Its
-/// supervisor starts it again, and recovery finds out what the disk holds.
+/// Ends a process whose counting has failed, after a grace period in which `/readyz` reports the
+/// failure. Its supervisor starts it again, and recovery finds out what is on the disk.
 async fn end_failed(
     settings: &Settings,
     server: Server,
@@ -324,8 +325,8 @@ async fn end_failed(
     anyhow::bail!("counting has failed: {reason}")
 }
 
-/// Ends the process after this time, whatever hangs by then: a thread that waits for a broken disk
-/// cannot be stopped.
+/// Ends the process after this time, whatever hangs: a thread that waits for a broken disk cannot
+/// be stopped.
 fn exit_by(time: Duration) {
     std::thread::spawn(move || {
         std::thread::sleep(time);
@@ -334,7 +335,7 @@ fn exit_by(time: Duration) {
     });
 }
 
-/// The one line on standard output that says where the server listens.
+/// Prints the one line on standard output with the server's address.
 pub fn announce(has_tls: bool, address: SocketAddr) -> std::io::Result<()> {
     let scheme = if has_tls { "https" } else { "http" };
     let mut out = std::io::stdout().lock();
@@ -342,8 +343,8 @@ pub fn announce(has_tls: bool, address: SocketAddr) -> std::io::Result<()> {
     out.flush()
 }
 
-/// SIGTERM and interrupts from the keyboard. Listened to before the server says that it is ready:
-/// one that arrives right behind that line ends it in order too.
+/// SIGTERM and keyboard interrupts. The handlers are installed before the server reports that it is
+/// ready, so that a signal right after that line also ends it gracefully.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -357,7 +358,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the first one.
+    /// Waits for the first signal.
     pub async fn received(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -366,8 +367,8 @@ impl Signals {
     }
 }
 
-/// Settings from a file, the environment and options of the command line, or every problem with
-/// them.
+/// Loads settings from a file, the environment and options of the command line, or returns every
+/// problem with them.
 pub fn load_settings(
     config: Option<&std::path::Path>,
     data_dir: Option<&std::path::Path>,
@@ -376,7 +377,7 @@ pub fn load_settings(
     settings(config, options(data_dir, listen))
 }
 
-/// The options of the command line that most commands have.
+/// Returns the command line options that most commands share.
 pub fn options(data_dir: Option<&std::path::Path>, listen: Option<&str>) -> Vec<CommandOption> {
     let data_dir =
         data_dir.map(|folder| ("storage.data_dir", "--data-dir", folder.display().to_string()));
@@ -391,7 +392,7 @@ pub fn settings(
     Settings::load(config, settings::environment(), options).map_err(|problems| refused(&problems))
 }
 
-/// The error that lists everything that is wrong with a configuration.
+/// Returns an error that lists every problem with a configuration.
 pub fn refused(problems: &[settings::Problem]) -> anyhow::Error {
     let lines: Vec<String> = problems.iter().map(|problem| format!("  {problem}")).collect();
     anyhow::anyhow!("the configuration has {} problem(s):\n{}", problems.len(), lines.join("\n"))

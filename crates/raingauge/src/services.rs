@@ -1,4 +1,4 @@
-//! The engines of a deployment, and the services over them. Here alone are adapters named.
+//! The engines of a deployment, and the services over them. Only this module names adapters.
 //!
 //! ```text
 //!   settings ──▶ embedded::open ──┐
@@ -42,8 +42,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Finds what the log dropped before a consumer had read it. Lets the consumer go on behind it when
-/// `skips` says so.
+/// Finds what the log dropped before a consumer had read it. With `skips`, the consumer continues
+/// behind it.
 pub async fn skip_lost(
     settings: &Settings,
     consumer: &Name,
@@ -56,18 +56,18 @@ pub async fn skip_lost(
     cluster::skip_lost(settings, partition, skips).await
 }
 
-/// How often the catalog is asked whether somebody else has changed it.
+/// Interval between checks of the catalog for changes by other processes.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The engines of a process as ports, whichever they are, and what keeps them going.
+/// The engines of a process as ports, of any kind, and what keeps them running.
 pub struct Engines {
-    /// The catalog and what is kept beside it.
+    /// The catalog and the other data in its database.
     pub database: Database,
     /// Where events are appended.
     pub sink: Arc<dyn EventSink>,
     /// Every partition of the log.
     pub logs: Vec<Arc<dyn EventLog>>,
-    /// Those that are counted in this process alone, so that events wait when it lags.
+    /// The partitions that only this process counts, so that events wait when it lags.
     pub counted_here: Vec<Arc<dyn EventLog>>,
     pub buckets: Arc<dyn BucketReader>,
     /// Tiles of active keys in memory, which a stream keeps current.
@@ -79,23 +79,23 @@ pub struct Engines {
     /// How changes of the catalog reach writers in other processes; `None` announces them in the
     /// log.
     pub takes_effect: Option<Arc<dyn TakesEffect>>,
-    /// The clock of what is counted.
+    /// The clock of events and counts.
     pub clock: Arc<dyn Clock>,
-    /// The clock on the wall, by which people and their sessions go, whatever the log thinks of it.
+    /// The wall clock of people and their sessions, independent of the log.
     pub wall_clock: Arc<dyn Clock>,
-    /// Compaction of the store; none in a process that has nothing to do with it.
+    /// Compaction of the store; `None` in a process that has no part in it.
     pub maintenance: Option<Arc<Maintenance>>,
     /// The right to audit.
     pub audit_lease: Arc<dyn Lease>,
-    /// How long a guarded rollout stands still before another process takes it over.
+    /// How long a guarded rollout may make no progress before another process takes it over.
     pub rollout_still_max: Duration,
-    /// The disk of the data folder is watched where the events lie on it.
+    /// The data folder, whose disk is watched when the events are on it.
     pub disk: Option<PathBuf>,
     pub running: Running,
 }
 
 impl Engines {
-    /// Opens the engines that the settings name.
+    /// Opens the engines in the settings.
     pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Self> {
         if settings.cluster.is_cluster {
             cluster::open(settings, startup).await
@@ -105,7 +105,7 @@ impl Engines {
     }
 }
 
-/// What has to be kept going and ended.
+/// What has to be kept running and ended.
 pub enum Running {
     /// The writer of the data folder, and what watches it.
     Embedded(Watchdog),
@@ -114,7 +114,7 @@ pub enum Running {
 }
 
 impl Running {
-    /// Publishes a failure when the engines of this process can count no more.
+    /// Publishes a failure when the engines of this process can no longer count.
     pub async fn watch(&self) {
         match self {
             Self::Embedded(watchdog) => watchdog.run().await,
@@ -123,7 +123,7 @@ impl Running {
         }
     }
 
-    /// Why some of what this process should count is not counted, in sentences.
+    /// Returns why some partitions of this process are not counted, in sentences.
     pub fn troubles(&self) -> Vec<String> {
         match self {
             Self::Embedded(_) => Vec::new(),
@@ -132,7 +132,7 @@ impl Running {
         }
     }
 
-    /// Follows changes of counters that others make, for as long as it is polled.
+    /// Follows changes of counters by other processes, while it is polled.
     async fn follow(&self, counters: &Counters) {
         #[cfg(feature = "cluster")]
         if let Self::Cluster(running) = self {
@@ -146,8 +146,8 @@ impl Running {
         every(FOLLOW_INTERVAL, follow).await;
     }
 
-    /// Commits what is counted, and ends the writers. Over the embedded engines, what the log holds
-    /// is counted first, as far as the drain time allows. Blocks the thread.
+    /// Commits what is counted, and ends the writers. Over the embedded engines, the rest of the
+    /// log is counted first, as far as the drain time allows. Blocks the thread.
     fn close(&self) {
         match self {
             Self::Embedded(watchdog) => watchdog.writer.stop(),

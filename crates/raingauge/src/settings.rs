@@ -42,7 +42,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Tables that the embedded store keeps open where nothing is known of the limit of open files.
+/// Tables that the embedded store keeps open when the limit of open files is unknown.
 const OPEN_FILES_MAX: usize = 256;
 
 /// A configuration that has passed every check.
@@ -71,7 +71,7 @@ pub struct Server {
     pub grpc_listen: Option<SocketAddr>,
     pub drain_timeout: Duration,
     pub failure_grace: Duration,
-    /// Of each door.
+    /// Limit of each door.
     pub connections_max: usize,
     pub connections_per_address_max: usize,
     pub head_timeout: Duration,
@@ -91,7 +91,7 @@ pub struct Storage {
     pub block_cache_bytes: u64,
     pub reserve_bytes: u64,
     pub accepts_older_catalog: bool,
-    /// Most tables that the embedded store keeps open. It follows from the limit of open files.
+    /// Most tables that the embedded store keeps open. Derived from the limit of open files.
     pub open_files_max: usize,
 }
 
@@ -115,7 +115,7 @@ pub struct Dedupe {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Events {
     pub future_allowance: Duration,
-    /// Keys that a counter may have; 0 for any number.
+    /// Most keys of a counter; 0 for no limit.
     pub keys_per_counter_max: u64,
 }
 
@@ -221,7 +221,7 @@ impl Settings {
         }
     }
 
-    /// Values that are right alone and wrong together.
+    /// Checks values that are valid alone and invalid together.
     fn contradictions(&self, checker: &mut Checker) {
         let right =
             |checker: &Checker, keys: &[&str]| !keys.iter().any(|key| checker.is_wrong(key));
@@ -283,7 +283,7 @@ impl Settings {
             ),
         ] {
             if right(checker, &[key, floor_key]) && value < floor {
-                // The one that somebody set is the one to look at.
+                // Report the key that was set.
                 let blamed = if checker.origin(key) == Origin::Default { floor_key } else { key };
                 let message = format!("{key} is {value}, too small beside {floor_key}: {why}");
                 let advice = format!("Raise {key} to at least {floor}, or lower {floor_key}");
@@ -293,7 +293,7 @@ impl Settings {
     }
 }
 
-/// Said by a build without the feature `cluster` when an engine of a cluster is asked for.
+/// Message of a build without the feature `cluster` when the settings need an engine of a cluster.
 pub const NO_CLUSTER: &str = "this program was built without the engines of a cluster";
 
 /// Refuses a value that needs an engine which this build does not have.
@@ -305,7 +305,7 @@ fn needs_cluster(checker: &mut Checker, key: &'static str, is_needed: bool) {
 }
 
 impl Settings {
-    /// What the operator should know of this configuration, one sentence each.
+    /// Returns what the operator should know of this configuration, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
         tls::warnings(self)
     }
@@ -316,14 +316,14 @@ fn is_loopback(address: &SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-/// The variables of this process, for [`Settings::load`]. What is not UTF-8 in a value becomes
-/// U+FFFD, which no key takes: such a variable is refused, not passed over.
+/// Returns the variables of this process, for [`Settings::load`]. Bytes that are not UTF-8 become
+/// U+FFFD, which no key accepts: such a variable is refused, not ignored.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
 }
 
-/// The file from top to bottom, then variables, options and what nobody set.
+/// Sorts problems: the file from top to bottom, then variables, options and defaults.
 fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort_by_key(|problem| match &problem.origin {
         Origin::File { line, .. } => (0, *line),

@@ -97,7 +97,7 @@ impl CachePolicy {
                         }
                     };
 
-                    // Nobody's change in the meantime is overwritten.
+                    // A concurrent change is not overwritten.
                     let version = format!("\"{}\"", found["version"]);
                     let headers = [("x-reason", reason.as_str()), ("if-match", &version)];
                     let answer = session.client.send(Method::PUT, PATH, &headers, &body)?;
@@ -109,8 +109,8 @@ impl CachePolicy {
     }
 }
 
-/// The policy with another choice for everybody, or for one instance; without a choice, that one
-/// has none of its own.
+/// Returns the policy with another choice for all instances, or for one; without a choice, that
+/// instance has no exception.
 fn changed(
     found: &Value,
     choice: Option<Choice>,
@@ -144,7 +144,7 @@ fn show(found: &Value, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The policy that the server answered, without what it says of its version.
+/// Returns the policy in the server's answer, without the members about its version.
 pub(super) fn policy_of(found: &Value) -> anyhow::Result<Policy> {
     let mut policy = found.clone();
     remove_version(&mut policy);

@@ -54,7 +54,7 @@ impl CheckConfig {
     }
 }
 
-/// Looks into the files of TLS, without which no door opens.
+/// Checks the files of TLS, without which no door opens.
 fn with_files(settings: Settings) -> Result<Settings, Vec<Problem>> {
     let loaded = settings.server.tls.as_ref().map(connections::tls::load).transpose();
     loaded.map(|_| ()).map_err(|error| {

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use ureq::http::Method;
 
-/// How often a backfill is asked how far it has come.
+/// Interval between polls of a backfill's progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Read and change the counters
@@ -203,7 +203,7 @@ impl Counters {
     }
 }
 
-/// The reason travels in a header, which takes no more than this.
+/// Checks a reason, which travels in a header of limited length.
 pub(super) fn reason(text: &str) -> Result<String, String> {
     let printable = text.chars().all(|character| character == ' ' || character.is_ascii_graphic());
     if printable {
@@ -287,7 +287,7 @@ fn erase_key(session: &Session, id: u32, key: &str, json: bool) -> anyhow::Resul
     erase(session, (Method::DELETE, &path), &format!("{key} of counter {id}: erased"), json)
 }
 
-/// Erases by a request, and says so and by when the log forgets the events.
+/// Erases by a request, and prints the outcome and by when the log drops the events.
 fn erase(
     session: &Session,
     (method, path): (Method, &str),
@@ -311,7 +311,7 @@ fn erase(
     Ok(())
 }
 
-/// A text as one segment of a path.
+/// Escapes a text as one segment of a path.
 fn segment(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let encoded = |byte: u8| {

@@ -49,7 +49,8 @@ impl Demo {
         let folder = Folder::new(self.data_dir.as_deref())?;
         let own = self.start(folder.path())?;
 
-        // An interrupt from here on is heard; one that comes during the import is obeyed after it.
+        // Catches interrupts from here on; one that arrives during the import takes effect after
+        // it.
         let mut signals = own.runtime.block_on(async { serve::Signals::listen() })?;
         let shown = load(&own, folder.path()).and_then(|client| {
             let replay = if self.once { None } else { Some(Replay::start(client.clone())?) };
@@ -73,7 +74,7 @@ impl Demo {
         if settings.server.listen.ip().is_loopback() {
             settings.auth.tokens.clear();
             settings.auth.required = false;
-            // Whoever tries the demo sits at this machine, and looks at the pages at once.
+            // The person who tries the demo sits at this machine, and opens the pages at once.
             settings.portal.sign_in = false;
         } else {
             bail!("the demo listens on this machine alone: give --listen 127.0.0.1:PORT");
@@ -110,7 +111,7 @@ impl Demo {
     }
 }
 
-/// A folder for the data, which is gone at the end when nobody asked to keep it.
+/// A folder for the data, which is removed at the end unless the user asked to keep it.
 enum Folder {
     Kept(PathBuf),
     Temporary(tempfile::TempDir),
@@ -122,7 +123,7 @@ impl Folder {
             let made = tempfile::Builder::new().prefix("raingauge-demo-").tempdir();
             return Ok(Self::Temporary(made.context("a temporary folder cannot be made")?));
         };
-        // What is counted there already would be counted again once the ids are forgotten.
+        // Data that is counted there already would be counted again once the ids are forgotten.
         if std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
             bail!(
                 "{0} is not empty: name a new folder, or serve it with `raingauge serve --data-dir {0}`",

@@ -5,10 +5,10 @@
 //!           1 thread            a few        any order     rejected rows, progress file, bar
 //! ```
 //!
-//! Every event has an id that the same row of the same file always gets, so that a batch may be
-//! sent again whenever it is not known what became of it: what was counted before is told to be a
-//! duplicate. The progress file spares the work of sending everything again; it never decides what
-//! is counted while the server still remembers the ids.
+//! Every event has an id that depends only on its file and row, so a batch whose outcome is unknown
+//! can be sent again: the server reports what it had counted as duplicates. The progress file saves
+//! the work of sending everything again; it never decides what is counted while the server still
+//! remembers the ids.
 
 mod account;
 mod bar;
@@ -37,7 +37,7 @@ use sink::Sink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a server remembers ids unless it is told otherwise.
+/// How long a server remembers ids by default.
 const DEDUPE_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 
 /// Turn the rows of a file into events and count them
@@ -76,14 +76,14 @@ pub struct Import {
     place: Place,
 }
 
-/// What came of an import.
+/// The outcome of an import.
 struct Finished {
     totals: Totals,
-    /// Rows that an earlier run had dealt with.
+    /// Rows that an earlier run had handled.
     resumed_after: u64,
-    /// Until everything was durable.
+    /// Time until everything was durable.
     durable_after: Duration,
-    /// Until everything was counted, where that is known.
+    /// Time until everything was counted, if known.
     counted_after: Option<Duration>,
 }
 
@@ -96,7 +96,7 @@ impl Import {
             error => error.into(),
         })?;
 
-        // The file is opened before a server is bothered: most mistakes show here. It is opened
+        // The file is opened before the server is contacted: most mistakes show here. It is opened
         // once, as it may be a pipe.
         let rows = Rows::open(&self.file, &mapping)?;
         let finished = self.place.with(|session| match session.own() {
@@ -107,7 +107,7 @@ impl Import {
     }
 
     fn http(&self, session: &Session) -> anyhow::Result<Http> {
-        // Whoever is not there is missed at once, and not after many tries.
+        // An unreachable server is reported at once, and not after many retries.
         session.client.get("/healthz", &[])?;
         Ok(Http::new(session.client.clone()))
     }

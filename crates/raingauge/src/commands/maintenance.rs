@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use ureq::http::Method;
 
-/// How often a compaction is asked whether it has ended.
+/// Interval between checks whether a compaction has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Ended compactions that are shown to people.
+/// Most ended compactions in the output for people.
 const SHOWN_MAX: usize = 10;
 
 const PATH: &str = "/v1/maintenance";
@@ -79,7 +79,7 @@ impl Maintenance {
 fn compact(session: &Session, wait: bool, json: bool) -> anyhow::Result<()> {
     let mut status = session.client.post(COMPACTION_PATH, &json!({}))?;
 
-    // A server that belongs to this command ends with it.
+    // The command's own server ends with it.
     let waits = wait || session.own().is_some();
     if waits {
         status = ended(&session.client)?;
@@ -94,7 +94,7 @@ fn compact(session: &Session, wait: bool, json: bool) -> anyhow::Result<()> {
     }
 }
 
-/// The status when nothing is compacted any more.
+/// Returns the status when no compaction is running.
 fn ended(client: &Client) -> anyhow::Result<Value> {
     loop {
         let status = client.get(PATH, &[])?;

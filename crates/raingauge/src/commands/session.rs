@@ -1,4 +1,4 @@
-//! What a command talks to: a running server, or one that it starts for itself over a data folder.
+//! The server of a command: a running one, or one that the command starts over a data folder.
 
 use crate::cli::Place;
 use crate::client::{Client, Trust};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// A server to talk to, for as long as one command runs.
+/// A server to talk to, for the duration of one command.
 pub struct Session {
     pub client: Client,
     own: Option<OwnServer>,
@@ -27,7 +27,7 @@ pub struct OwnServer {
 }
 
 impl Place {
-    /// Does some work with a server, and ends it in order when it is our own.
+    /// Runs some work with a server, and ends the server gracefully if it is the command's own.
     pub fn with<T>(&self, work: impl FnOnce(&Session) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let session = match &self.data_dir {
             Some(folder) => Session::over_folder(self.config.as_deref(), folder)?,
@@ -43,7 +43,7 @@ impl Place {
 }
 
 impl Session {
-    /// Starts a server in this process, on an address and with a token that nobody else knows.
+    /// Starts a server in this process, on an address and with a token that only the command knows.
     fn over_folder(config: Option<&Path>, folder: &Path) -> anyhow::Result<Self> {
         let mut settings = serve::load_settings(config, Some(folder), Some("127.0.0.1:0"))?;
         settings.auth.tokens.clear();
@@ -53,7 +53,7 @@ impl Session {
         Ok(Self { client: own.client(Some(&token))?, own: Some(own) })
     }
 
-    /// Our own server, when the command works on a data folder.
+    /// Returns the command's own server, when it works on a data folder.
     pub fn own(&self) -> Option<&OwnServer> {
         self.own.as_ref()
     }
@@ -64,10 +64,10 @@ impl Session {
 }
 
 impl OwnServer {
-    /// Logs warnings alone: the command has its own things to say.
+    /// Logs only warnings: the command prints its own output.
     pub fn start(mut settings: Settings) -> anyhow::Result<Self> {
         settings.observe.log_level = "warn";
-        // Nobody but this process asks it.
+        // Only this process connects to it.
         settings.server.tls = None;
         let metrics = observe::install(&settings.observe)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -94,8 +94,8 @@ impl OwnServer {
     }
 }
 
-/// A token for everything, known to this process alone: the secret, and what the settings hold of
-/// it.
+/// Returns a token for everything, known to this process alone: the secret, and its entry in the
+/// settings.
 pub fn own_token() -> (String, Token) {
     let (secret, hash) = new_token();
     let mut sha256 = [0; 32];

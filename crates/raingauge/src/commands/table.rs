@@ -1,13 +1,13 @@
 //! Tables of text, aligned.
 
-/// On which side of its column a text stands.
+/// The side of its column at which a text is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     Left,
     Right,
 }
 
-/// Rows under a header, each column as wide as its widest text, two spaces apart.
+/// Renders rows under a header, each column as wide as its widest text, two spaces apart.
 pub fn render(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     let header: Vec<String> = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
     let width = |at: usize| {
@@ -29,7 +29,7 @@ pub fn render(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A number with a comma before every three digits.
+/// Formats a number with a comma before every three digits.
 pub fn grouped(number: i64) -> String {
     raingauge_core::number::grouped(number.into(), "-", ',')
 }

@@ -49,8 +49,8 @@ impl Token {
     }
 }
 
-/// The token as the configuration file takes it. Each is a table of its own, so that several may
-/// stand in one file.
+/// Returns the token in the form of the configuration file. Each is a table of its own, so that one
+/// file can hold several.
 fn entry(name: &str, sha256: &str, scopes: &[&str]) -> String {
     let scopes = scopes.iter().map(|scope| toml::Value::from(*scope)).collect::<Vec<_>>();
     let name = toml::Value::from(name);

@@ -1,4 +1,4 @@
-//! The services over the engines: what is wired once, for every kind of deployment.
+//! The services over the engines, wired in one place for every kind of deployment.
 
 use super::{Engines, Running, caching, embedded};
 use crate::settings::Settings;
@@ -22,27 +22,27 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch as channel;
 
-/// What a process is given beside its engines and settings.
+/// What a process needs beside its engines and settings.
 pub struct Surroundings {
     /// Where it listens.
     pub address: SocketAddr,
-    /// All metrics, as Prometheus reads them.
+    /// Renders all metrics in the format of Prometheus.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// Turns true when the server is about to stop.
     pub draining: channel::Receiver<bool>,
 }
 
-/// The services of a process, and what keeps them going.
+/// The services of a process, and what keeps them running.
 pub struct Process {
     pub app: Arc<App>,
     running: Arc<Running>,
-    /// Which counters take no new keys.
+    /// Finds the counters that take no new keys.
     key_watch: KeyWatch,
     made_tokens: Arc<MadeTokens>,
 }
 
 impl Process {
-    /// Puts the services over the engines. Answers when counts can be asked.
+    /// Assembles the services over the engines. Returns when counts can be queried.
     pub async fn assemble(
         engines: Engines,
         settings: &Settings,
@@ -99,7 +99,7 @@ impl Process {
         Ok(Self { app: Arc::new(app), running, key_watch, made_tokens })
     }
 
-    /// Follows what others change in the catalog, and conducts backfills, for as long as it is
+    /// Follows changes of the catalog by other processes, and conducts backfills, while it is
     /// polled.
     pub async fn follow_catalog(&self) {
         let Self { app, running, key_watch, .. } = self;
@@ -111,13 +111,13 @@ impl Process {
         );
     }
 
-    /// Follows the tokens that are made in the portal, for as long as it is polled.
+    /// Follows the tokens that are created in the portal, while it is polled.
     pub async fn follow_tokens(&self) {
         self.made_tokens.follow().await;
     }
 
-    /// Any process that writes or is a portal conducts; an entry that several write changes
-    /// nothing.
+    /// Conducts backfills in any process that writes or is a portal; an entry that several write
+    /// changes nothing.
     async fn conduct_backfills(&self) {
         let conducts = self.app.node.has(Role::Writer) || self.app.node.has(Role::Portal);
         if let Some(conductor) = self.app.counters.conductor().filter(|_| conducts) {
@@ -125,7 +125,7 @@ impl Process {
         }
     }
 
-    /// Publishes a failure when the engines of this process can count no more.
+    /// Publishes a failure when the engines of this process can no longer count.
     pub async fn watch(&self) {
         self.running.watch().await;
     }

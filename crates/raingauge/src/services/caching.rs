@@ -9,8 +9,8 @@ use raingauge_ports::clock::every;
 use raingauge_reader::{CachePolicies, Options, Reader};
 use std::sync::Arc;
 
-/// The reader as the settings want it, under the policy that the catalog has, or the default one
-/// while that is away.
+/// Returns the configured reader under the catalog's policy, or the default policy while the
+/// catalog is away.
 pub async fn reader(
     settings: &Settings,
     counters: &Counters,
@@ -46,7 +46,7 @@ pub async fn reader(
     Ok((Arc::new(Reader::new(engines, options)), policies))
 }
 
-/// Takes over each change of the policy, for as long as it is polled.
+/// Applies each change of the policy, while it is polled.
 pub async fn follow(counters: &Counters, policies: &CachePolicies) {
     every(FOLLOW_INTERVAL, || follow_once(counters, policies)).await;
 }
@@ -54,7 +54,7 @@ pub async fn follow(counters: &Counters, policies: &CachePolicies) {
 async fn follow_once(counters: &Counters, policies: &CachePolicies) {
     match counters.cache_policy().await {
         Ok(found) => policies.follow(&found),
-        // Whoever follows the counters says aloud that the catalog is away.
+        // The follower of the counters logs that the catalog is away.
         Err(error) => {
             tracing::debug!(%error, "the cache policy could not be read and stays as it is")
         }

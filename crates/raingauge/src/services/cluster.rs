@@ -46,23 +46,23 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How long the writers may take to end. They bound their last commit themselves.
+/// Longest time for the writers to end. They bound their last commit themselves.
 const STOP_MAX: Duration = Duration::from_secs(15);
 
-/// How often it is looked whether the fleet lives.
+/// Interval between checks whether the fleet is alive.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A partition in which events wait while nothing is committed for this long is told by `/readyz`
-/// as not counted.
+/// `/readyz` reports a partition as not counted when events wait in it and nothing is committed for
+/// this long.
 const STALLED_AFTER: Duration = Duration::from_secs(15);
 
-/// What has to be kept going and ended.
+/// What has to be kept running and ended.
 pub struct Running {
     follower: Arc<Follower>,
     stop: watch::Sender<bool>,
     fleet: Mutex<Option<JoinHandle<()>>>,
     troubles: Troubles,
-    /// Where readers answer from memory, what they hear and hold that by.
+    /// The stream of tiles and its lease, when readers answer from memory.
     stream: Mutex<Option<Stream>>,
     published: Arc<Published>,
     runtime: Handle,
@@ -73,14 +73,14 @@ impl Running {
         self.follower.run().await;
     }
 
-    /// Why partitions are not counted that this process should count.
+    /// Returns why partitions of this process are not counted.
     pub fn troubles(&self) -> Vec<String> {
         let say = |(partition, reason)| format!("partition {partition} is not counted: {reason}");
         self.troubles.lock().iter().map(say).collect()
     }
 
-    /// Publishes a failure when the fleet has ended by itself. A partition that fails is begun
-    /// again by the fleet; the fleet ends only with the process, or by a defect.
+    /// Publishes a failure when the fleet has ended by itself. The fleet restarts a partition that
+    /// fails; it ends only with the process, or because of a defect.
     pub async fn watch(&self) {
         loop {
             tokio::time::sleep(WATCH_INTERVAL).await;
@@ -98,8 +98,8 @@ impl Running {
         let _ = self.stop.send(true);
         self.stream.lock().take();
         if let Some(fleet) = self.fleet.lock().take() {
-            // What an engine that does not answer keeps from ending is left behind: nothing of it
-            // is needed.
+            // What an unresponsive engine keeps from ending is left behind: nothing of it is
+            // needed.
             if self.runtime.block_on(async { tokio::time::timeout(STOP_MAX, fleet).await }).is_err()
             {
                 tracing::warn!("the writers did not end in time");
@@ -184,7 +184,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
     })
 }
 
-/// Follows the catalog and the checkpoints of the writers, once both are there.
+/// Follows the catalog and the checkpoints of the writers, once both are available.
 async fn start_follower(
     settings: &Settings,
     startup: &Startup,
@@ -234,7 +234,7 @@ async fn open_topic(settings: &Settings, startup: &Startup) -> anyhow::Result<Ka
         .await?)
 }
 
-/// Compares the topic with the one that was counted: a recreated one is not read.
+/// Compares the topic with the one that was counted: a recreated topic is not read.
 async fn check_topic(startup: &Startup, cql: &Cql, topic: &KafkaTopic) -> anyhow::Result<()> {
     let Some(id) = topic.id() else { return Ok(()) };
     let name = &topic.options().topic;
@@ -247,7 +247,7 @@ async fn check_topic(startup: &Startup, cql: &Cql, topic: &KafkaTopic) -> anyhow
     Ok(())
 }
 
-/// Every partition, to be looked at.
+/// Opens every partition for inspection.
 async fn open_logs(topic: &KafkaTopic) -> anyhow::Result<Vec<Arc<dyn EventLog>>> {
     let topic = topic.clone();
     let open = move || {
@@ -257,7 +257,7 @@ async fn open_logs(topic: &KafkaTopic) -> anyhow::Result<Vec<Arc<dyn EventLog>>>
     Ok(tokio::task::spawn_blocking(open).await??)
 }
 
-/// Compaction of the cluster, which one of the portals runs at a time.
+/// Starts compaction of the cluster, which one portal at a time runs.
 fn start_maintenance(settings: &Settings, cql: &Cql, clock: &Arc<dyn Clock>) -> Arc<Maintenance> {
     let compaction = settings.maintenance.compaction.clone();
     let options = CompactionOptions {
@@ -279,12 +279,12 @@ fn start_maintenance(settings: &Settings, cql: &Cql, clock: &Arc<dyn Clock>) -> 
     ))
 }
 
-/// This process, by a name that no other one has.
+/// Returns a unique name of this process.
 fn holder(settings: &Settings) -> String {
     format!("{}-{}-{:08x}", settings.cluster.instance, std::process::id(), rand::random::<u32>())
 }
 
-/// What this process knows of the counters, and of how far partitions are stored.
+/// What this process knows of the counters, and up to where partitions are stored.
 struct Follows<'a> {
     follower: &'a Follower,
     published: &'a Arc<Published>,
@@ -303,7 +303,7 @@ fn start_fleet(
         commit_interval: settings.cluster.commit_interval,
         future_allowance_s: settings.events.future_allowance.as_secs() as i64,
         catches_up: false,
-        // What is in the log is counted by whoever counts the partition next.
+        // The partition's next writer counts what is in the log.
         drain_timeout: Duration::ZERO,
         rereads: settings.cluster.rereads,
         tells_lag: false,
@@ -408,7 +408,7 @@ impl Partitions for PartitionEngines {
     }
 }
 
-/// Finds what a partition of the log has lost, and goes on behind it when that is wanted.
+/// Finds what a partition of the log has lost, and continues behind it on request.
 pub async fn skip_lost(
     settings: &Settings,
     partition: Partition,
@@ -435,7 +435,7 @@ pub async fn skip_lost(
     tokio::task::spawn_blocking(find_and_skip).await?
 }
 
-/// Makes the schema, the topics and the catalog, and answers what was done, in sentences.
+/// Creates the schema, the topics and the catalog, and returns what was done, in sentences.
 pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
     let mut done = Vec::new();
     if settings.cluster.is_cluster {

@@ -1,4 +1,4 @@
-//! The catalog and what is kept beside it: in MySQL, or in a file of SQLite.
+//! The catalog and the other data in its database: in MySQL, or in an SQLite file.
 
 use super::files;
 use crate::settings::Settings;
@@ -12,7 +12,7 @@ use raingauge_ports::rollouts::Rollouts;
 use raingauge_sql::{SqlCatalog, SqliteCatalog};
 use std::sync::Arc;
 
-/// Every port whose adapter lies in the database.
+/// Every port whose adapter uses the database.
 pub struct Database {
     pub catalog: Arc<dyn Catalog>,
     pub people: Arc<dyn People>,
@@ -38,7 +38,7 @@ impl Database {
     }
 }
 
-/// The database that the settings name.
+/// Opens the configured database.
 pub async fn open(settings: &Settings) -> anyhow::Result<Database> {
     #[cfg(feature = "cluster")]
     if settings.cluster.catalog_is_mysql {
@@ -50,7 +50,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Database> {
     in_data_folder(settings).await
 }
 
-/// The file of SQLite in the data folder.
+/// Opens the SQLite file in the data folder.
 pub async fn in_data_folder(settings: &Settings) -> anyhow::Result<Database> {
     let folder = &settings.storage.data_dir;
     files::make_folder(folder)?;
@@ -59,13 +59,13 @@ pub async fn in_data_folder(settings: &Settings) -> anyhow::Result<Database> {
     let instances: Arc<dyn Instances> = if settings.cluster.is_cluster {
         Arc::new(catalog.instances())
     } else {
-        // The only process of a data folder need not announce itself over a disk.
+        // The only process of a data folder need not announce itself on disk.
         Arc::<MemoryInstances>::default()
     };
     Ok(Database::of(catalog, instances))
 }
 
-/// The people alone, for a command beside a running server.
+/// Opens the people alone, for a command beside a running server.
 pub async fn open_people(settings: &Settings) -> anyhow::Result<Arc<dyn People>> {
     Ok(open(settings).await?.people)
 }

@@ -33,8 +33,8 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
     let log_clock = Arc::new(LogClock::new(Arc::clone(&wall_clock), ahead_ms_max));
     let clock = Arc::clone(&log_clock) as Arc<dyn Clock>;
 
-    // What the log holds is read first, and changed last: a start that is refused leaves it as it
-    // is.
+    // The contents of the log are read first, and changed last: a start that is refused leaves the
+    // log as it is.
     let log = SegmentLog::inspect(&folder.join("log"), log_options(settings))?;
     let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
     let database = database::in_data_folder(settings).await?;
@@ -43,7 +43,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
 
     check_catalog(settings, &*database.catalog, &published).await?;
 
-    // Whatever refuses the start has to be looked at before this.
+    // Everything that may refuse the start must be checked before this.
     let log = Arc::new(log.open(applied_to, log_clock)?);
 
     let writer = Arc::new(start_writer(settings, &log, &store, &published, &clock)?);
@@ -78,7 +78,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
         wall_clock,
         maintenance: Some(Arc::new(maintenance)),
         audit_lease: Arc::new(MemoryLease),
-        // Nobody else can conduct one: it is gone on with at once.
+        // No other process can conduct a rollout: it continues at once.
         rollout_still_max: Duration::ZERO,
         disk: Some(folder.clone()),
         running: Running::Embedded(watchdog),
@@ -92,7 +92,7 @@ fn start_writer(
     published: &Arc<Published>,
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<worker::Handle> {
-    // The log is kept for every consumer that ever committed, whether it runs or not.
+    // The log keeps entries for every consumer that ever committed, whether it runs or not.
     let consumers = Arc::new(Registry::of(&**store, 0)?);
     let options = worker::Options {
         future_allowance_s: settings.events.future_allowance.as_secs() as i64,
@@ -119,8 +119,8 @@ pub async fn begin_counting(
 ) -> anyhow::Result<()> {
     check_catalog(settings, catalog, published).await?;
     match counters.follow().await {
-        // Counters are announced as soon as the clock is right; what is known already is counted
-        // and answered.
+        // Counters are announced as soon as the clock is right; known ones count and answer
+        // already.
         Err(counters::Error::Log(log::Error::ClockUnsound(reason))) => {
             tracing::error!(%reason, "nothing is appended");
             Ok(())
@@ -129,7 +129,7 @@ pub async fn begin_counting(
     }
 }
 
-/// Refuses a catalog that is older than what is counted, unless the operator takes it.
+/// Refuses a catalog that is older than what is counted, unless the operator accepts it.
 async fn check_catalog(
     settings: &Settings,
     catalog: &dyn Catalog,
@@ -144,16 +144,16 @@ async fn check_catalog(
     }
 }
 
-/// What a repair found in a data folder.
+/// The findings of a repair of a data folder.
 pub struct RepairReport {
     /// The store includes the log up to here.
     pub applied_to: Offset,
     pub faults: Vec<String>,
-    /// Whether anything was found and not mended.
+    /// Whether a finding was not repaired.
     pub is_left: bool,
 }
 
-/// Examines the event log of the data folder, and mends what may be mended.
+/// Examines the event log of the data folder, and repairs what is allowed.
 pub fn repair(
     settings: &Settings,
     accepts_loss: bool,
@@ -177,8 +177,8 @@ pub fn repair(
     Ok(RepairReport { applied_to, faults, is_left })
 }
 
-/// Finds what the log of the data folder dropped before a consumer had read it. Lets the consumer
-/// go on behind it when `skips` says so.
+/// Finds what the log of the data folder dropped before a consumer had read it. With `skips`, the
+/// consumer continues behind it.
 pub fn skip_lost(
     settings: &Settings,
     consumer: &Name,

@@ -1,4 +1,4 @@
-//! Who may read the data folder: its owner alone.
+//! Permissions of the data folder: only its owner may read it.
 
 use anyhow::Context;
 use rustix::fs::Mode;
@@ -11,9 +11,9 @@ const OTHERS: u32 = 0o077;
 /// Permissions of the data folder.
 const FOLDER: u32 = 0o700;
 
-/// Makes the data folder where there is none. Whatever this process makes from now on, in it or
-/// elsewhere, belongs to its owner alone: events, password hashes and sessions lie there. Engines
-/// make files of their own, so that the process sets it for all.
+/// Creates the data folder if it is missing. From now on, only the owner can read the files that
+/// this process creates, in the folder or elsewhere: they contain events, password hashes and
+/// sessions. Engines create files of their own, so the permissions are set for the whole process.
 pub fn make_folder(folder: &Path) -> anyhow::Result<()> {
     rustix::process::umask(Mode::from_raw_mode(OTHERS));
     let made = DirBuilder::new().recursive(true).mode(FOLDER).create(folder);

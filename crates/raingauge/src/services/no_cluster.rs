@@ -1,5 +1,5 @@
-//! Stands in for the engines of a cluster in a build without them. Settings that ask for them are
-//! refused before anything here is called.
+//! Replaces the engines of a cluster in a build without them. Settings that need them are refused
+//! before any of this is called.
 
 use super::{Engines, Startup};
 use crate::settings::Settings;

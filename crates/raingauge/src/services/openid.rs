@@ -1,4 +1,4 @@
-//! The provider at which people may sign in, as the settings say.
+//! The configured OpenID provider, at which people may sign in.
 
 use crate::settings::{OpenId, Settings};
 use anyhow::anyhow;
@@ -8,7 +8,7 @@ use raingauge_portal::OPENID_BACK;
 use raingauge_ports::clock::Clock;
 use std::sync::Arc;
 
-/// Asks the provider nothing yet: one that is away keeps nobody from starting.
+/// Sends the provider no request yet: a provider that is away does not prevent the start.
 pub fn openid(
     settings: &Settings,
     clock: Arc<dyn Clock>,

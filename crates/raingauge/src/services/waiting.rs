@@ -1,4 +1,4 @@
-//! Waiting for engines that are not there yet, and saying for what.
+//! Waits for engines that are not available yet, and reports for which.
 
 use parking_lot::Mutex;
 #[cfg(feature = "cluster")]
@@ -13,14 +13,14 @@ const PAUSE: Duration = Duration::from_millis(250);
 #[cfg(feature = "cluster")]
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How far a process has come that is starting, for who asks it.
+/// Startup progress, as reported by `/healthz` and `/readyz`.
 #[derive(Clone, Default)]
 pub struct Startup {
     waits_for: Arc<Mutex<Option<String>>>,
 }
 
 impl Startup {
-    /// In a sentence, without what engines answered: anybody may ask.
+    /// Returns the progress in a sentence, without the engines' answers, since the route is public.
     pub fn says(&self) -> String {
         match &*self.waits_for.lock() {
             Some(what) => {
@@ -31,7 +31,7 @@ impl Startup {
     }
 }
 
-/// Tries until it succeeds, or fails in a way that time does not heal.
+/// Tries until it succeeds, or fails for a reason that waiting does not cure.
 #[cfg(feature = "cluster")]
 pub async fn until_there<T, E: Display>(
     startup: &Startup,

@@ -1,9 +1,8 @@
-//! What must not be open to everybody.
+//! Refuses configurations that would leave the server open to everyone.
 //!
-//! An address of loopback says little about who comes: a proxy on the same machine brings the whole
-//! network along. So whatever shows that others are to come (an address for browsers, a provider
-//! that they sign in at, a proxy's header, a second pair of eyes) demands that they are asked who
-//! they are.
+//! A loopback address says little about the callers: a proxy on the same machine forwards the whole
+//! network. So every sign that others are expected (an address for browsers, a sign-in provider, a
+//! proxy's header, required approval) requires authentication.
 
 use super::Settings;
 use super::check::Checker;
@@ -77,7 +76,7 @@ fn is_right(checker: &Checker, keys: &[&str]) -> bool {
     !keys.iter().any(|key| checker.is_wrong(key))
 }
 
-/// Whether an address leads to the machine of whoever follows it.
+/// Whether an address leads to the machine of the caller.
 pub(super) fn is_of_this_machine(url: &str) -> bool {
     let host = url.split_once("://").map_or(url, |(_, host)| host);
     is_loopback_name(host)

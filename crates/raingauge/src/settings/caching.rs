@@ -7,7 +7,7 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caching {
-    /// The longest that the counts of one request may take.
+    /// Longest time for the counts of one request.
     pub deadline: Duration,
     pub reads_in_flight_max: usize,
     pub reads_waiting_max: usize,
@@ -24,7 +24,7 @@ pub enum ResultCache {
     Redis,
 }
 
-/// Shown without its addresses, which may hold passwords.
+/// `Debug` hides its addresses, which may hold passwords.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Redis {
     pub urls: Vec<String>,

@@ -1,5 +1,5 @@
-//! Turns what was given into values of the right type, inside their ranges, and keeps every problem
-//! on the way.
+//! Turns the given settings into values of the right type, inside their ranges, and collects every
+//! problem.
 
 use super::given::{Given, Item, Raw, parse_value};
 use super::keys::{self, Key, Kind};
@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Reads keys one by one. A key with a problem answers its default, so that the others are checked
-/// too; nobody sees the default, because a configuration with a problem is refused.
+/// Reads keys one by one. A key with a problem returns its default, so that the others are checked
+/// too; the default is never used, because a configuration with a problem is refused.
 pub struct Checker {
     given: Given,
     origins: HashMap<String, Origin>,
@@ -22,12 +22,13 @@ impl Checker {
         Self { given, origins: HashMap::new(), problems }
     }
 
-    /// Where the value of a key that was read already comes from.
+    /// Returns the origin of the value of a key that was read already.
     pub fn origin(&self, path: &str) -> Origin {
         self.origins.get(path).cloned().unwrap_or(Origin::Default)
     }
 
-    /// Whether that key is in trouble by itself, or may be: then it is not compared with others.
+    /// Whether that key has, or may have, a problem of its own: then it is not compared with
+    /// others.
     pub fn is_wrong(&self, path: &str) -> bool {
         self.given.is_torn
             || self
@@ -46,7 +47,7 @@ impl Checker {
         self.problems.push(Problem { key: key.into(), origin, message, advice: advice.into() });
     }
 
-    /// Takes what was given for a key and remembers where.
+    /// Takes the given value of a key and remembers its origin.
     pub fn take(&mut self, section: &str, name: &str) -> (&'static Key, Option<Item>) {
         let key = keys::find(section, name).expect("the settings read keys of the table only");
         let item = self.given.take(key);
@@ -193,7 +194,7 @@ impl Checker {
         })
     }
 
-    /// One of the words of the key, exactly as the table writes it.
+    /// Reads one of the words of the key, spelled exactly as in the table.
     pub fn word(&mut self, section: &str, name: &str) -> &'static str {
         let (key, item) = self.take(section, name);
         let Kind::OneOf { default, words } = key.kind else {
@@ -227,7 +228,7 @@ impl Checker {
         })
     }
 
-    /// The list that was given for a key; a variable gives it as one TOML value.
+    /// Reads the list of a key; a variable gives it as one TOML value.
     pub fn list(&mut self, section: &str, name: &str, advice: &str) -> Vec<Item> {
         let (key, item) = self.take(section, name);
         let Some(Item { raw, origin }) = item else {
@@ -260,7 +261,7 @@ fn address_of(text: &str) -> Result<SocketAddr, String> {
     numeric.parse().map_err(|_| format!("{} is not an address with a port", quote(text)))
 }
 
-/// Text, from whatever may give text.
+/// Reads text from any kind of value that can be text.
 pub fn text_of(raw: Raw) -> Result<String, String> {
     match raw {
         Raw::Plain(text) | Raw::Text(text) => Ok(text),

@@ -5,10 +5,11 @@ use raingauge_core::time::parse_time_s;
 use raingauge_ports::clock::{Clock, FastClock, SystemClock};
 use std::sync::Arc;
 
-/// Days of service time in minutes; beyond it, requests take longer than what they ask for.
+/// Days of service time pass in minutes; beyond this factor, requests take longer than the range
+/// they ask for.
 pub const FACTOR_MAX: u32 = 3_600;
 
-/// The clock that everything goes by.
+/// Reads the clock that everything uses.
 pub fn read(from: &mut Checker) -> Option<FastClock> {
     let text = from.text("clock", "experiment");
     if text.is_empty() {

@@ -13,7 +13,7 @@ const CONTROL_KEY_LEN_MIN: usize = 32;
 pub struct Cluster {
     pub roles: Vec<Role>,
     pub instance: String,
-    /// Whether counts and events live in CQL and Kafka.
+    /// Whether counts and events are stored in CQL and Kafka.
     pub is_cluster: bool,
     pub catalog_is_mysql: bool,
     pub commit_interval: Duration,
@@ -24,7 +24,7 @@ pub struct Cluster {
     pub mysql: MySql,
 }
 
-/// Shown without its secrets.
+/// `Debug` hides its secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cql {
     pub contact_points: Vec<String>,

@@ -1,5 +1,5 @@
-//! What was given for each key, and where: the file first, then the environment, then the options
-//! of the command line.
+//! The given values of each key and their origins: the file first, then the environment, then the
+//! options of the command line.
 
 use super::keys::{self, Key, PREFIX};
 use super::problem::{Origin, Problem};
@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 /// Largest configuration file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A value that nobody has checked yet.
+/// A value before any check.
 #[derive(Debug)]
 pub enum Raw {
     /// Text of a variable or an option, which has no type of its own.
@@ -25,18 +25,18 @@ pub enum Raw {
     Switch(bool),
     List(Vec<Item>),
     Table(Vec<(String, Item)>),
-    /// A type that no key takes, by its name.
+    /// A type that no key accepts, by its name.
     Other(&'static str),
 }
 
-/// A raw value and where it stands.
+/// A raw value and its origin.
 #[derive(Debug)]
 pub struct Item {
     pub raw: Raw,
     pub origin: Origin,
 }
 
-/// Every value that was given, by the path of its key.
+/// Every given value, by the path of its key.
 #[derive(Default)]
 pub struct Given {
     items: HashMap<String, Item>,
@@ -46,7 +46,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// The value of a key, where somebody gave one.
+    /// Takes the value of a key, if one was given.
     pub fn take(&mut self, key: &Key) -> Option<Item> {
         self.items.remove(&key.path())
     }
@@ -63,8 +63,8 @@ impl Given {
         }
     }
 
-    /// Takes a variable when its name starts as those of the configuration do; others belong to
-    /// somebody else.
+    /// Reads a variable if its name has the prefix of the configuration; other variables are
+    /// ignored.
     pub fn read_variable(&mut self, name: String, value: String) {
         let Some(rest) = name.strip_prefix(PREFIX) else {
             return;
@@ -95,7 +95,7 @@ impl Given {
         }
     }
 
-    /// Takes the value of a command line option for a key, `section.name`.
+    /// Reads the value of a command line option for a key, `section.name`.
     pub fn read_option(&mut self, path: &str, option: &str, value: String) {
         assert!(keys::all().any(|key| key.path() == path), "{option} sets {path}, which is no key");
         self.items.insert(
@@ -128,8 +128,8 @@ impl Given {
         }
 
         if self.is_torn {
-            // After a mistake in the syntax a key may seem to stand where it does not: such
-            // complaints would mislead.
+            // After a syntax error a key may seem to stand in the wrong place: further problems
+            // would mislead.
             self.problems.truncate(before);
             let torn_lines: Vec<_> =
                 self.problems.iter().filter_map(|problem| problem.origin.line()).collect();
@@ -196,8 +196,8 @@ impl Given {
     }
 }
 
-/// One TOML value, for a list that a variable gives. Everything in it stands where the variable
-/// does.
+/// Parses one TOML value, for a list from a variable. The variable is the origin of everything in
+/// it.
 pub fn parse_value(text: &str, origin: &Origin) -> Result<Raw, String> {
     let value = DeValue::parse(text.trim()).map_err(|error| error.message().replace('\n', ", "))?;
     Ok(raw_of(value, &|_| origin.clone()))

@@ -1,33 +1,33 @@
-//! Every key of the configuration, in one table. The reading of values, `config/standalone.toml`
-//! and `docs/configuration.md` all follow it; tests compare them.
+//! Every key of the configuration, in one table. The parsing of values, `config/standalone.toml`
+//! and `docs/configuration.md` follow it; tests compare them.
 
 pub mod cluster;
 pub mod portal;
 
-/// One key: what it takes, what it is when nobody sets it, and what it is for.
+/// One key: its values, its default and its purpose.
 #[derive(Debug)]
 pub struct Key {
     pub section: &'static str,
     pub name: &'static str,
     pub kind: Kind,
-    /// One sentence, the same one in the documentation and in the advice of a problem.
+    /// One sentence, the same in the documentation and in the advice of a problem.
     pub doc: &'static str,
 }
 
-/// What a key takes, with its default.
+/// The values of a key, with its default.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// A whole number of `unit`, both ends included.
+    /// A whole number of `unit`, with inclusive limits.
     Whole { default: u64, min: u64, max: u64, unit: &'static str },
     /// `HOST:PORT`, where the host is an IP address or `localhost`.
     Address { default: &'static str },
-    /// The same, or nothing at all, which is the default.
+    /// The same, or empty, which is the default.
     OptionalAddress,
-    /// A folder; relative ones start from the folder in which the process was started.
+    /// A folder; relative paths start from the working folder of the process.
     Folder { default: &'static str },
     /// One of a few words.
     OneOf { default: &'static str, words: &'static [&'static str] },
-    /// Any text. What is secret is never repeated.
+    /// Any text. A secret is never quoted.
     Text { default: &'static str, is_secret: bool },
     /// Yes or no.
     Switch { default: bool },
@@ -36,18 +36,18 @@ pub enum Kind {
 }
 
 impl Key {
-    /// `section.name`, as problems and the documentation write it.
+    /// Returns `section.name`, as problems and the documentation write it.
     pub fn path(&self) -> String {
         format!("{}.{}", self.section, self.name)
     }
 
-    /// The environment variable that overrides this key.
+    /// Returns the environment variable that overrides this key.
     pub fn variable(&self) -> String {
         format!("{PREFIX}{}__{}", self.section, self.name).to_uppercase()
     }
 }
 
-/// What every environment variable of the configuration starts with.
+/// The prefix of every environment variable of the configuration.
 pub const PREFIX: &str = "RAINGAUGE__";
 
 const KIB: u64 = 1 << 10;
@@ -357,23 +357,23 @@ pub const KEYS: &[Key] = &[
     },
 ];
 
-/// Every key: those of one machine, of the portal, then those of the cluster engines.
+/// Returns every key: those of one machine, of the portal, then those of the cluster engines.
 pub fn all() -> impl Iterator<Item = &'static Key> + Clone {
     KEYS.iter().chain(portal::KEYS).chain(cluster::KEYS)
 }
 
-/// The key of that section and name.
+/// Returns the key of that section and name.
 pub fn find(section: &str, name: &str) -> Option<&'static Key> {
     all().find(|key| key.section == section && key.name == name)
 }
 
-/// Whether any key lives in that section.
+/// Whether that section has any keys.
 pub fn has_section(section: &str) -> bool {
     all().any(|key| key.section == section)
 }
 
-/// The section or key that the user probably meant by a path that does not exist. The right name in
-/// the wrong section is the likeliest mistake, then a wrong letter or unit.
+/// Returns the section or key that the user probably meant by a path that does not exist. The right
+/// name in the wrong section is the likeliest mistake, then a wrong letter or unit.
 pub fn nearest(section: &str, name: &str) -> Option<String> {
     if let Some(key) = all().find(|key| key.name == name) {
         return Some(key.path());
@@ -386,13 +386,13 @@ pub fn nearest(section: &str, name: &str) -> Option<String> {
     is_near(distance(best), &asked).then(|| best.path())
 }
 
-/// The section that the user probably meant.
+/// Returns the section that the user probably meant.
 pub fn nearest_section(section: &str) -> Option<&'static str> {
     let best = all().map(|key| key.section).min_by_key(|known| edits(section, known))?;
     is_near(edits(section, best), section).then_some(best)
 }
 
-/// The one of `words` that the user probably meant.
+/// Returns the one of `words` that the user probably meant.
 pub fn nearest_word<'a>(asked: &str, words: &[&'a str]) -> Option<&'a str> {
     let best = words.iter().min_by_key(|word| edits(asked, word))?;
     is_near(edits(asked, best), asked).then_some(*best)
@@ -402,7 +402,7 @@ pub fn nearest_word<'a>(asked: &str, words: &[&'a str]) -> Option<&'a str> {
 /// costs nothing.
 const CHARS_MAX: usize = 64;
 
-/// A third of the letters may be wrong; beyond that a suggestion is a guess.
+/// Up to a third of the letters may be wrong; beyond that a suggestion is a guess.
 fn is_near(edits: usize, asked: &str) -> bool {
     edits <= (asked.chars().count().min(CHARS_MAX) / 3).max(1)
 }

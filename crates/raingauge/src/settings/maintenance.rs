@@ -10,7 +10,7 @@ pub struct Maintenance {
     pub compaction: Compaction,
 }
 
-/// How the nodes of a cluster are told to compact.
+/// How raingauge compacts the nodes of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compaction {
     pub way: &'static str,

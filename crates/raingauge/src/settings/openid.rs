@@ -5,10 +5,10 @@ use raingauge_core::access::Role;
 use std::fmt;
 use std::net::IpAddr;
 
-/// Shown without its secret.
+/// `Debug` hides its secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OpenId {
-    /// Empty while people sign in by passwords alone.
+    /// Empty while people sign in with passwords alone.
     pub issuer: String,
     pub client_id: String,
     pub client_secret: Option<String>,
@@ -88,7 +88,7 @@ impl OpenId {
     }
 }
 
-/// An address of https. Keys of a provider that come by plain http could be anybody's, except on
+/// Reads an https address. A provider's keys that come over plain http could be forged, except on
 /// this machine.
 fn issuer(from: &mut Checker) -> String {
     let key = "openid.issuer";
@@ -111,7 +111,7 @@ fn issuer(from: &mut Checker) -> String {
     issuer
 }
 
-/// Whether host, port and path are of this machine.
+/// Whether host, port and path are on this machine.
 fn is_here(place: &str) -> bool {
     let authority = place.split('/').next().unwrap_or_default();
     let host = match authority.strip_prefix('[') {

@@ -12,11 +12,11 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Portal {
     pub sign_in: bool,
-    /// Whether people may sign in by passwords.
+    /// Whether people may sign in with passwords.
     pub passwords: bool,
     /// Whether a second person has to approve a draft before it takes effect.
     pub approval: bool,
-    /// What people see of events themselves.
+    /// What people see of single events.
     pub samples: Samples,
     pub checks: self_audit::Options,
     /// Scheme, host and port, without a slash at the end.
@@ -24,11 +24,11 @@ pub struct Portal {
     pub session_idle: Duration,
     pub session_max: Duration,
     pub audit_keep: Duration,
-    /// In lower case. `None` while no proxy says who called it.
+    /// In lower case. `None` while no proxy reports its caller.
     pub address_header: Option<String>,
-    /// Whether others reach the portal, and nothing says how to tell them apart.
+    /// Whether others reach the portal, and their addresses cannot be distinguished.
     pub has_one_address: bool,
-    /// The proxies whose word in that header is believed.
+    /// The proxies that are trusted with that header.
     pub proxies: Vec<Network>,
     pub openid: OpenId,
 }
@@ -44,7 +44,7 @@ impl Portal {
         let public_url = public_url(from);
         let header = address_header(from);
 
-        // Behind a proxy whose header nobody reads, everybody comes from one address.
+        // Behind a proxy whose header is not read, all callers have one address.
         let has_one_address =
             header.is_none() && public_url.as_deref().is_some_and(|url| !is_of_this_machine(url));
         let address_header = header.filter(|name| name != NO_HEADER);
@@ -112,7 +112,7 @@ fn public_url(from: &mut Checker) -> Option<String> {
     Some(url.to_ascii_lowercase())
 }
 
-/// The word that says that no proxy writes a header.
+/// The value for a proxy that writes no header.
 const NO_HEADER: &str = "none";
 
 fn address_header(from: &mut Checker) -> Option<String> {

@@ -1,12 +1,12 @@
-//! What is wrong with a configuration: which key, where it was set, what is wrong, what to do.
+//! A problem with a configuration: which key, where it was set, what is wrong, what to do.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// One thing that keeps a configuration from being used.
+/// One reason why a configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// `section.name`; empty where the file as a whole is meant.
+    /// `section.name`; empty when it concerns the whole file.
     pub key: String,
     pub origin: Origin,
     pub message: String,
@@ -16,7 +16,7 @@ pub struct Problem {
 /// Where a value was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set it.
+    /// It was not set.
     Default,
     /// A file, and the line in it, counted from 1; line 0 is the file as a whole.
     File { path: PathBuf, line: usize },
@@ -27,7 +27,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The line of the file, where the value comes from a line.
+    /// Returns the line of the file, if the value comes from a line.
     pub(super) fn line(&self) -> Option<usize> {
         match self {
             Self::File { line, .. } if *line > 0 => Some(*line),
@@ -59,7 +59,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A value as a problem quotes it: on one line, and cut where it grows long.
+/// Quotes a value in a problem: on one line, and cut if it is long.
 pub(super) fn quote(value: &str) -> String {
     const CHARS_MAX: usize = 60;
     let shown: String = value.chars().take(CHARS_MAX).collect();

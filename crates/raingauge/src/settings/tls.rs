@@ -1,5 +1,5 @@
-//! How the doors are protected on the network: TLS, or the word of the operator that the network
-//! needs none.
+//! How the doors are protected on the network: by TLS, or by the operator's statement that the
+//! network needs none.
 
 use super::check::Checker;
 use super::{Settings, is_loopback};
@@ -7,7 +7,7 @@ use raingauge_http::connections::tls::Files;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Reads which files TLS is made of; `None` where the doors speak without it.
+/// Reads the files of TLS; `None` when the doors do without it.
 pub fn read(from: &mut Checker) -> Option<Files> {
     let mut file =
         |name| Some(from.text("server", name)).filter(|text| !text.is_empty()).map(PathBuf::from);
@@ -31,7 +31,7 @@ pub fn read(from: &mut Checker) -> Option<Files> {
     Some(Files { certificate: certificate?, key: key?, client_ca })
 }
 
-/// What the operator should know of a configuration that is taken all the same.
+/// Returns what the operator should know of a valid configuration.
 pub fn warnings(settings: &Settings) -> Vec<String> {
     let server = &settings.server;
     let mut warnings = Vec::new();
@@ -59,7 +59,7 @@ pub fn warnings(settings: &Settings) -> Vec<String> {
     warnings
 }
 
-/// Whether an address of MySQL leads to another machine without checking who that is.
+/// Whether an address of MySQL leads to another machine without verifying its identity.
 fn is_unverified(url: &str) -> bool {
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
     let has = |name: &str, is: fn(&str) -> bool| {
@@ -90,9 +90,9 @@ fn is_unverified(url: &str) -> bool {
         && !has("ssl-mode", |mode| mode.to_ascii_lowercase().starts_with("verify_"))
 }
 
-/// A door without TLS that other machines reach carries tokens, passwords and sessions in clear. It
-/// is refused, unless a proxy with TLS stands in front of it, or the operator says that the network
-/// is safe.
+/// Refuses a door without TLS that other machines reach: it carries tokens, passwords and sessions
+/// in clear text. It is allowed behind a proxy with TLS, or when the operator states that the
+/// network is safe.
 pub fn refuse_plaintext(settings: &Settings, checker: &mut Checker) {
     let server = &settings.server;
     let is_behind_tls =

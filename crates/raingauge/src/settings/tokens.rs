@@ -1,5 +1,5 @@
-//! The tokens of `[auth]`. What is written there is never quoted back: it may be a token put in the
-//! place of its hash.
+//! The tokens of `[auth]`. Their text is never quoted back: it may be a token in the place of its
+//! hash.
 
 use super::check::{Checker, text_of, wrong_type};
 use super::given::{Item, Raw};
@@ -18,7 +18,7 @@ const ADVICE: &str = "Give a list such as [{ name = \"ingest\", sha256 = \"…\"
                       `raingauge token` makes a token and prints its hash";
 const FIELDS: &[&str] = &["name", "sha256", "scopes"];
 
-/// Reads the tokens and keeps a problem for each thing that is wrong with one.
+/// Reads the tokens and records a problem for each mistake.
 pub fn read(checker: &mut Checker) -> Vec<Token> {
     let items = checker.list("auth", "tokens", ADVICE);
     if items.len() > TOKENS_MAX {

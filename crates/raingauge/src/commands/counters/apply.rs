@@ -1,5 +1,4 @@
-//! Apply: the counters of a file beside those of the server, and what must be done to make them
-//! alike.
+//! Compares the counters of a file with those of the server, and makes the changes.
 
 use super::draft::{Drafts, remove_version};
 use crate::client::Client;
@@ -18,16 +17,16 @@ pub struct Existing {
     version: u64,
 }
 
-/// What became of one counter of the file.
+/// The outcome for one counter of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// 0 while the server has given none.
+    /// 0 until the server assigns one.
     pub id: u32,
     pub name: String,
     pub action: Action,
-    /// What it changes, a sentence for each field.
+    /// The changes, one sentence for each field.
     pub differences: Vec<String>,
-    /// Why it could not be done; empty when it was.
+    /// Why it failed; empty on success.
     pub problems: Vec<String>,
 }
 
@@ -103,7 +102,7 @@ pub fn apply(
     Ok(outcomes)
 }
 
-/// What differs between two configurations, a sentence for each field.
+/// Returns the differences between two configurations, one sentence for each field.
 fn told(before: &Counter, after: &Counter) -> Vec<String> {
     let changed = difference::between(before, after);
     changed
@@ -145,8 +144,8 @@ fn apply_policy(
     Ok(outcome)
 }
 
-/// The counters of a file with their ids, each beside the one that it replaces. An error lists
-/// every template that cannot stand beside the others.
+/// Returns the counters of a file with their ids, each with the counter that it replaces. An error
+/// lists every template that conflicts with others.
 pub fn resolve(
     client: &Client,
     drafts: Drafts,
@@ -182,7 +181,7 @@ fn existing(client: &Client) -> anyhow::Result<Vec<Existing>> {
     counters.iter().map(existing).collect()
 }
 
-/// A counter as the server tells of it.
+/// Reads a counter from the server's answer.
 pub fn read(found: &Value) -> anyhow::Result<Counter> {
     let mut json = found.clone();
     remove_version(&mut json);
@@ -196,8 +195,8 @@ pub fn read(found: &Value) -> anyhow::Result<Counter> {
     })
 }
 
-/// The counter that a draft replaces: the one of its id or, when it has none, the living one of its
-/// name.
+/// Returns the counter that a draft replaces: the one with its id or, if it has none, the counter
+/// of its name that is not archived.
 fn position(existing: &[Existing], draft: &Counter) -> anyhow::Result<Option<usize>> {
     if draft.id != 0 {
         return Ok(existing.iter().position(|existing| existing.counter.id == draft.id));
@@ -217,14 +216,14 @@ fn position(existing: &[Existing], draft: &Counter) -> anyhow::Result<Option<usi
     }
 }
 
-/// Every template that could render a key of another counter, of the file or of the server.
+/// Returns every template that could render a key of another counter, of the file or of the server.
 fn conflicts_among(
     resolved: &[(Counter, Option<Existing>)],
     untouched: &[&Counter],
 ) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, (counter, _)) in resolved.iter().enumerate() {
-        // Counters that have no id yet would all look like one and the same.
+        // Counters without an id would all look like the same counter.
         let stand_in = |counter: &Counter, id: u32| Counter { id, ..counter.clone() };
         let before = resolved[..index].iter().map(|(other, _)| stand_in(other, other.id.max(1)));
         let others: Vec<Counter> =
@@ -242,7 +241,7 @@ fn conflicts_among(
     problems
 }
 
-/// Creates or replaces one counter, and answers its id.
+/// Creates or replaces one counter, and returns its id.
 fn send(
     client: &Client,
     counter: &Counter,

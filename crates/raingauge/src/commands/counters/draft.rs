@@ -1,4 +1,4 @@
-//! Configurations in a file: YAML or JSON. Counters, one or a list, and perhaps the cache policy,
+//! Configurations in a file, YAML or JSON: counters, one or a list, and perhaps the cache policy,
 //! each checked by itself.
 
 use anyhow::{Context, bail};
@@ -12,7 +12,7 @@ use std::path::Path;
 /// Largest file of counters, in bytes.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
-/// What stands in a file, nothing of which is known to be wrong.
+/// The contents of a file, which passed all checks.
 #[derive(Debug, Default)]
 pub struct Drafts {
     pub counters: Vec<Counter>,
@@ -81,7 +81,7 @@ impl Drafts {
 
 const COUNTERS: &str = "counters";
 const CACHE_POLICY: &str = "cachePolicy";
-/// What an object that is no counter may hold.
+/// The members of an object that is not a counter.
 const PARTS: [&str; 2] = [COUNTERS, CACHE_POLICY];
 
 /// Removes what reading a counter added to it, so that it can be sent back.
@@ -132,7 +132,7 @@ fn line(index: usize, json: &Value, problem: &Problem) -> String {
     format!("  counter {}{name}: {}: {}", index + 1, problem.field, problem.detail)
 }
 
-/// Two counters of a file that mean the same one.
+/// Returns the counters of a file that denote the same counter.
 fn repetitions(drafts: &[Counter]) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, draft) in drafts.iter().enumerate() {

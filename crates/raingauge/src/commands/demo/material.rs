@@ -1,4 +1,4 @@
-//! What the demo counts: the extracts of `demo/`, their mappings and counters, and the worked
+//! The data of the demo: the extracts of `demo/`, their mappings and counters, and the worked
 //! example.
 
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What the demo asks, and how it shows the answers.
+//! The demo's queries, and the display of their answers.
 
 use super::super::table::{Align, grouped, render};
 use super::material::RAIN_KEY;
@@ -82,7 +82,7 @@ pub struct Answer {
     count: i64,
 }
 
-/// Asks everything in one batch.
+/// Sends all queries in one batch.
 pub fn ask(client: &Client) -> anyhow::Result<Vec<Answer>> {
     let request =
         |(_, key, from, to): Question| json!({ "key": key, "fromTime": from, "toTime": to });
@@ -116,7 +116,7 @@ pub fn table(answers: &[Answer]) -> String {
     render(&columns, &answers.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Dates alone where both ends are midnights; one date where both ends are on one day.
+/// Only dates if both ends are midnights; one date if both ends are on one day.
 fn range_text(from_s: i64, to_s: i64) -> String {
     let [from, to] = [from_s, to_s].map(format_rfc3339);
     let (from_day, to_day) = (&from[..10], &to[..10]);

@@ -1,4 +1,4 @@
-//! What became of the rows so far: totals, the file of rejected rows, the progress file, the bar.
+//! The outcome of the rows so far: totals, the file of rejected rows, the progress file, the bar.
 
 use super::bar::Bar;
 use super::pipeline::Settled;
@@ -9,13 +9,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often progress is saved at most: each time two files and a folder are brought to the disk,
+/// Shortest time between saves of the progress: each save syncs two files and a folder to the disk,
 /// which the event log needs too. A row that is sent again because of it is a duplicate.
 const SAVE_INTERVAL: Duration = Duration::from_millis(200);
 /// How the file of rejected rows begins.
 const REJECTED_START: &[u8] = b"line,code,";
 
-/// Rows of the file, and what became of them.
+/// Rows of the file, and their outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub rows: u64,
@@ -26,7 +26,7 @@ pub struct Totals {
 
 pub struct Account<'a> {
     progress: Progress,
-    /// `None` when nobody will want to go on.
+    /// `None` when the import cannot be resumed.
     progress_path: Option<PathBuf>,
     saved: Instant,
     rejected: Option<Rejected>,
@@ -53,7 +53,7 @@ impl<'a> Account<'a> {
             bar,
         };
 
-        // Where it cannot be saved, that shows before anything is sent.
+        // If progress cannot be saved, the import fails before anything is sent.
         account.save()?;
         Ok(account)
     }
@@ -105,7 +105,7 @@ impl<'a> Account<'a> {
         Ok(())
     }
 
-    /// Rejected rows reach the disk before the progress that passes over them.
+    /// Rejected rows reach the disk before the progress that skips them.
     fn save(&mut self) -> anyhow::Result<()> {
         if let Some(rejected) = &mut self.rejected {
             rejected.sync()?;
@@ -118,7 +118,7 @@ impl<'a> Account<'a> {
         Ok(())
     }
 
-    /// Everything is durable.
+    /// Ends the account once everything is durable.
     pub fn finish(mut self) -> anyhow::Result<Totals> {
         self.progress.finished = true;
         self.save()?;
@@ -131,8 +131,8 @@ pub fn now_s() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }
 
-/// Rejected rows of an earlier import would be taken for those of this one. Nothing else is
-/// removed.
+/// Removes rejected rows of an earlier import, which would be taken for those of this one. Removes
+/// nothing else.
 fn remove_rejected(path: &Path) -> anyhow::Result<()> {
     let mut start = Vec::new();
     match std::fs::File::open(path)
@@ -150,14 +150,14 @@ fn remove_rejected(path: &Path) -> anyhow::Result<()> {
     }
 
     if start.is_empty() {
-        // An empty file may be anything, also a device: rows are added to it.
+        // An empty file may be anything, even a device: rows are appended to it.
         return Ok(());
     }
 
     std::fs::remove_file(path).with_context(|| format!("{} cannot be removed", path.display()))
 }
 
-/// A refusal of the server as the file of rejected rows keeps it.
+/// Returns a server's refusal in the form of the file of rejected rows.
 fn refusal_of(code: &str, detail: &str) -> Refusal {
     match Code::parse(code) {
         Some(known) => Refusal::new(known, detail),

@@ -1,4 +1,4 @@
-//! How far an import has come: a bar in a terminal, a line every few seconds elsewhere.
+//! Shows the progress of an import: a bar in a terminal, a line every few seconds elsewhere.
 
 use super::super::note;
 use super::super::table::grouped;
@@ -6,27 +6,27 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
-/// How often a line is written where there is no terminal.
+/// Interval between lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the bar is drawn.
 const DRAWS_PER_SECOND: u8 = 10;
 
 pub struct Bar {
-    /// `None` where there is no terminal.
+    /// `None` without a terminal.
     bar: Option<ProgressBar>,
     bytes: u64,
     /// Rows and bytes of the files before this one.
     before: (u64, u64),
-    /// Rows and bytes so far, those of the files before among them.
+    /// Rows and bytes so far, including those of the files before.
     now: (u64, u64),
-    /// Rows and bytes that somebody else has dealt with; the rate leaves them out.
+    /// Rows and bytes that an earlier run has handled; the rate leaves them out.
     first: (u64, u64),
     began: Instant,
     said: Instant,
 }
 
 impl Bar {
-    /// For `bytes` of files, of which so many rows and bytes were dealt with earlier.
+    /// For `bytes` of files, of which `first` rows and bytes were handled earlier.
     pub fn new(bytes: u64, first: (u64, u64)) -> Self {
         let bar = stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}")
@@ -50,12 +50,13 @@ impl Bar {
         }
     }
 
-    /// What follows belongs to the next file.
+    /// Begins the next file.
     pub fn next_file(&mut self) {
         self.before = self.now;
     }
 
-    /// Rows of this file up to this one are durable; of the file, so many bytes were read for them.
+    /// Records that the rows of this file up to `rows` are durable, for which `bytes` of it were
+    /// read.
     pub fn advance(&mut self, rows: u64, bytes: u64) {
         self.now = (self.before.0 + rows, self.before.1 + bytes);
         match &self.bar {
@@ -85,7 +86,7 @@ impl Bar {
         format!("{rows} rows, {rate} rows/s, {left} left")
     }
 
-    /// Leaves the terminal to what comes next.
+    /// Leaves the terminal to the next output.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -102,7 +103,7 @@ impl Drop for Bar {
     }
 }
 
-/// Seconds as people say them.
+/// Formats seconds for people.
 fn duration(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     match seconds {

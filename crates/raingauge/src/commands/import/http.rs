@@ -1,5 +1,5 @@
-//! Events to a server, as NDJSON. Whatever is not known to have arrived is sent again: the ids make
-//! that safe.
+//! Sends events to a server, as NDJSON. Events without a receipt are sent again: the ids make that
+//! safe.
 
 use super::super::note;
 use super::sink::{Receipt, Refused, Sink};
@@ -13,12 +13,12 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use ureq::http::Method;
 
-/// Connections, each with a batch on its way.
+/// Connections, each with a batch in flight.
 const SENDERS: usize = 3;
-/// How long a batch is sent again before the import gives up.
+/// How long a batch is retried before the import gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Wait before the first repetition after a lost connection; it doubles from one to the next, up to
-/// the second.
+/// Delay before the first retry after a lost connection; it doubles from one to the next, up to a
+/// second.
 const BACKOFF: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
@@ -33,7 +33,7 @@ impl Http {
         Self { client }
     }
 
-    /// Posts lines until an answer comes that another try would not change.
+    /// Posts lines until it gets an answer that a retry would not change.
     fn post(&self, path: &str, lines: &[u8]) -> anyhow::Result<Value> {
         let began = Instant::now();
         let mut backoff = BACKOFF;
@@ -88,11 +88,11 @@ impl Sink for Http {
             .context("the server's receipt cannot be read")
     }
 
-    /// Sends the last event once more, and waits with it: whatever was sent earlier stands before
+    /// Sends the last event once more, and waits for it: everything that was sent earlier precedes
     /// it in the log.
     fn wait_applied(&self, last: Option<Vec<u8>>) -> anyhow::Result<bool> {
         let Some(line) = last else { return Ok(true) };
-        // Everything is durable; that it takes longer to be counted is no failure.
+        // Everything is durable; if counting takes longer, that is no failure.
         let waited = self.post("/v1/events?wait=applied", &line);
         Ok(waited.is_ok_and(|answer| answer["code"] != Code::NotAppliedYet.as_str()))
     }

@@ -1,14 +1,14 @@
-//! Events straight into the log of this process.
+//! Writes events straight into the log of this process.
 
 use super::super::session::OwnServer;
 use super::sink::{Receipt, Refused, Sink};
 use raingauge_core::event::Event;
 use raingauge_writer::ingest::{self, Intake};
 
-/// Batches on their way: one is written while another one gathers, and one waits.
+/// Batches in flight: one is written while another one is filled, and one waits.
 const SENDERS: usize = 3;
-/// Bytes of the log's queue that so many batches may need. A smaller one gets a batch at a time,
-/// which always fits.
+/// Bytes of the log's queue that [`SENDERS`] batches may need. A smaller queue gets a batch at a
+/// time, which always fits.
 const QUEUE_BYTES: u64 = 64 << 20;
 
 pub struct Local<'a> {

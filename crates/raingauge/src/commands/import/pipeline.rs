@@ -1,4 +1,5 @@
-//! Rows become batches on one thread; a few threads send them; the caller's thread keeps account.
+//! Turns rows into batches on one thread; a few threads send them; the caller's thread keeps
+//! account.
 
 use super::account::Account;
 use super::sink::{Receipt, Sink};
@@ -11,14 +12,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 pub const BATCH_ROWS_MAX: usize = 5_000;
 /// Bytes of rows after which a batch is closed; an event is about twice as long as its row.
 const BATCH_BYTES: usize = 1 << 20;
-/// Batches that are not settled yet. It bounds the memory of an import, also while one batch is
-/// sent again and again.
+/// Most unsettled batches. It bounds the memory of an import, also while one batch is sent
+/// repeatedly.
 const UNSETTLED_MAX: usize = 12;
 
-/// The rows of a batch, beside the events that were made of them.
+/// The rows of a batch, besides their events.
 #[derive(Default)]
 pub struct Lines {
-    /// Of each event, the line of its row and where the row ends in `raw`.
+    /// The line of each event's row, and where the row ends in `raw`.
     events: Vec<(u64, usize)>,
     raw: Vec<u8>,
     /// Rows that gave no event.
@@ -34,7 +35,7 @@ pub struct Settled {
     pub number: u64,
     pub lines: Lines,
     pub receipt: Receipt,
-    /// The last event of the batch, when the sink keeps it.
+    /// The last event of the batch, if the sink keeps it.
     pub last_event: Option<Vec<u8>>,
 }
 
@@ -57,7 +58,7 @@ impl Lines {
     }
 }
 
-/// Sends all rows. Answers the last event, when the sink keeps it.
+/// Sends all rows. Returns the last event, if the sink keeps it.
 pub fn run<S: Sink>(
     mut rows: Rows,
     sink: &S,
@@ -83,12 +84,12 @@ pub fn run<S: Sink>(
         let settled = settle(account, answered, permits);
         let read = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 
-        // An error of the sink ends the reader too; it is the one to tell of.
+        // An error of the sink ends the reader too, so the sink's error is the one to report.
         settled.and_then(|last| read.map(|()| last))
     })
 }
 
-/// Makes batches until the file ends or nobody waits for them.
+/// Makes batches until the file ends or the receiver is gone.
 fn read<S: Sink>(
     rows: &mut Rows,
     sink: &S,
@@ -108,7 +109,7 @@ fn read<S: Sink>(
     Ok(())
 }
 
-/// Reads the rows of one batch, at most `rows_max`. Answers whether the file has ended.
+/// Reads the rows of one batch, at most `rows_max`. Returns whether the file has ended.
 pub fn batch<S: Sink>(
     rows: &mut Rows,
     sink: &S,
@@ -166,7 +167,8 @@ fn send<S: Sink>(
     }
 }
 
-/// Hands the answers on in the order of the rows, and lets the reader make as many batches more.
+/// Passes the receipts on in the order of the rows, and lets the reader make a further batch for
+/// each.
 fn settle(
     account: &mut Account<'_>,
     answered: Receiver<anyhow::Result<Settled>>,
@@ -185,7 +187,7 @@ fn settle(
             last_event = settled.last_event.or(last_event);
             next += 1;
 
-            // The reader may have come to the end.
+            // The reader may have reached the end.
             let _ = permits.send(());
         }
     }

@@ -1,9 +1,9 @@
 //! Where an import begins: at the first row, or after those of a run that was interrupted.
 //!
 //! A progress file tells how far a run came, but not where to: the folder behind an address may be
-//! a new one. So before rows are passed over, the last few of them are sent again. A server that
-//! knows them says that they are duplicates; one that does not is given everything from the first
-//! row on, which the ids make safe in either case.
+//! a new one. So before rows are skipped, the last few of them are sent again. A server that knows
+//! them reports duplicates; one that does not gets everything from the first row on, which the ids
+//! make safe in either case.
 
 use super::super::note;
 use super::account::now_s;
@@ -15,7 +15,7 @@ use raingauge_import::{Mapping, Progress, Rows};
 use std::path::Path;
 use std::time::Duration;
 
-/// Rows that are sent again, to see whether the server knows them.
+/// Rows that are sent again, to find out whether the server knows them.
 const PROBE_ROWS: usize = 200;
 
 pub struct Start<'a> {
@@ -27,7 +27,7 @@ pub struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// The rows that are left, of all `rows`, and the progress so far.
+    /// Returns the rows that are left, of all `rows`, and the progress so far.
     pub fn rows<S: Sink>(
         &self,
         sink: &S,
@@ -47,8 +47,7 @@ impl Start<'_> {
         }
 
         if found.finished && !self.resume_anyway {
-            // The ids are known still: whoever wants to import a file again is told that all rows
-            // are duplicates.
+            // The ids are still known: importing a file again reports all rows as duplicates.
             return Ok((rows, new));
         }
 

@@ -1,8 +1,8 @@
-//! Where batches of events go.
+//! The destination of batches of events.
 
 use raingauge_core::event::Event;
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
     pub accepted: u64,
@@ -21,13 +21,13 @@ pub struct Refused {
 
 /// Takes batches, several at once.
 pub trait Sink: Sync {
-    /// Events on their way.
+    /// Events in flight.
     type Payload: Send;
 
-    /// Batches that may be on their way at once; each has a thread.
+    /// Most batches in flight; each has a thread.
     fn senders(&self) -> usize;
 
-    /// Begins a batch; waits while nothing more is taken.
+    /// Begins a batch; waits while the sink is full.
     fn begin(&self) -> anyhow::Result<Self::Payload>;
 
     /// Adds an event.
@@ -37,9 +37,9 @@ pub trait Sink: Sync {
     fn send(&self, payload: Self::Payload) -> anyhow::Result<Receipt>;
 
     /// Waits until everything that was sent is counted. `last` is the last event that was sent, as
-    /// NDJSON. Answers whether that is so, rather than not known.
+    /// NDJSON. Returns true when everything is counted, false when that is unknown.
     fn wait_applied(&self, last: Option<Vec<u8>>) -> anyhow::Result<bool>;
 
-    /// An event that [`Sink::wait_applied`] may ask about, when the sink needs one.
+    /// Returns an event for [`Sink::wait_applied`], if the sink needs one.
     fn last_event(payload: &Self::Payload) -> Option<Vec<u8>>;
 }

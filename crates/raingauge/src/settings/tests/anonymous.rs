@@ -2,8 +2,8 @@
 
 use super::{assert_starts, load};
 
-/// Each of these says that others are to come, through a proxy on this machine: the address that is
-/// listened on tells nothing.
+/// Each of these shows that others are expected, through a proxy on this machine, whatever the
+/// address to listen on.
 #[test]
 fn a_configuration_for_others_asks_them_for_tokens() {
     let url = "[portal]\npublic_url = \"https://rain.example\"\n";

@@ -1,4 +1,4 @@
-//! Files and pages that must say the same as the table of settings.
+//! Files and pages that must agree with the table of settings.
 
 use super::*;
 

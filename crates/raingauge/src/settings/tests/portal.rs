@@ -3,7 +3,7 @@
 use super::{assert_starts, load};
 use raingauge_core::access::Role as PersonRole;
 
-/// A portal for others asks programs for tokens.
+/// A portal for others requires tokens from programs.
 const REQUIRED: [(&str, &str); 1] = [("RAINGAUGE__AUTH__REQUIRED", "true")];
 
 #[test]
