@@ -15,23 +15,23 @@ use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConf
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest time that a whole request may take; the server has a shorter one, and says so when it is
-/// over.
+/// Longest time for a whole request; the server has a shorter limit, and reports when it is
+/// exceeded.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// Connections that are kept open between requests.
 const IDLE_CONNECTIONS_MAX: usize = 8;
 /// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
-/// Why a request brought no answer that can be used.
+/// Why a request got no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody answered, or the connection broke: the request may have taken effect.
+    /// No server answered, or the connection broke: the request may have taken effect.
     #[error(
         "no raingauge answers at {url}: {reason}; start one with `raingauge serve`, name another with --server, or work on a data folder with --data-dir"
     )]
     Unreachable { url: String, reason: String },
-    /// No connection with TLS came about.
+    /// The TLS handshake failed.
     #[error("{url} and this command do not agree on TLS: {reason}; {advice}")]
     Untrusted { url: String, reason: String, advice: &'static str },
     /// The server answered with a problem.
@@ -75,7 +75,7 @@ impl Trust {
     }
 }
 
-/// The authorities that the system trusts. One of them that cannot be read is left out.
+/// Returns the authorities that the system trusts. Those that cannot be read are left out.
 fn system_roots() -> anyhow::Result<Vec<Certificate<'static>>> {
     let found = rustls_native_certs::load_native_certs().certs;
     if found.is_empty() {
@@ -109,7 +109,7 @@ fn private_key(path: &Path) -> anyhow::Result<PrivateKey<'static>> {
         .with_context(|| format!("there is no private key in {}", path.display()))
 }
 
-/// Talks to one server. Clones share their connections.
+/// A client of one server. Clones share their connections.
 #[derive(Clone)]
 pub struct Client {
     agent: Agent,
@@ -131,7 +131,7 @@ impl Client {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .tls_config(tls)
-            // Servers of counts are near by; a proxy for the web is none for them.
+            // Count servers are nearby; a web proxy is not meant for them.
             .proxy(None)
             .max_redirects(0)
             .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
@@ -152,7 +152,7 @@ impl Client {
         self.send(Method::POST, path, &json, body.to_string().as_bytes())
     }
 
-    /// Sends any request. Without a body, none is sent.
+    /// Sends a request, with or without a body.
     pub fn send(
         &self,
         method: Method,
@@ -209,7 +209,7 @@ impl Client {
     }
 }
 
-/// The error of TLS that an error of the client is, or wraps.
+/// Returns the TLS error that an error of the client is, or wraps.
 fn tls_error(error: &ureq::Error) -> Option<&rustls::Error> {
     match error {
         ureq::Error::Rustls(error) => Some(error),
@@ -246,7 +246,7 @@ fn advice(error: &rustls::Error) -> &'static str {
     }
 }
 
-/// What a problem document says, with its code.
+/// Returns the sentence of a problem document, with its code.
 fn sentence(problem: &Value) -> String {
     let detail = problem["detail"].as_str().unwrap_or("the server gave no reason");
     match problem["code"].as_str() {

@@ -1,4 +1,5 @@
-//! Tokens: what each scope opens, who is told to be whom, where a server may listen without any.
+//! Tokens: what each scope allows, which principal a request has, and where a server may listen
+//! without tokens.
 
 use crate::client::{Client, at, drop_event, drops_counter, event, now_s};
 use crate::server::Home;
@@ -8,12 +9,12 @@ use sha2::{Digest, Sha256};
 pub const SCOPES: [&str; 6] =
     ["events:write", "counts:read", "counters:write", "buckets:write", "metrics:read", "admin"];
 
-/// What stands beside the contract, open to all.
+/// Routes beside the contract, open to all.
 const OPEN: [(&str, &str); 4] =
     [("GET", "/"), ("HEAD", "/healthz"), ("GET", "/v1/nothing"), ("PATCH", "/v1/counts")];
 
-/// Every route of the contract, asked for a counter that is there, and the scope that it needs.
-/// What changes a counter changes another one than what reads it.
+/// Every route of the contract, applied to an existing counter, and the scope that it needs. Routes
+/// that change a counter use a different one than routes that read.
 fn routes_of(server: &Client) -> Vec<(String, String, Option<String>)> {
     let contract = server.get("/openapi.json").expect(200);
     let mut routes = Vec::new();
@@ -39,7 +40,7 @@ pub fn token(scope: &str) -> String {
     format!("rg_{}", hex::encode(Sha256::digest(scope)))
 }
 
-/// A home that knows one token for each scope.
+/// A home with one token for each scope.
 pub fn home_with_tokens() -> Home {
     let tokens = SCOPES.map(|scope| {
         let hash = hex::encode(Sha256::digest(token(scope)));
@@ -107,7 +108,7 @@ fn a_version_names_the_holder_of_the_token() {
     );
 }
 
-/// Keys have values of events: a token that only defines counters sees none of them.
+/// Keys contain values of events: a token that only defines counters sees none of them.
 #[test]
 fn a_preview_lists_keys_to_readers_of_counts_alone() {
     let home = home_with_tokens();
@@ -139,7 +140,7 @@ fn a_preview_lists_keys_to_readers_of_counts_alone() {
     );
 }
 
-/// A producer's token counts, and does not say what was counted. What was set shows in the audit
+/// A producer's token may send events, but not set counts. Buckets that were set show in the audit
 /// log and in a recount.
 #[test]
 fn setting_buckets_is_a_right_of_its_own_and_shows() {
@@ -209,7 +210,7 @@ fn answers_have_the_headers_of_an_interface() {
     assert!(server.get("/sign-in").header("content-security-policy").contains("script-src 'self'"));
 }
 
-/// A refused request is not read, and says how to do better.
+/// A refused request is not read, and the answer says what to do.
 #[test]
 fn a_refusal_comes_before_the_body() {
     let home = home_with_tokens();
@@ -219,7 +220,7 @@ fn a_refusal_comes_before_the_body() {
 
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
 
-    // The connection is of no more use, and whoever keeps it for the next request is told.
+    // The connection cannot be reused, and the answer tells the client.
     assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
     assert!(
         server.errors().lines().all(|line| !line.contains(&token("admin"))),
@@ -235,7 +236,7 @@ fn a_refusal_comes_before_the_body() {
     let lower = format!("bearer {}", token("admin"));
     assert_eq!(server.send("GET", "/v1/counters", &[("authorization", &lower)], b"").status, 200);
 
-    // The hash in the configuration opens nothing.
+    // The hash in the configuration grants no access.
     let hash = hex::encode(Sha256::digest(token("admin")));
     server.with_token(&hash).get("/v1/counters").expect_problem(401, "token_unknown");
 }

@@ -1,4 +1,4 @@
-//! The command line: what people and scripts see of the commands that talk to a server or a folder.
+//! The command line: what people and scripts see of the commands that use a server or a folder.
 
 use crate::client::{Client, at, drop_event, drops_counter};
 use crate::server::{Home, until};
@@ -77,7 +77,7 @@ fn a_count_is_printed() {
     let ran = home.run(&["count", "drops:oslo", "--from", "soon", "--to", TO, "--server", &url]);
     assert_eq!(ran.status.code(), Some(2), "{ran:?}");
 
-    // While a server has the folder, nobody else may work on it.
+    // While a server holds the folder, no other process may work on it.
     let data = home.data().display().to_string();
     let count = ["count", "drops:oslo", "--from", FROM, "--to", TO, "--data-dir", &data];
     assert!(!home.run(&count).status.success());
@@ -125,7 +125,7 @@ fn counters_are_applied_from_a_file() {
     assert!(home.run(&["counters", "delete", "150", "--server", &url]).status.success());
     assert_eq!(server.get("/v1/counters/150").json()["state"], "archived");
 
-    // One wrong counter keeps all others of its file from being made.
+    // One invalid counter prevents the creation of all others in its file.
     let wrong = home.path().join("wrong.yaml");
     std::fs::write(
         &wrong,
@@ -204,7 +204,7 @@ fn what_is_exported_is_applied_again_and_what_differs_is_told_first() {
     assert_eq!(server.get("/v1/counters/150").json()["owner"], "coffee", "nothing was done");
 }
 
-/// The pages give away what the command writes, to the letter, and it is what the server has.
+/// The pages export exactly what the command writes, and it is what the server has.
 #[test]
 fn what_the_pages_export_changes_nothing_when_it_is_applied() {
     let home = Home::with(&[("portal.sign_in", "false")]);
@@ -325,7 +325,7 @@ fn rejected_rows_are_kept_with_their_lines() {
     assert_eq!((&again["accepted"], &again["duplicates"]), (&json!(0), &json!(2)));
 }
 
-/// An import that is killed, or whose server is, goes on where it stopped and counts every row
+/// An import that is killed, or whose server is, continues where it stopped and counts every row
 /// once.
 #[test]
 fn an_interrupted_import_goes_on_and_counts_nothing_twice() {

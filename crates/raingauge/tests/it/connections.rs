@@ -1,5 +1,5 @@
-//! What clients may do with connections: none of them, silent, slow or many, keeps the others from
-//! being answered.
+//! Connections of misbehaving clients: silent, slow or many, none of them keeps the server from
+//! answering others.
 
 use crate::grpc::{address_of, raw};
 use crate::server::{Home, PATIENCE, Server, until};
@@ -21,7 +21,7 @@ fn silent(address: &str, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// Reads until the server has closed the connection, which it does by itself.
+/// Reads until the server has closed the connection, which it does on its own.
 #[track_caller]
 pub fn read_to_end(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
@@ -65,7 +65,7 @@ fn silence_and_a_slow_head_end_a_connection() {
     assert_eq!(expired(&server, "head"), 3.0);
 }
 
-/// A head that comes byte by byte has no more time than one that stops.
+/// A head that arrives byte by byte has no more time than one that stops.
 #[test]
 fn a_head_that_drips_ends_a_connection() {
     let server = Home::with(&[("server.head_timeout_s", "1")]).start();
@@ -116,7 +116,7 @@ fn a_slow_body_is_given_up_by_the_api_and_by_the_pages() {
     }
 }
 
-/// Whoever asks for much and reads nothing is left, over either version of HTTP.
+/// A client that requests much and reads nothing is disconnected, over either version of HTTP.
 #[test]
 fn a_slow_reader_is_left() {
     let server = Home::with(&[("server.write_timeout_s", "1")]).start();
@@ -150,7 +150,7 @@ fn a_slow_reader_is_left() {
     assert_eq!(expired(&server, "write"), 2.0);
 }
 
-/// 4 of 4 connections are held by silent clients, and a hundred more knock.
+/// Silent clients hold 4 of 4 connections, and a hundred more try to connect.
 #[test]
 fn health_is_answered_while_every_connection_is_taken() {
     let home =
@@ -171,7 +171,7 @@ fn health_is_answered_while_every_connection_is_taken() {
     refused.expect_problem(503, "connections_full");
     assert_eq!(refused.header("retry-after"), "1");
 
-    // The other door has places of its own, and a reserve of its own.
+    // The other door has its own places and its own reserve.
     wait(async {
         let mut held = Vec::new();
         for _ in 0..4 {
@@ -231,7 +231,7 @@ fn one_address_does_not_take_the_connections_of_others() {
     until("there is a place again", || (server.get("/v1/counters").status == 200).then_some(()));
 }
 
-/// Without file descriptors the door waits for some, and opens again by itself.
+/// Without file descriptors the door waits for some, and accepts connections again on its own.
 #[test]
 fn a_door_survives_that_the_system_gives_no_connections() {
     let home = Home::new();

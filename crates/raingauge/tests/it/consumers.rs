@@ -1,5 +1,5 @@
-//! A consumer of the log beside counting, which does not run: the log is kept for it, it is
-//! overtaken by the bound, and an operator lets it go on. Counting does not notice.
+//! A consumer of the log beside counting, which does not run: the log is kept for it up to the
+//! bound, and an operator lets it skip what it lost. Counting is not affected.
 
 use crate::client::{drop_event, drops_counter, now_s, rfc3339};
 use crate::server::{Home, Server, until};
@@ -10,7 +10,7 @@ const DAY_S: i64 = 86_400;
 const LOST: &str = r#"raingauge_consumer_overtaken_entries{consumer="dummy",partition="0"}"#;
 const LAG: &str = r#"raingauge_consumer_lag_events{consumer="dummy",partition="0"}"#;
 
-/// The clock of the next process begins so many days ahead.
+/// The clock of the next process begins this many days ahead.
 fn set_days_ahead(home: &mut Home, days: i64) {
     let now = rfc3339(now_s());
     let shown = rfc3339(now_s() + days * DAY_S);
@@ -50,8 +50,7 @@ fn a_consumer_that_lags_holds_the_log_up_to_the_bound_and_nothing_else() {
     let store = TileStore::open(&home.data().join("tiles"), &TileOptions::default());
     store.expect("a store").commit(&dummy, 0, Vec::new()).expect("committed");
 
-    // Everything is older than the retention and the dedupe window, and the log is kept all the
-    // same.
+    // Everything is older than the retention and the dedupe window, but the log is still kept.
     set_days_ahead(&mut home, 10);
     {
         let server = home.start();

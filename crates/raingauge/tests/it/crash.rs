@@ -1,11 +1,11 @@
-//! Crashes: the real process is killed at random moments under load, again and again, over the same
+//! Crashes: the real process is killed at random moments under load, repeatedly, over the same
 //! data.
 //!
 //! Afterwards every count equals a naive model that was fed with what was acknowledged. What was
 //! not acknowledged may have been counted or not, and is sent again, which counts it exactly once.
 //!
-//! `RAINGAUGE_CRASH_ROUNDS` and `RAINGAUGE_CRASH_SEED` choose how often and which; `scripts/crash`
-//! sets them.
+//! `RAINGAUGE_CRASH_ROUNDS` and `RAINGAUGE_CRASH_SEED` choose the number of rounds and the seed;
+//! `scripts/crash` sets them.
 
 mod damage;
 pub mod load;
@@ -88,7 +88,7 @@ impl Sequence {
         sequence
     }
 
-    /// Answers how many rounds there were: producers that have no more to send end a sequence
+    /// Returns how many rounds there were: producers that have no more to send end a sequence
     /// early.
     fn run(&mut self, rounds: usize, random: &mut StdRng) -> usize {
         for round in 1..=rounds {
@@ -108,7 +108,7 @@ impl Sequence {
                 return round;
             }
 
-            // Now and then a round lives long enough for what is committed by the clock.
+            // Sometimes a round lives long enough for a commit by the clock.
             let life_ms =
                 if random.random_bool(0.02) { 2_300 } else { random.random_range(1..200) };
             self.load_and_kill(server, Duration::from_millis(life_ms));
@@ -141,8 +141,7 @@ impl Sequence {
         child.wait().expect("it ends");
     }
 
-    /// Everybody sends until the server is killed under them. The moment of the kill is what is
-    /// random here.
+    /// All clients send until the server is killed. The moment of the kill is the random part.
     fn load_and_kill(&mut self, server: Server, life: Duration) {
         let client: Client = (*server).clone();
         std::thread::scope(|scope| {
@@ -156,7 +155,7 @@ impl Sequence {
         });
     }
 
-    /// Everybody sends, and is answered, and all of it is counted; nobody is interrupted.
+    /// All clients send without interruption, get their answers, and everything is counted.
     pub fn load(&mut self, client: &Client, batches: usize) {
         self.producers.iter_mut().for_each(|producer| producer.run(client, batches));
         self.settle(client);
@@ -168,9 +167,10 @@ impl Sequence {
         self.setter.settle(client);
     }
 
-    /// Right after a restart: all that was acknowledged is there, and nothing that was never sent.
+    /// Right after a restart: everything that was acknowledged is there, and nothing that was never
+    /// sent.
     fn check_bounds(&self, client: &Client) {
-        // What can only grow has bounds.
+        // Counts that can only grow have bounds.
         let keys: Vec<String> = (0..load::CITIES).map(|city| format!("rides:{city}")).collect();
         let counts = client
             .counts(&keys.iter().map(|key| (key.as_str(), START_S, END_S)).collect::<Vec<_>>());
@@ -189,7 +189,7 @@ impl Sequence {
         }
     }
 
-    /// Every range that should be answered: key, range, count.
+    /// Returns every range with its expected count: key, range, count.
     pub fn expected(&self, random: &mut StdRng) -> Vec<(String, i64, i64, i64)> {
         let mut model = Model::default();
         self.producers.iter().for_each(|producer| model.merge(producer.acknowledged()));

@@ -1,4 +1,5 @@
-//! What operators rely on: an orderly end, one process per folder, back-pressure, bounded memory.
+//! What operators rely on: a graceful shutdown, one process per folder, back-pressure, bounded
+//! memory.
 
 use crate::client::{Client, at, drop_event, drops_counter, event, forever};
 use crate::server::{Home, Server, until};
@@ -15,8 +16,8 @@ fn total(client: &Client) -> i64 {
     client.count("drops:oslo", at(NOON), at(NOON) + 86_400)
 }
 
-/// SIGTERM in the middle of traffic: whoever was answered is counted, and the process ends with 0
-/// in time.
+/// SIGTERM in the middle of traffic: every acknowledged event is counted, and the process ends with
+/// 0 in time.
 #[test]
 fn terminating_loses_nothing_that_was_acknowledged() {
     let home = Home::with(&[("server.drain_timeout_s", "5")]);
@@ -84,7 +85,7 @@ fn terminating_is_bounded_whatever_clients_do() {
 
     let idle = TcpStream::connect(&server.address).unwrap();
 
-    // The server is asked on a third connection, so that it has seen the others by then.
+    // A request on a third connection shows that the server has accepted the other two.
     assert_eq!(server.get("/healthz").status, 200);
     let (status, took) = server.terminate();
     assert_eq!(status.code(), Some(0));
@@ -146,7 +147,7 @@ fn every_problem_of_the_settings_is_told_at_once() {
     assert!(!home.data().exists(), "nothing was begun");
 }
 
-/// The queue before the disk is full: some are told to come again, none is lost.
+/// The queue before the disk is full: some requests are refused with a retry, and no event is lost.
 #[test]
 fn a_full_queue_refuses_and_loses_nothing() {
     refuses_and_loses_nothing(
@@ -157,13 +158,13 @@ fn a_full_queue_refuses_and_loses_nothing() {
     );
 }
 
-/// The writer is too far behind the log: the same.
+/// The writer is too far behind the log, with the same outcome.
 #[test]
 fn a_lagging_writer_refuses_and_loses_nothing() {
     refuses_and_loses_nothing(&[("log.lag_events_max", "1000")], 503, "writer_lagging", 1_500);
 }
 
-/// Many send at once, and send again what was refused until all of it was taken.
+/// Many clients send at once, and send refused events again until all are accepted.
 fn refuses_and_loses_nothing(
     settings: &[(&str, &str)],
     status: u16,
@@ -173,7 +174,7 @@ fn refuses_and_loses_nothing(
     let home = Home::with(settings);
     let server = home.start();
 
-    // Keys of their own for many events make the writer's work harder than the log's.
+    // A separate key for many events makes the writer's work harder than the log's.
     server.create(json!({"name": "by id", "template": "by:{n}", "eventType": "drop", "retentionDays": forever()}));
     server.create(drops_counter());
 
@@ -234,7 +235,7 @@ fn refuses_and_loses_nothing(
     assert!(refused >= 1.0);
 }
 
-/// What a process of Linux holds in memory, in bytes.
+/// Returns the memory of a process on Linux, in bytes.
 pub fn memory_bytes(pid: u32, name: &str) -> usize {
     let status =
         std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process has a status");
@@ -247,8 +248,8 @@ pub fn memory_bytes(pid: u32, name: &str) -> usize {
     kilobytes * 1_024
 }
 
-/// Ten times more tiles than the cache takes: memory stays inside what the settings allow, and
-/// every count is right.
+/// Ten times more tiles than the cache holds: memory stays within the settings, and every count is
+/// right.
 #[test]
 fn memory_is_bounded_by_the_settings() {
     let cache_bytes = 8 << 20;
@@ -261,7 +262,7 @@ fn memory_is_bounded_by_the_settings() {
     let pid = server.pid();
     let began_bytes = memory_bytes(pid, "RssAnon:");
 
-    // Each key has a day tile and a span, with its name some 300 bytes in the cache.
+    // Each key has a day tile and a span, which with its name take some 300 bytes in the cache.
     let keys = 300_000;
     let keys_per_batch = 10_000;
     for batch in 0..keys / keys_per_batch {
@@ -287,9 +288,9 @@ fn memory_is_bounded_by_the_settings() {
         "anonymous memory: {began_bytes} at first, {now_bytes} in the end; {peak_bytes} resident at most"
     );
 
-    // Beside both caches: 16 bytes an identity, three times over while its table grows; and what
-    // does not grow with the data, the memory tables of the storage engine, and bodies and blocks
-    // on their way.
+    // Besides both caches: 16 bytes for each identity, three times over while its table grows; and
+    // what does not grow with the data: the memory tables of the storage engine, and bodies and
+    // blocks in flight.
     let bound = began_bytes + 2 * cache_bytes + keys * 48 + (192 << 20);
     assert!(now_bytes < bound, "{now_bytes} bytes are held, more than {bound}");
     assert!(server.metric("raingauge_tile_cache_bytes") <= cache_bytes as f64 * 1.1);
@@ -326,8 +327,8 @@ fn a_server_that_is_ready_says_so_in_one_line() {
     assert_eq!(rest, "", "nothing else is printed there");
 }
 
-/// A store that cannot write stops counting: readiness says so, the process ends with an error, and
-/// the next one counts everything that was acknowledged.
+/// A store that cannot write stops counting: `/readyz` reports it, the process ends with an error,
+/// and the next one counts everything that was acknowledged.
 #[test]
 fn a_failure_turns_readiness_red_and_ends_the_process() {
     let home =
@@ -336,7 +337,7 @@ fn a_failure_turns_readiness_red_and_ends_the_process() {
     server.create(drops_counter());
     assert_eq!(server.get("/readyz").status, 200);
 
-    // The next file of the store cannot be made where the folder has gone.
+    // Without its folder, the next file of the store cannot be created.
     let tiles = home.data().join("tiles");
     let aside = home.path().join("aside");
     std::fs::rename(&tiles, &aside).unwrap();
@@ -390,7 +391,7 @@ fn idle_clients_leave_room_for_files() {
     let idle: Vec<TcpStream> =
         (0..200).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
 
-    // Each batch is about a segment.
+    // Each batch fills about one segment.
     for batch in 0..6 {
         let lines: String = (0..6_000)
             .map(|n| {
@@ -418,7 +419,7 @@ fn idle_clients_leave_room_for_files() {
     assert!(!server.errors().contains("Too many open files"), "{}", server.errors());
 }
 
-/// The head of an answer over a connection that stays open, and its body with it.
+/// Reads the head and the body of an answer over a connection that stays open.
 fn read_answer(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut byte = [0];
@@ -448,7 +449,7 @@ fn copy_catalog(from: &Path, to: &Path) {
     }
 }
 
-/// A catalog that was restored alone would give ids out again whose counts are there already.
+/// A catalog that was restored alone would assign ids again that already have counts.
 #[test]
 fn a_catalog_older_than_the_counts_is_refused() {
     let mut home = Home::new();

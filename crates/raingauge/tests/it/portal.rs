@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 const PASSWORD: &str = "four words of rain";
 
-/// A browser with the session of somebody.
+/// A browser with a person's session.
 struct Browser {
     client: Client,
     cookie: String,
@@ -39,14 +39,14 @@ pub fn post(client: &Client, path: &str, cookie: &str, fields: &[(&str, &str)]) 
     client.send("POST", path, &headers, form(fields).as_bytes())
 }
 
-/// The text of a page between a beginning and a quote or a tag.
+/// Returns the text of a page between a beginning and a quote or a tag.
 pub fn between<'a>(page: &'a str, begin: &str) -> &'a str {
     let (_, rest) = page.split_once(begin).unwrap_or_else(|| panic!("{begin} is not in {page}"));
     rest.split(['"', '<', '\'']).next().unwrap_or_default()
 }
 
 impl Browser {
-    /// Goes through a one-time link.
+    /// Follows a one-time link.
     fn welcome(server: &Server, path: &str, name: &str) -> Self {
         let client = (**server).clone();
         let fields = [("name", name), ("password", PASSWORD), ("again", PASSWORD)];
@@ -136,7 +136,7 @@ fn from_the_first_link_to_an_audited_change() {
         (shop.get("/v1/counters").status == 401).then_some(())
     });
 
-    // Nothing secret is in what the process wrote, but for the link, which is spent.
+    // The process printed nothing secret except the link, which is used up.
     let failed =
         post(&zoe.client, "/sign-in", "", &[("name", "zoe"), ("password", "some wrong password")]);
     assert_eq!(failed.status, 422);
@@ -156,7 +156,7 @@ fn the_first_link_is_made_anew_until_somebody_is_there() {
     let server = home.start();
     let first = first_link(&home).expect("a link");
 
-    // Nobody becomes an administrator by reading a log.
+    // Reading a log makes no one an administrator.
     let errors = server.errors();
     assert!(errors.contains("first-admin-link") && !errors.contains("/welcome/"), "{errors}");
     assert_eq!(server.get(&first).status, 200);
@@ -238,7 +238,7 @@ fn who_need_not_sign_in_sits_at_this_machine() {
     assert!(page.status == 200 && page.text().contains("anonymous"), "{}", page.text());
     assert_eq!(first_link(&home), None);
 
-    // A page from elsewhere whose name leads here is no administrator.
+    // A page from elsewhere whose name resolves to this server is no administrator.
     assert_eq!(server.send("GET", "/", &[("host", "evil.example")], b"").status, 403);
     let open = Home::with(&[("portal.sign_in", "false"), ("auth.required", "true")]);
     let refused = open.try_start_on("0.0.0.0:0").err().expect("it is refused");
@@ -285,7 +285,7 @@ fn every_change_through_the_api_is_written_down() {
     assert_eq!(server.send("POST", "/v1/maintenance/compaction", &[], b"").status, 202);
     server.send("DELETE", "/v1/counters/34", &reason, b"").expect(200);
 
-    // Questions are none of the audit log's.
+    // Queries do not appear in the audit log.
     server.send("POST", "/v1/counters/34/preview", &[], b"");
     server.send("POST", "/v1/counts", &[], br#"{"requests": []}"#);
 

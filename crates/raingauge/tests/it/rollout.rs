@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const NOON: &str = "2024-09-24T12:00:00Z";
-/// A limit that nothing breaks.
+/// A limit that is never exceeded.
 pub const ANY: &str = "1000000";
 const STEPS: [&str; 8] =
     ["--shares", "50,100", "--canary-s", "0.1", "--hold-s", "0.2", "--batches-min", "5"];
 
-/// Does something while somebody asks each of some readers for counts all the time.
+/// Runs `what` while threads query each of some readers for counts all the time.
 pub fn while_asked<T>(readers: &[&Server], what: impl FnOnce() -> T) -> T {
     let noon = at(NOON);
     let batch = json!({"requests": [{"key": "drops:a", "fromTime": noon, "toTime": noon + 7_200}]});
@@ -35,7 +35,7 @@ pub fn while_asked<T>(readers: &[&Server], what: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Tells whoever asks that it is over, also when a test fails.
+/// Signals the end to the querying threads, also when a test fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -44,13 +44,13 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Rolls `live` out by the command.
+/// Rolls `live` out with the command.
 fn roll_out(home: &Home, server: &Server, limits: &[&str]) -> Ran {
     let told = ["lab", "rollout", "--server", &server.address, "--to", "live"];
     while_asked(&[server], || home.run(&[&told[..], &STEPS, limits].concat()))
 }
 
-/// Ten events of noon.
+/// Counts ten events at noon.
 pub fn count_ten(server: &Server) {
     server.create(drops_counter());
     let events: Vec<Value> =
@@ -149,7 +149,7 @@ fn a_rollout_goes_through_or_comes_back_by_itself() {
     );
 }
 
-/// A form of the portal, in which nobody has to sign in.
+/// Sends a form of the portal, which requires no sign-in here.
 fn send(server: &Server, path: &str, fields: &[(&str, &str)]) {
     let page = server.get("/system/cache").text();
     let fields = [fields, &[("csrf", between(&page, "name=\"csrf\" content=\""))]].concat();
@@ -157,8 +157,8 @@ fn send(server: &Server, path: &str, fields: &[(&str, &str)]) {
     assert_eq!(answer.status, 303, "{}", answer.text());
 }
 
-/// Begins a rollout to all counters in some steps, which are watched for as short as the portal
-/// looks.
+/// Begins a rollout to all counters in some steps, each watched for as short a time as the portal
+/// allows.
 pub fn begin(server: &Server, to: &str, shares: &str, p99: &str, breakers: &str) {
     let fields = [
         ("to", to),
@@ -176,7 +176,7 @@ pub fn begin(server: &Server, to: &str, shares: &str, p99: &str, breakers: &str)
     send(server, "/system/cache/rollouts", &fields);
 }
 
-/// What has become of a rollout, once it is so.
+/// Returns the state of a rollout, once it satisfies `is_so`.
 pub fn phase(server: &Server, id: u32, is_so: impl Fn(&Value) -> bool) -> Value {
     let path = format!("/system/cache/rollouts/{id}/report.json");
     until("the rollout goes on", || {

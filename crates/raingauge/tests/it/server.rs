@@ -1,4 +1,4 @@
-//! The real binary over a temporary data folder: started, killed, told to end, started again.
+//! The real binary over a temporary data folder: started, killed, terminated, started again.
 
 use crate::client::Client;
 use std::fs::File;
@@ -10,15 +10,15 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longest wait for a server to be ready, for a process to end, for a condition to hold. A failing
-/// test ends by it.
+/// Longest wait for a server to be ready, for a process to end, or for a condition to hold. A
+/// failing test ends by it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A data folder, and the settings of the servers over it. The folder goes with it.
+/// A data folder, and the settings of its servers. The folder is removed with it.
 pub struct Home {
     folder: TempDir,
     environment: Vec<(String, String)>,
-    /// The limit of open files of its processes, where it is not that of the tests.
+    /// The limit of open files of its processes, if it differs from that of the tests.
     open_files_max: Option<usize>,
 }
 
@@ -29,7 +29,7 @@ pub struct Refused {
     pub errors: String,
 }
 
-/// What a command did.
+/// The outcome of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub status: ExitStatus,
@@ -38,7 +38,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// The JSON that a command printed, which must have gone well.
+    /// Returns the JSON output of a command, which must have succeeded.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         assert!(self.status.success(), "{self:?}");
@@ -79,17 +79,17 @@ impl Home {
         self.folder.path().join("data")
     }
 
-    /// A place beside the data, for files of the test.
+    /// A folder beside the data, for files of the test.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Where the processes of this home log.
+    /// The log file of the processes of this home.
     pub fn errors_path(&self) -> PathBuf {
         self.folder.path().join("errors.txt")
     }
 
-    /// What the processes of this home have logged.
+    /// Returns what the processes of this home have logged.
     pub fn errors(&self) -> String {
         std::fs::read_to_string(self.errors_path()).unwrap_or_default()
     }
@@ -102,7 +102,7 @@ impl Home {
         self.try_start_on("127.0.0.1:0")
     }
 
-    /// Starts a server on an address; answers when it has said that it is ready, or has ended.
+    /// Starts a server on an address; returns when it has reported that it is ready, or has ended.
     pub fn try_start_on(&self, address: &str) -> Result<Server, Refused> {
         let data = self.data();
         let arguments = ["serve", "--data-dir", &data.display().to_string(), "--listen", address]
@@ -144,8 +144,7 @@ impl Home {
         }
     }
 
-    /// Runs a command of the binary to its end, in the folder of this home. Answers what it
-    /// printed.
+    /// Runs a command of the binary to its end, in the folder of this home. Returns its output.
     pub fn run(&self, arguments: &[&str]) -> Ran {
         let arguments: Vec<String> =
             arguments.iter().map(|argument| (*argument).to_owned()).collect();
@@ -158,7 +157,7 @@ impl Home {
         Ran { status: output.status, output: text(output.stdout), errors: text(output.stderr) }
     }
 
-    /// The binary with the settings of this home, and nothing of the environment of the tests.
+    /// The binary with the settings of this home, without the environment of the tests.
     pub fn command(&self, arguments: &[String]) -> Command {
         let binary = env!("CARGO_BIN_EXE_raingauge");
         let mut command = match self.open_files_max {
@@ -179,8 +178,8 @@ impl Home {
     }
 }
 
-/// The first line on standard output; `None` when there is none before the process ends or patience
-/// does.
+/// Returns the first line on standard output; `None` when the process ends or [`PATIENCE`] runs out
+/// first.
 fn ready_line(child: &mut Child) -> Option<String> {
     let output = child.stdout.take()?;
     let (sender, receiver) = mpsc::channel();
@@ -220,14 +219,14 @@ impl Server {
         self.child.wait().expect("a killed process ends");
     }
 
-    /// Asks the process to end and waits until it has. Answers its status and how long it took.
+    /// Terminates the process and waits for its end. Returns its status and the time it took.
     pub fn terminate(self) -> (ExitStatus, Duration) {
         self.signal("TERM");
         let began = Instant::now();
         (self.ended(), began.elapsed())
     }
 
-    /// Waits until the process, which was told to, has ended.
+    /// Waits until the process, which was told to stop, has ended.
     pub fn ended(mut self) -> ExitStatus {
         until("the process ends", || self.child.try_wait().expect("the process can be asked"))
     }
@@ -238,7 +237,7 @@ impl Server {
         assert!(sent.is_ok_and(|status| status.success()), "the signal {name} can be sent");
     }
 
-    /// What the server has logged.
+    /// Returns what the server has logged.
     pub fn errors(&self) -> String {
         std::fs::read_to_string(&self.errors_path).unwrap_or_default().split_off(self.errors_from)
     }
@@ -251,7 +250,7 @@ impl Drop for Server {
     }
 }
 
-/// Asks again and again until there is an answer.
+/// Polls until there is an answer.
 pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,5 @@
-//! TLS of the doors: who is let in, what is offered, and how certificates are renewed.
+//! TLS of the doors: which clients are accepted, which protocols are offered, and how certificates
+//! are renewed.
 
 use crate::client::Client;
 use crate::connections::read_to_end;
@@ -55,7 +56,7 @@ fn path(home: &Home, name: &str) -> String {
 
 fn write(home: &Home, name: &str, text: &str) -> PathBuf {
     let path = home.path().join(name);
-    // At once, as those who renew certificates do.
+    // Replaces the file atomically, as programs that renew certificates do.
     let new = home.path().join(format!("{name}.new"));
     std::fs::write(&new, text).expect("a file can be written");
     std::fs::rename(&new, &path).expect("a file can be replaced");
@@ -69,7 +70,7 @@ fn renew(home: &Home, authority: &Authority, name: &str) {
     write(home, "server.pem", &certificate);
 }
 
-/// What a connection with TLS came to: the certificate of the server, and the protocol.
+/// The result of a TLS handshake: the certificate of the server, and the protocol.
 fn shake(address: &str, authority: &Authority, protocols: &[&[u8]]) -> (Vec<u8>, Option<Vec<u8>>) {
     let mut roots = RootCertStore::empty();
     roots
@@ -113,7 +114,7 @@ fn both_doors_speak_tls_and_offer_both_versions_of_http() {
     let page = client.get("/sign-in");
     assert_eq!((page.status, page.header("strict-transport-security").is_empty()), (200, false));
 
-    // Who does not know that the door speaks TLS is told.
+    // A client that does not know of TLS gets an answer that says so.
     server.get("/healthz").expect_problem(400, "tls_required");
 }
 
@@ -153,7 +154,7 @@ fn a_new_certificate_is_used_without_a_restart_and_a_bad_one_is_not() {
         (now != first).then_some(now)
     });
 
-    // SIGHUP does not end the process: it has the files read at once.
+    // SIGHUP does not end the process: it reads the files again at once.
     let before = reloads("done");
     server.signal("HUP");
     until("the files are read", || (reloads("done") > before).then_some(()));
@@ -183,7 +184,7 @@ fn files_that_make_no_server_are_refused() {
     );
 }
 
-/// The command line over TLS: what it says when the two do not agree tells what to do.
+/// The command line over TLS: its errors about a mismatch say what to do.
 #[test]
 fn the_command_line_speaks_tls() {
     let (mut home, authority) = home_with_tls();

@@ -1,4 +1,4 @@
-//! The settings as the adapters want them.
+//! The settings in the form of the adapters.
 
 use crate::settings::Settings;
 use raingauge_cql::ReadPlan;
@@ -66,7 +66,8 @@ pub fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
     }
 }
 
-/// The settings that decide what is counted, by name: every process must have the same.
+/// Returns the settings that decide what is counted, by name: they must be the same in every
+/// process.
 pub fn fingerprint(settings: &Settings) -> raingauge_cql::Fingerprint {
     let kafka = &settings.cluster.kafka;
     let dedupe_hours = settings.dedupe.window.as_secs() / 3_600;

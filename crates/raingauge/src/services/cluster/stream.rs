@@ -1,5 +1,5 @@
-//! The stream of tiles: what a reader keeps in memory by it, and who waits for readers to hear of
-//! it.
+//! The stream of tiles: what a reader keeps in memory from it, and which writers wait for readers
+//! to receive it.
 
 use crate::services::waiting::{Startup, until_there};
 use crate::settings::Settings;
@@ -28,22 +28,22 @@ pub async fn open_leases(
     ))
 }
 
-/// What a process hears of the tiles that are written, and of the readers that answer by them, for
-/// as long as it is kept.
+/// Receives the tiles that are written, and knows the readers that answer by them, until it is
+/// dropped.
 pub struct Stream {
     _listening: Vec<Listening>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Drop for Stream {
-    /// A reader gives its lease back.
+    /// A reader returns its lease.
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
-/// The tiles of active keys in memory, in a process that reads; and everybody who acknowledges
-/// knows of them.
+/// Keeps the tiles of active keys in memory, in a process that reads. Every process learns of such
+/// readers, so that its acknowledgements wait for them.
 pub fn follow_tiles(
     settings: &Settings,
     topic: &KafkaTopic,

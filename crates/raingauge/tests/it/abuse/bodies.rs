@@ -1,5 +1,5 @@
-//! Bodies that are dear to read, slow to come, or many at once: what they cost, and what others
-//! notice.
+//! Bodies that are expensive to read, slow to arrive, or many at once: their cost, and their effect
+//! on others.
 
 use crate::auth::{home_with_tokens, token};
 use crate::client::{Answer, at, drop_event, drops_counter};
@@ -15,7 +15,7 @@ const NOON: &str = "2024-09-24T12:00:00Z";
 const MIB: usize = 1 << 20;
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// A JSON text of about so many bytes: one member again and again.
+/// A JSON text of about `len` bytes: one member repeated.
 fn repeated(begin: &str, member: &str, end: &str, len: usize) -> Vec<u8> {
     let times = (len - begin.len() - end.len()) / (member.len() + 1);
     let mut text = begin.to_owned();
@@ -28,8 +28,7 @@ fn repeated(begin: &str, member: &str, end: &str, len: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Sends a body four times at once, and meanwhile events and counts as others do. Answers what came
-/// back.
+/// Sends a body four times at once, together with ordinary events and counts. Returns the answers.
 fn four_at_once(server: &Server, path: &str, body: &[u8]) -> Vec<Answer> {
     std::thread::scope(|scope| {
         let calls: Vec<_> =
@@ -44,8 +43,8 @@ fn four_at_once(server: &Server, path: &str, body: &[u8]) -> Vec<Answer> {
 }
 
 /// Members that take many times their bytes once they are parsed, in bodies as long as any route
-/// takes and as long as the route itself takes: answers are small, and so is what they take of
-/// memory.
+/// takes and as long as the route itself takes: the answers are small, and so is the memory that
+/// they need.
 #[test]
 fn a_body_takes_no_more_memory_than_its_route_needs() {
     let home = Home::new();
@@ -98,7 +97,7 @@ fn a_body_takes_no_more_memory_than_its_route_needs() {
     assert!(grew < 128 * MIB, "{grew} bytes were taken");
 }
 
-/// Only events are taken packed.
+/// Only events may be compressed.
 #[test]
 fn other_routes_take_no_packed_body() {
     let home = Home::new();
@@ -111,8 +110,8 @@ fn other_routes_take_no_packed_body() {
     }
 }
 
-/// Heads that announce much, and bodies that stop on the way, keep nobody out; and those that stop
-/// are told so.
+/// Heads that announce much, and bodies that stop half way, keep no one out; the senders of those
+/// that stop get an answer that says so.
 #[test]
 fn who_announces_much_and_sends_little_keeps_nobody_out() {
     let home = home_with_tokens();
@@ -168,7 +167,7 @@ fn who_announces_much_and_sends_little_keeps_nobody_out() {
     assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("body_too_slow"), "{answer}");
 }
 
-/// What one body unpacks to is counted as it comes out, and given back when it is read.
+/// The unpacked bytes of a body are charged as they appear, and released when they are read.
 #[test]
 fn packed_bodies_take_room_for_what_comes_out_of_them() {
     let home = Home::with(&[("server.body_bytes_max", "1048576")]);
@@ -185,7 +184,7 @@ fn packed_bodies_take_room_for_what_comes_out_of_them() {
     let packed = packed.finish().expect("memory");
     let headers = [("content-type", "application/x-ndjson"), ("content-encoding", "gzip")];
 
-    // Many more than would fit if each were taken for the largest body.
+    // Many more than would fit if each were charged as the largest body.
     std::thread::scope(|scope| {
         for _ in 0..16 {
             scope.spawn(|| {

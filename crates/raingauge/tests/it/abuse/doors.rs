@@ -1,5 +1,4 @@
-//! A server that asks nobody for a token: whose requests it takes, and which configurations it
-//! refuses.
+//! A server that requires no token: which requests it accepts, and which configurations it refuses.
 
 use crate::auth::{home_with_tokens, token};
 use crate::client::{Answer, Client, drops_counter};
@@ -8,7 +7,7 @@ use serde_json::json;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// Sends a request with a `Host` of its own, which the ordinary client sets by itself.
+/// Sends a request with the given `Host`, which the ordinary client sets by itself.
 fn raw(client: &Client, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
     let headers: String =
         headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -19,7 +18,7 @@ fn raw(client: &Client, method: &str, path: &str, headers: &[(&str, &str)], body
     client.raw(format!("{head}{body}").as_bytes())
 }
 
-/// Every way in which a request of elsewhere shows itself, on routes that read, change and count.
+/// Every sign of a request from elsewhere, on routes that read, change and count.
 #[test]
 fn without_a_token_only_requests_of_this_machine_are_taken() {
     let home = Home::new();
@@ -63,8 +62,8 @@ fn without_a_token_only_requests_of_this_machine_are_taken() {
             &[name, ("origin", "null")],
             &[name, ("sec-fetch-site", "cross-site")],
             &[name, ("sec-fetch-site", "same-site")],
-            // A page whose name leads here may send any header, a token that is not asked for among
-            // them.
+            // A page whose name resolves to this server may send any header, including a token that
+            // is not required.
             &[("host", "evil.example"), ("authorization", "Bearer rg_whatever")],
         ] {
             let answer = send(foreign);
@@ -73,14 +72,14 @@ fn without_a_token_only_requests_of_this_machine_are_taken() {
         }
     }
 
-    // Health is for everybody: what watches a server may do so through a proxy.
+    // Health is public: monitoring may come through a proxy.
     let probe =
         raw(&server, "GET", "/readyz", &[("host", "rain.example"), ("via", "1.1 proxy")], "");
     assert!(probe.starts_with("HTTP/1.1 200"), "{probe}");
     assert!(server.errors().contains("no token is asked for"), "{}", server.errors());
 }
 
-/// With tokens, a server is reached under any name and through any proxy.
+/// With tokens, a server accepts any host name and any proxy.
 #[test]
 fn with_a_token_it_does_not_matter_where_a_request_comes_from() {
     let home = home_with_tokens();
@@ -97,7 +96,7 @@ fn with_a_token_it_does_not_matter_where_a_request_comes_from() {
     assert!(!server.errors().contains("no token is asked for"), "{}", server.errors());
 }
 
-/// Browsers send three media types to other sites without asking first: none of them is JSON.
+/// Browsers send three media types to other sites without a preflight: none of them is JSON.
 #[test]
 fn a_body_that_claims_not_to_be_json_is_refused() {
     let open = Home::new();
@@ -121,7 +120,7 @@ fn a_body_that_claims_not_to_be_json_is_refused() {
         }
 
         send(&open, path, form, body).expect_problem(415, "media_type_unknown");
-        // A browser adds no token of its own accord.
+        // A browser adds no token by itself.
         assert!([200, 201].contains(&send(&admin, path, form, body).status), "{path}");
     }
 
@@ -129,14 +128,14 @@ fn a_body_that_claims_not_to_be_json_is_refused() {
     send(&open, "/v1/buckets", "application/vnd.rain+json", "[]").expect(200);
     open.send("POST", "/v1/buckets", &[], b"[]").expect(200);
 
-    // Counts change nothing, and are asked for with curl.
+    // Counts change nothing, and are queried with curl.
     send(&open, "/v1/counts", form, r#"{"requests": []}"#).expect(200);
     send(&open, "/v1/counts", "text/plain", r#"{"requests": []}"#)
         .expect_problem(415, "media_type_unknown");
     send(&open, "/v1/events", form, "[]").expect_problem(415, "media_type_unknown");
 }
 
-/// Whatever says that others are to come is refused while nobody is asked who they are.
+/// Every sign that others are expected is refused while no authentication is required.
 #[test]
 fn a_configuration_that_would_let_strangers_in_is_refused() {
     let url = ("portal.public_url", "https://rain.example");

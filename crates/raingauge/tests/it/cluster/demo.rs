@@ -1,4 +1,4 @@
-//! The truth, as `truth.rs` has it, asked of the engines of a cluster.
+//! The checks of `truth.rs` on the engines of a cluster.
 
 use super::place::Place;
 use super::roles::settle;
@@ -28,7 +28,7 @@ fn every_question_about_the_extracts_is_answered_as_another_tool_does() {
             "{mapping}: {imported}"
         );
 
-        // Duplicates are told where the log is read, not where it is written.
+        // Duplicates are detected where the log is read, not where it is written.
         assert_eq!(
             number(&imported, "accepted") + number(&imported, "duplicates"),
             number(import, "rows")

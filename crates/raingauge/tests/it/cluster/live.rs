@@ -1,5 +1,5 @@
-//! Readers under `live`: their tiles follow the writers over Kafka, and are dropped when the stream
-//! was missed.
+//! Readers under `live`: their tiles follow the writers over Kafka, and are dropped when the reader
+//! has missed part of the stream.
 
 use super::load::Load;
 use super::place::{Place, start};
@@ -18,7 +18,7 @@ const STORAGE_READS: &str = "raingauge_cql_read_requests_total";
 const VERSION: &str = "raingauge_cache_policy_version";
 
 struct Scene {
-    /// Two under `live`; a third one is excepted.
+    /// Two readers under `live`; a third one is excepted.
     live: [Server; 2],
     stored: Server,
     /// Writer and portal.
@@ -51,7 +51,7 @@ impl Scene {
         [&self.live[0], &self.live[1], &self.stored]
     }
 
-    /// Sets a policy, and waits until it is in force at every reader. Answers how long that took.
+    /// Sets a policy, and waits until it is in force at every reader. Returns how long that took.
     fn set_policy(&self, policy: &Value) -> Duration {
         let set = self
             .writer
@@ -69,7 +69,7 @@ impl Scene {
 }
 
 impl Drop for Scene {
-    /// A test that failed shows what the readers had to say.
+    /// A failed test shows the logs of the readers.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.homes.iter().for_each(|home| eprintln!("{}", home.errors()));
@@ -101,8 +101,8 @@ fn live_readers_follow_the_writers_and_read_anew_what_they_missed() {
     scene.load.settle(&scene.writer);
     compare(&mut scene);
 
-    // Some of the tiles are in memory now. What is sent next changes them, and adds late events to
-    // days long past.
+    // Some of the tiles are in memory now. The next events change them, and add late events to
+    // earlier days.
     for _ in 0..3 {
         scene.load.send_all(&[&scene.writer], 5, &mut scene.random);
         scene.load.settle(&scene.writer);
@@ -115,14 +115,14 @@ fn live_readers_follow_the_writers_and_read_anew_what_they_missed() {
     erased_counts_are_answered_by_nobody(&scene);
 }
 
-/// All of them count what was waited for.
+/// All readers count the events that were waited for.
 fn compare(scene: &mut Scene) {
     for reader in [&scene.stored].into_iter().chain(&scene.live) {
         scene.load.compare(reader, &mut scene.random);
     }
 }
 
-/// An event that was waited for is seen by both readers at once, although they read nothing for it.
+/// Both readers see an event at once after the wait, although they read nothing for it.
 fn events_are_heard_of_without_a_read(scene: &Scene) {
     let key = "heard:oslo";
     let ask = |reader: &Client| reader.count(key, NOON_S, NOON_S + 900);
@@ -146,8 +146,8 @@ fn events_are_heard_of_without_a_read(scene: &Scene) {
 
     let reads = || scene.live.each_ref().map(|reader| reader.metric(STORAGE_READS));
 
-    // On a machine that stands still for seconds the stream is silent, and counts are read; so it
-    // may need another try.
+    // On a machine that stalls for seconds the stream is silent, and counts are read from the
+    // store; so it may need another try.
     until("an event is seen and nothing was read for it", || {
         let before = reads();
         seen_by_both(send());
@@ -181,7 +181,7 @@ fn erased_counts_are_answered_by_nobody(scene: &Scene) {
         .expect_problem(409, "counter_not_archived");
 }
 
-/// While it stands still, events are counted for longer than it may miss them.
+/// While the reader is frozen, events are counted for longer than it may miss them.
 fn a_frozen_reader_reads_anew_what_it_missed(scene: &mut Scene) {
     let drops = |reader: &Client| {
         ["gap", "silence", "lapse"].map(|reason| {
@@ -202,7 +202,7 @@ fn a_frozen_reader_reads_anew_what_it_missed(scene: &mut Scene) {
 
     scene.live[0].signal("CONT");
 
-    // From its first answer on: what it remembers is too old to be asked.
+    // From its first answer on: what it holds in memory is too old to be used.
     scene.load.compare(&scene.live[0], &mut scene.random);
     until("it has dropped its tiles", || {
         (drops(&scene.live[0]).iter().sum::<f64>() > before).then_some(())

@@ -1,4 +1,4 @@
-//! Somebody who sends rides, some of them twice and many of them late, and remembers what was
+//! A client that sends rides, some of them twice and many of them late, and remembers what was
 //! acknowledged.
 
 use crate::client::Client;
@@ -17,9 +17,9 @@ pub struct Load {
     name: String,
     next_id: u32,
     sent: Vec<Ride>,
-    /// What the acknowledged rides count.
+    /// The counts of the acknowledged rides.
     model: Model,
-    /// Batches whose answer never came.
+    /// Batches that got no answer.
     pending: Vec<Vec<Ride>>,
 }
 
@@ -34,7 +34,7 @@ impl Load {
         }
     }
 
-    /// Sends one batch: new rides, some of them twice, among rides of earlier batches. Answers
+    /// Sends one batch: new rides, some of them twice, among rides of earlier batches. Returns
     /// whether it was acknowledged.
     pub fn send(&mut self, client: &Client, path: &str, random: &mut StdRng) -> bool {
         let fresh: Vec<Ride> =
@@ -64,7 +64,7 @@ impl Load {
         is_acknowledged
     }
 
-    /// Sends so many batches, all of which are acknowledged.
+    /// Sends `batches` batches, all of which are acknowledged.
     pub fn send_all(&mut self, clients: &[&Client], batches: usize, random: &mut StdRng) {
         for index in 0..batches {
             let path =
@@ -87,8 +87,8 @@ impl Load {
     /// counted.
     pub fn settle(&mut self, client: &Client) {
         let pending = std::mem::take(&mut self.pending);
-        // Some of so many fall into each partition: whoever waits for them waits for all that
-        // stands before them.
+        // With this many, some fall into each partition: waiting for them includes everything
+        // before them.
         let newest: Vec<Ride> = self.sent.iter().rev().take(64).cloned().collect();
         for batch in pending.iter().chain([&newest]).filter(|batch| !batch.is_empty()) {
             until("the rides are counted", || {
@@ -107,7 +107,7 @@ impl Load {
         }
     }
 
-    /// Ranges of each key, and what they count.
+    /// Returns ranges of each key, and their counts.
     fn ranges(&self, random: &mut StdRng) -> Vec<Expected<'_>> {
         let mut all = Vec::new();
         for key in self.model.keys() {
@@ -134,7 +134,7 @@ impl Load {
     }
 }
 
-/// Ids of events of the source `tests`, one for each partition in its order.
+/// Returns ids of events of the source `tests`, one for each partition in its order.
 pub fn ids_of_each_partition(name: &str, partitions: u16) -> Vec<String> {
     let id_for = |partition: u16| {
         let ids = (0..).map(|number| format!("{name}-{number}"));

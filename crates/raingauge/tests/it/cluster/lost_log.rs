@@ -21,7 +21,7 @@ fn config(place: &Place) -> ClientConfig {
     config
 }
 
-/// Puts events into the topic, past raingauge.
+/// Sends events to the topic directly, bypassing raingauge.
 fn send(place: &Place, ids: std::ops::Range<u32>) {
     let producer: BaseProducer = config(place).create().expect("a producer");
     for id in ids {
@@ -36,7 +36,7 @@ fn send(place: &Place, ids: std::ops::Range<u32>) {
     producer.flush(PATIENCE).expect("flushed");
 }
 
-/// Does what retention does when nobody has counted for long.
+/// Drops what retention drops when nothing has been counted for long.
 fn drop_everything(place: &Place) {
     let consumer: BaseConsumer = config(place).create().expect("a consumer");
     let (_, end) =

@@ -1,4 +1,4 @@
-//! A keyspace, topics, a group and a database that one test has for itself.
+//! A keyspace, topics, a group and a database for one test alone.
 
 use crate::server::{Home, PATIENCE, Server};
 use raingauge_cql::Cql;
@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 use tokio::runtime::Runtime;
 
-/// A writer that is silent for so long loses its partitions; the least that a broker takes.
+/// A writer that is silent for this long loses its partitions; the minimum that a broker accepts.
 const SESSION_TIMEOUT_MS: &str = "6000";
 
-/// Where the servers are that the tests share.
+/// Addresses of the servers that the tests share.
 #[derive(Clone)]
 pub struct Addresses {
     pub cql: String,
     pub kafka: String,
-    /// As `mysql://user:password@host:port/database`.
+    /// In the form `mysql://user:password@host:port/database`.
     pub mysql: String,
 }
 
 impl Addresses {
-    /// Nothing, and a line that says so, where there are no servers.
+    /// Returns `None`, and prints a line about it, when there are no servers.
     pub fn given() -> Option<Self> {
         let given = |name: &str| {
             let address = std::env::var(name).ok().filter(|address| !address.is_empty());
@@ -38,7 +38,7 @@ impl Addresses {
 
 pub struct Place {
     pub addresses: Addresses,
-    /// What all processes here are started with.
+    /// The settings with which all processes here start.
     pub home: Home,
     pub topic: String,
     pub partitions: u16,
@@ -63,7 +63,7 @@ impl Place {
         let addresses = Addresses::given()?;
         let number = MADE.fetch_add(1, Ordering::Relaxed);
 
-        // A process of an earlier day may have had the same number, and its topics are still there.
+        // A process of an earlier day may have had the same number, and its topics still exist.
         let name = format!("{}_{number}_{:08x}", std::process::id(), rand::random::<u32>());
         let mut place = Self {
             home: Home::new(),
@@ -89,7 +89,7 @@ impl Place {
         Some(place)
     }
 
-    /// Whatever processes here need to know, but for the catalog.
+    /// Returns all settings of processes here except the catalog's.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let text = |text: &str| text.to_owned();
         vec![
@@ -99,11 +99,12 @@ impl Place {
             ("cql.contact_points", self.addresses.cql.clone()),
             ("cql.keyspace", self.keyspace.clone()),
             ("cql.replication", text("{'class': 'SimpleStrategy', 'replication_factor': 1}")),
-            // The machine of the tests may be slow for a while, and nothing here is about slowness.
+            // The machine of the tests may be slow for a while, and these tests are not about
+            // slowness.
             ("cql.request_timeout_ms", text("60000")),
             ("cql.speculative_after_ms", text("0")),
             ("server.request_timeout_s", text("60")),
-            // Pages are asked for as anybody at this machine may.
+            // Anyone at this machine may request pages.
             ("portal.sign_in", text("false")),
             ("reader.deadline_ms", text("60000")),
             ("kafka.brokers", self.addresses.kafka.clone()),
@@ -120,18 +121,18 @@ impl Place {
         format!("{}-dead", self.topic)
     }
 
-    /// Makes a database with this place's name on a server, and answers its address.
+    /// Creates a database with this place's name on a server, and returns its address.
     pub fn database_at(&self, server: &str) -> String {
         self.run_sql(server, &format!("CREATE DATABASE {}", self.database));
         self.database_url(server)
     }
 
-    /// The address of this place's catalog.
+    /// Returns the address of this place's catalog.
     pub fn catalog_url(&self) -> String {
         self.database_url(&self.addresses.mysql)
     }
 
-    /// The address of this place's database on a server.
+    /// Returns the address of this place's database on a server.
     pub fn database_url(&self, server: &str) -> String {
         let (address, _) = server.rsplit_once('/').expect("an address ends in a database");
         format!("{address}/{}", self.database)
@@ -150,7 +151,7 @@ impl Place {
         assert!(migrated.status.success(), "{migrated:?}");
     }
 
-    /// A home of its own for processes that differ in some settings.
+    /// Returns a further home for processes that differ in some settings.
     pub fn home_with(&self, settings: &[(&str, &str)]) -> Home {
         let mut home = self.home.like();
         settings.iter().for_each(|(key, value)| home.set(key, value));
@@ -161,17 +162,17 @@ impl Place {
         start(&self.home, roles)
     }
 
-    /// Runs a statement in the keyspace, past raingauge.
+    /// Runs a statement in the keyspace directly, bypassing raingauge.
     pub fn run_cql(&self, statement: &str) {
         self.try_cql(statement).expect("the statement runs");
     }
 
-    /// How many rows a statement finds.
+    /// Returns the number of rows that a statement finds.
     pub fn rows(&self, statement: &str) -> usize {
         self.try_cql(statement).expect("the statement runs")
     }
 
-    /// Answers the number of rows.
+    /// Returns the number of rows.
     fn try_cql(&self, statement: &str) -> Result<usize, String> {
         let options = raingauge_cql::Options {
             contact_points: self.addresses.cql.split(',').map(str::to_owned).collect(),
@@ -205,8 +206,7 @@ pub fn start(home: &Home, roles: &str) -> Server {
 }
 
 impl Drop for Place {
-    /// Those of a test that failed stay, to be looked at; the servers are there for the tests
-    /// alone.
+    /// The data of a failed test stays for inspection; the servers are there for the tests alone.
     fn drop(&mut self) {
         println!("{} was there for {:?}", self.topic, self.began.elapsed());
         if !std::thread::panicking() {

@@ -1,4 +1,4 @@
-//! What is changed at the portal, and what follows elsewhere.
+//! Changes in the portal, and their effects elsewhere.
 
 use super::roles::{NOON_S, Roles, count_round};
 use crate::client::{Client, event, forever};
@@ -6,7 +6,7 @@ use crate::server::until;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// A change is live everywhere soon; how soon is printed.
+/// A change is live everywhere soon; the test prints after how long.
 pub fn a_change_is_counted_by_the_writer_and_answered_by_the_reader(roles: &Roles) {
     let counter = |value: i64| {
         json!({"id": 50, "name": "live", "template": "live:{round}", "eventType": "live", "value": value,
@@ -81,7 +81,7 @@ pub fn a_route_of_another_role_says_which(roles: &Roles) {
     }
 }
 
-/// Whoever waits until events are counted finds them at any reader.
+/// A caller that waits until events are counted finds them at any reader.
 pub fn what_was_waited_for_is_seen_by_another_process(roles: &Roles) {
     roles.portal.create(
         json!({"id": 51, "name": "waited", "template": "waited:{city}", "eventType": "waited",

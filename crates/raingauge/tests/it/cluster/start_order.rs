@@ -1,4 +1,4 @@
-//! Processes that start before what they work on.
+//! Processes that start before the servers they need.
 
 use super::place::Place;
 use crate::client::Client;
@@ -25,7 +25,7 @@ fn a_reader_waits_for_the_schema_and_then_answers() {
         assert_eq!(reader.get("/readyz").status, 200);
     });
 
-    // The same for the event log, which is looked for behind the store.
+    // The same for the event log, which is checked after the store.
     let elsewhere = place
         .home_with(&[("kafka.topic", "nowhere"), ("mysql.url", "mysql://nobody@127.0.0.1:1/none")]);
     Waiting::start(&elsewhere, "waiting for the event log, topic nowhere").terminate();
@@ -37,7 +37,7 @@ fn a_reader_waits_for_the_schema_and_then_answers() {
     Waiting::start(&without_catalog, "waiting for the catalog").terminate();
 }
 
-/// Needs no servers: there is none.
+/// Needs no servers: none is running.
 #[test]
 fn whoever_waits_says_for_what_and_ends_when_it_is_told_to() {
     let home = Home::with(&[("cluster.engines", "cluster"), ("cql.contact_points", "127.0.0.1:1")]);
@@ -63,13 +63,13 @@ fn whoever_waits_says_for_what_and_ends_when_it_is_told_to() {
     waiting.terminate();
 }
 
-/// A writer that waits for something.
+/// A writer that waits for a server.
 struct Waiting {
     child: Child,
 }
 
 impl Waiting {
-    /// Answers when it has said so.
+    /// Returns when the process has reported what it waits for.
     fn start(home: &Home, says: &str) -> Self {
         let errors = File::options()
             .create(true)
@@ -97,7 +97,7 @@ impl Waiting {
         waiting
     }
 
-    /// The door that it opened, by what it logged.
+    /// Returns the address of its door, from its log.
     fn door(&self, errors: &str) -> Client {
         let line =
             errors.lines().find(|line| line.contains("the HTTP door is open")).expect("it says so");
@@ -105,8 +105,8 @@ impl Waiting {
         Client::new(address.split_whitespace().next().expect("an address"))
     }
 
-    /// Ends it with the signal of a service manager; it ends well, and long before anybody would
-    /// force it.
+    /// Sends the signal of a service manager; the process ends gracefully, long before anyone would
+    /// kill it.
     fn terminate(mut self) {
         let sent = std::process::Command::new("kill")
             .args(["-TERM", &self.child.id().to_string()])

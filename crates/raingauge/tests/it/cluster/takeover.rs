@@ -1,9 +1,9 @@
-//! A writer that takes a partition over counts on soon, and counts no repetition, whoever had it
-//! before.
+//! A writer that takes a partition over soon continues to count, and counts no repetition,
+//! whichever process had the partition before.
 //!
-//! `RAINGAUGE_TAKEOVER_EVENTS=N` makes the window larger. What it prints is measured then: how long
-//! it takes from the start of a process until an event is counted, with the stored window and
-//! without it.
+//! `RAINGAUGE_TAKEOVER_EVENTS=N` makes the window larger. The test then prints a measurement: the
+//! time from the start of a process until an event is counted, with the stored window and without
+//! it.
 
 use super::place::Place;
 use super::roles::NOON_S;
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// More than one chunk of the window.
 const EVENTS: u64 = 34_000;
-/// Events of a request, none of which waits to be counted.
+/// Events of a request, which does not wait for counting.
 const BODY: u64 = 4_000;
 
 fn send(client: &Client, ids: std::ops::Range<u64>) {
@@ -23,7 +23,7 @@ fn send(client: &Client, ids: std::ops::Range<u64>) {
     });
 }
 
-/// Counts one event in a writer, and answers how long it took since then.
+/// Counts one event in a writer, and returns the time since `since`.
 fn counts_one(writer: &Server, id: u64, since: Instant) -> f64 {
     let one = [drop_event(&format!("late-{id}"), NOON_S, "oslo")];
     let is_counted = || {
@@ -58,7 +58,7 @@ fn a_successor_counts_soon_and_no_repetition() {
         (place.rows("SELECT chunk FROM window_table") >= expected as usize).then_some(())
     });
 
-    // The process goes down and comes back, with the stored window.
+    // The process is killed and starts again, with the stored window.
     writer.kill();
     let began = Instant::now();
     let writer = place.start("writer");
@@ -69,7 +69,7 @@ fn a_successor_counts_soon_and_no_repetition() {
     counts_one(&writer, 2, Instant::now());
     assert_eq!(portal.count("drops:oslo", NOON_S, NOON_S + 900), events as i64 + 3);
 
-    // And without it: it is read from the log, and stored again.
+    // Without it, the window is read from the log and stored again.
     writer.kill();
     place.run_cql("TRUNCATE window_table");
 

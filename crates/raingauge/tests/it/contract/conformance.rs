@@ -1,5 +1,5 @@
-//! Answers of the server, held against its contract: nothing is missing, and nothing is there that
-//! the contract does not name.
+//! Compares answers of the server with its contract: no member is missing, and none is unknown to
+//! the contract.
 
 use crate::auth::{home_with_tokens, token};
 use crate::client::{Answer, Client, at, drop_event, drops_counter};
@@ -43,7 +43,7 @@ impl Contract {
         std::iter::once(schema).chain(inner.flat_map(|part| self.parts(part))).collect()
     }
 
-    /// What is wrong with a value.
+    /// Returns what is wrong with a value.
     fn fault(&self, schema: &Value, value: &Value) -> Option<String> {
         let parts = self.parts(schema);
         let mut named = BTreeSet::new();
@@ -111,7 +111,7 @@ fn is_of(kind: &Value, value: &Value) -> bool {
     }
 }
 
-/// Asks and checks; the answer's status is the expected one.
+/// Sends requests and checks the answers; the status is the expected one.
 struct Asking<'a> {
     client: &'a Client,
     contract: Contract,

@@ -38,7 +38,7 @@ fn a_batch_is_answered_in_order_and_each_item_fails_alone() {
     let memory = number("memory;desc=").unwrap();
     let store = number("store;desc=").unwrap();
 
-    // What could not be read as a range is nobody's.
+    // A range that could not be read counts for no source.
     assert_eq!((memory + store, number("cache;desc=")), (10, Some(0)), "{timing}");
     let answer = answered.expect(200);
     let results = answer["results"].as_array().unwrap();
@@ -112,8 +112,8 @@ fn one_count_is_asked_by_its_query() {
     }
 }
 
-/// The range is half-open, and both its ends are floored: an event on an edge belongs to what
-/// begins there.
+/// The range is half-open, and both its ends are floored: an event on an edge belongs to the range
+/// that begins there.
 #[test]
 fn edges_belong_to_what_begins_there() {
     let home = Home::new();
@@ -146,7 +146,7 @@ fn edges_belong_to_what_begins_there() {
     }
 }
 
-/// `fresh` takes in the quarter hour that is still open, and says how far the answer reaches.
+/// `fresh` includes the quarter hour that is still open, and the answer says how far it reaches.
 #[test]
 fn fresh_counts_the_open_quarter_hour() {
     let home = Home::new();
@@ -154,7 +154,7 @@ fn fresh_counts_the_open_quarter_hour() {
     server.create(json!({"name": "drops", "template": "drops:{city}", "eventType": "drop"}));
 
     for round in 0.. {
-        // Of two rounds in a row, one lies within a quarter hour.
+        // Of two consecutive rounds, one lies within a quarter hour.
         let now = now_s();
         let open = now - now % 900;
         server.count_events(&[drop_event(&round.to_string(), now, &format!("oslo{round}"))]);
@@ -217,7 +217,7 @@ fn values_may_be_fields_and_negative() {
 
     server.count_events(&events);
 
-    // What is no whole number of cents gives nothing, and is told by a metric.
+    // An amount that is no whole number of cents adds nothing, and a metric counts it.
     assert_eq!(server.count("cents:7", noon, noon + 86_400), 1_236 - 230 + 10 + 1_000);
     assert_eq!(server.count("cents:7", noon + 900, noon + 1_800), -230);
     assert_eq!(server.count("down:7", noon, noon + 86_400), -3 * amounts.len() as i64);
@@ -267,7 +267,7 @@ fn a_sum_that_does_not_fit_is_an_error_and_never_wraps() {
     let query = query.replace("counts", "series") + "&granularity=hour";
     server.get(&query).expect_problem(422, "overflow");
 
-    // An overflowed bucket stays so, whatever is taken from it.
+    // An overflowed bucket stays overflowed, whatever is subtracted from it.
     server.count_events(&[sale("4", noon, -i64::MAX), sale("5", noon, -i64::MAX)]);
     assert_eq!(server.results(&[("sum:7", noon, noon + 3_600)])[0]["error"]["code"], "overflow");
 }

@@ -1,4 +1,4 @@
-//! `/v1/drafts`: changes that are proposed, reviewed and approved.
+//! `/v1/drafts`: proposed changes, reviewed and approved.
 
 use crate::auth::token;
 use crate::client::{Answer, Client, drops_counter};
@@ -33,7 +33,7 @@ fn a_change_is_proposed_reviewed_and_takes_effect() {
     assert_eq!(server.get("/v1/drafts").expect(200)["drafts"], json!([created]));
     server.get("/v1/counters/34").expect_problem(404, "counter_unknown");
 
-    // Edited, submitted, sent back, submitted again, approved.
+    // Edited, submitted, rejected, submitted again, approved.
     let mut configuration = drops_counter();
     configuration["owner"] = json!("weather");
 
@@ -112,7 +112,7 @@ fn a_draft_that_cannot_be_is_refused() {
     unseen.expect_problem(428, "revision_missing");
 }
 
-/// A token of the configuration is nobody's, so it cannot be the second person.
+/// A token of the configuration belongs to no person, so it cannot be the second person.
 #[test]
 fn where_approval_is_asked_a_token_of_the_configuration_gives_none() {
     let tokens = ["counters:write", "counts:read"].map(|scope| {

@@ -1,5 +1,4 @@
-//! `POST /v1/events`: every form in which events may come, and what is told about those that are
-//! refused.
+//! `POST /v1/events`: every form of events, and the answers to those that are refused.
 
 use crate::client::{Client, at, drop_event, drops_counter, event, now_s, rfc3339};
 use crate::server::{Home, until};
@@ -102,11 +101,11 @@ fn binary_mode_takes_attributes_from_headers() {
     assert_eq!(total(&server, "oslo"), 1);
     assert_eq!(server.count("subject:Euro € 😀", at(NOON), at(NOON) + 900), 1);
 
-    // The identity is the decoded one, in whichever mode the event comes.
+    // The identity is the decoded one, in every mode.
     let same = event("drop", "b 1", at(NOON), json!({"city": "oslo"}));
     assert_eq!(server.count_events(&[same])["duplicates"], 1);
 
-    // Data that is not JSON is carried, and has no fields.
+    // Data that is not JSON is accepted, and has no fields.
     headers[1] = ("ce-id", "2");
     headers[6] = ("content-type", "text/plain");
     assert_eq!(post(&server, &headers, b"\xff not json")["accepted"], 1);
@@ -130,7 +129,7 @@ fn binary_mode_takes_attributes_from_headers() {
     server.send("POST", "/v1/events", &headers, b"{").expect_problem(422, "event_malformed");
 }
 
-/// What is wrong with one event is told by its place and a code; the others are counted.
+/// The answer names a refused event by its place and a code; the others are counted.
 #[test]
 fn partial_failure_names_each_rejected_event() {
     let home = Home::new();
@@ -181,8 +180,8 @@ fn partial_failure_names_each_rejected_event() {
         let sent = match path {
             "" => server.lines("/v1/events?wait=applied", &batch),
             _ => {
-                // How deep an array is nested is checked before its events are read: that refuses
-                // the whole of it.
+                // The nesting of an array is checked before its events are read: that refuses the
+                // whole array.
                 let sound = array
                     .replace(&nested(100).to_string(), "7")
                     .replace(r#""data":7"#, r#""data":7,"id":7"#);
@@ -221,7 +220,7 @@ fn partial_failure_names_each_rejected_event() {
 
     assert_eq!(total(&server, "oslo"), cases.len() as i64);
 
-    // A single event that is refused is an error of the request, and is told the same way.
+    // A single refused event is an error of the request, with the same content.
     let answer = server.post("/v1/events", &without("id"));
     let problem = answer.expect_problem(422, "attribute_missing");
     assert_eq!((&problem["accepted"], &problem["rejected"][0]["index"]), (&json!(0), &json!(0)));
@@ -268,7 +267,7 @@ fn a_duplicate_is_told_by_source_and_id_together() {
     assert_eq!((&sent["accepted"], &sent["duplicates"]), (&json!(2), &json!(1)));
     assert_eq!((total(&server, "oslo"), total(&server, "bergen")), (2, 0));
 
-    // Where one name ends and the other begins matters.
+    // The boundary between the two names matters.
     assert_eq!(server.count_events(&[of("a", "bc", "oslo"), of("ab", "c", "oslo")])["accepted"], 2);
 }
 
@@ -308,8 +307,8 @@ pub fn busy_home() -> Home {
     Home::with(&[("server.request_timeout_s", "1"), ("server.grpc_listen", "127.0.0.1:0")])
 }
 
-/// Gives the writer more to count, for which it needs a while: each event has a key of its own in
-/// each of many counters.
+/// Gives the writer more to count, which takes a while: each event has its own key in each of many
+/// counters.
 pub fn add_work(client: &Client, round: usize) {
     if round == 0 {
         client.create(drops_counter());
@@ -335,8 +334,8 @@ pub fn add_work(client: &Client, round: usize) {
     }
 }
 
-/// That counting takes longer than the request may is told by a code of its own, with what became
-/// of the events.
+/// When counting takes longer than the request may, the answer has its own code and the outcome of
+/// the events.
 #[test]
 fn events_that_are_not_counted_in_time_are_safe() {
     let home = busy_home();

@@ -1,4 +1,4 @@
-//! Whole requests that are refused: each limit and each kind of nonsense has a code of its own.
+//! Whole requests that are refused: each limit and each kind of invalid input has its own code.
 
 use crate::client::{at, drop_event, drops_counter, forever};
 use crate::server::Home;
@@ -60,7 +60,7 @@ fn requests_that_cannot_be_read_are_refused_by_name() {
     server.get("/v1/counters?color=red").expect_problem(400, "parameter_unknown");
 }
 
-/// A reason is kept with each version, and with each entry of the audit log.
+/// Each version and each entry of the audit log keeps a reason.
 #[test]
 fn a_reason_has_a_limit() {
     let home = Home::new();
@@ -79,7 +79,7 @@ fn a_reason_has_a_limit() {
     create(2_000).expect(201);
 }
 
-/// Nesting that would take the stack of a parser that recurses, in every body and in every place of
+/// Nesting that would exhaust the stack of a recursive parser, in every body and at every place in
 /// it.
 #[test]
 fn deep_nesting_is_refused_and_the_server_lives() {
@@ -230,7 +230,7 @@ fn counters_have_limits() {
     assert_eq!(server.get("/v1/counters").json()["counters"], json!([]));
 }
 
-/// What is not HTTP, or not whole, harms nobody else.
+/// Input that is not HTTP, or incomplete, affects no other client.
 #[test]
 fn broken_requests_are_answered_or_dropped() {
     let home = Home::new();
@@ -250,7 +250,7 @@ fn broken_requests_are_answered_or_dropped() {
     assert_eq!(server.get("/readyz").status, 200);
 }
 
-/// Whatever is wrong in a path or a query is told as a problem document too.
+/// Every mistake in a path or a query gets a problem document too.
 #[test]
 fn paths_and_queries_are_refused_as_problems() {
     let home = Home::new();
@@ -283,7 +283,7 @@ fn paths_and_queries_are_refused_as_problems() {
     server.get("/v1/counters/77/keys?limit=many").expect_problem(400, "limit_out_of_range");
 }
 
-/// What everybody who counts has to keep and look at has a size.
+/// Configurations and reasons, which every process keeps and reads, are limited in size.
 #[test]
 fn configurations_and_reasons_have_a_size() {
     let home = Home::new();

@@ -1,5 +1,5 @@
-//! Those who send while the server is killed under them. Each remembers what was acknowledged, and
-//! what may or may not have arrived; after a restart it sends the latter again.
+//! Clients that send while the server is killed. Each remembers what was acknowledged, and what may
+//! or may not have arrived; after a restart it sends the latter again.
 
 use crate::client::{Answer, Client, event, forever, rfc3339};
 use crate::model::Model;
@@ -14,7 +14,7 @@ pub const END_S: i64 = 1_760_000_400;
 pub const START_S: i64 = END_S - 100 * 86_400;
 
 pub const CITIES: u32 = 6;
-/// Most rides of one producer; from then on it repeats itself. Fewer than the server is told to
+/// Most rides of one producer; after that it repeats itself. Fewer than the server is configured to
 /// remember.
 pub const RIDES_MAX: usize = 45_000;
 
@@ -50,7 +50,7 @@ pub struct Ride {
 }
 
 impl Ride {
-    /// One of any place and time, most of them soon before the end.
+    /// A ride of any place and time, most of them shortly before the end.
     pub fn random(id: String, random: &mut StdRng) -> Self {
         let time_s = if random.random_bool(0.3) {
             random.random_range(START_S..END_S)
@@ -63,7 +63,7 @@ impl Ride {
     }
 
     pub fn event(&self) -> Value {
-        // A decimal is written by hand, for it to be the exact one.
+        // A decimal is formatted by hand, so that it is exact.
         let amount = format!(
             "{}{}.{:02}",
             if self.cents < 0 { "-" } else { "" },
@@ -95,9 +95,9 @@ pub struct Producer {
     random: StdRng,
     next_id: usize,
     acknowledged: Vec<Ride>,
-    /// What the acknowledged rides count.
+    /// The counts of the acknowledged rides.
     counted: Model,
-    /// Batches of new rides whose answer never came.
+    /// Batches of new rides that got no answer.
     pending: Vec<Vec<Ride>>,
 }
 
@@ -110,7 +110,7 @@ impl Producer {
         Self { name: name.to_owned(), random, next_id: 0, acknowledged, counted, pending }
     }
 
-    /// Sends until the server is gone, or so many batches.
+    /// Sends until the server is gone, or `batches_max` batches.
     pub fn run(&mut self, client: &Client, batches_max: usize) {
         for _ in 0..batches_max {
             let len = self.random.random_range(1..=120).min(RIDES_MAX - self.next_id);
@@ -126,7 +126,7 @@ impl Producer {
         Ride::random(format!("{}-{}", self.name, self.next_id), &mut self.random)
     }
 
-    /// Sends new rides, and old ones among them. Answers whether the server is still there.
+    /// Sends new rides, with old ones among them. Returns whether the server is still there.
     fn send(&mut self, client: &Client, fresh: Vec<Ride>) -> bool {
         let mut batch = fresh.clone();
         if !self.acknowledged.is_empty() && self.random.random_bool(0.4) {
@@ -147,14 +147,14 @@ impl Producer {
             Some(answer) if answer.status == 200 => {
                 let answer = answer.json();
 
-                // An acknowledged ride that were lost would be accepted again.
+                // A lost acknowledged ride would be accepted again.
                 assert_eq!(answer["accepted"], fresh.len(), "new rides: {answer}");
                 assert_eq!(answer["duplicates"], batch.len() - fresh.len(), "old rides: {answer}");
                 self.note_acknowledged(fresh);
 
                 true
             }
-            // Too much at once: it comes again later.
+            // The server is busy: the batch is sent again later.
             Some(answer) if [429, 503].contains(&answer.status) => {
                 self.pending.push(fresh);
                 true
@@ -167,7 +167,7 @@ impl Producer {
         }
     }
 
-    /// Sends again what may not have arrived: all of it is counted once when this returns.
+    /// Sends again what may not have arrived: when this returns, all of it is counted once.
     pub fn settle(&mut self, client: &Client) {
         for batch in std::mem::take(&mut self.pending) {
             let answer = post_rides(client, "/v1/events?wait=applied", &batch)
@@ -195,7 +195,7 @@ impl Producer {
         post_rides(client, "/v1/events?wait=applied", &rides)
     }
 
-    /// Whether all rides were sent that this one will ever send.
+    /// Whether the producer has sent all its rides.
     pub fn is_done(&self) -> bool {
         self.next_id == RIDES_MAX
     }
@@ -204,7 +204,7 @@ impl Producer {
         &self.counted
     }
 
-    /// What would be counted beside, if all had arrived that may have.
+    /// Returns the further counts if everything had arrived that may have.
     pub fn pending(&self) -> Model {
         let mut model = Model::default();
         self.pending.iter().flatten().for_each(|ride| ride.count_in(&mut model));
@@ -212,7 +212,7 @@ impl Producer {
     }
 }
 
-/// The answer, or nothing when the connection failed.
+/// Returns the answer, or `None` when the connection failed.
 pub fn post_rides(client: &Client, path: &str, rides: &[Ride]) -> Option<Answer> {
     let lines: String = rides.iter().map(|ride| format!("{}\n", ride.event())).collect();
     client
@@ -228,7 +228,7 @@ pub struct Editor {
     total: i64,
     /// Whether the last change was not acknowledged.
     edit_pending: bool,
-    /// The event whose answer never came.
+    /// The event that got no answer.
     event_pending: Option<Value>,
 }
 
@@ -295,18 +295,18 @@ impl Editor {
     pub fn settle(&mut self, client: &Client) {
         assert!(!self.edit_pending || self.edit(client), "the edit is made again");
         assert!(self.send(client), "the event is sent again");
-        // Whoever waits for an event, of whichever type, waits for those before it.
+        // Waiting for an event of any type includes all events before it.
         let last = event("waited for", &self.next_id.to_string(), START_S, json!({}));
         client.lines("/v1/events?wait=applied", &[last]).expect(200);
     }
 
-    /// What the counter should say.
+    /// Returns the expected count of the counter.
     pub fn total(&self) -> i64 {
         self.total
     }
 }
 
-/// Sets buckets of history, over and over.
+/// Sets buckets of history repeatedly.
 pub struct Setter {
     random: StdRng,
     set: BTreeMap<(String, &'static str, i64), i64>,
@@ -366,7 +366,7 @@ impl Setter {
         assert!(self.send(client), "the buckets are set again");
     }
 
-    /// Every bucket that was set: key, its range, its count.
+    /// Returns every bucket that was set: key, its range, its count.
     pub fn expected(&self) -> Vec<(String, i64, i64, i64)> {
         let width_s = |granularity: &str| match granularity {
             "quarter" => 900,

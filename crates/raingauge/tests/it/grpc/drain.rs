@@ -1,5 +1,5 @@
-//! An orderly end: those who watch are told, calls that run end well, and nobody holds the server
-//! up.
+//! A graceful shutdown: watchers are notified, running calls complete, and no client delays the
+//! server.
 
 use super::proto::raingauge::v1::PublishRequest;
 use super::{Grpc, drop_event, home, noon_s, raw};
@@ -26,13 +26,13 @@ fn a_drain_is_told_and_lets_calls_end() {
         let mut watched = watched.into_inner();
         assert_eq!(watched.message().await.unwrap().unwrap().status, SERVING);
 
-        // Somebody looks around, and never leaves.
+        // A client that opens a reflection stream and never closes it.
         let mut reflection = ServerReflectionClient::new(grpc.channel.clone());
         let never = futures_util::stream::pending();
         let mut looking =
             reflection.server_reflection_info(never).await.expect("reflection").into_inner();
 
-        // A call begins, and its message is still on its way when the server is told to stop.
+        // A call begins, and its message is still being sent when the server begins to stop.
         let sender = raw::connect(&address).await;
         let mut call = raw::begin(&sender, &address, "/raingauge.v1.Events/Publish", &[]).await;
         let probe = raw::framed(&HealthCheckRequest::default().encode_to_vec());
@@ -40,7 +40,7 @@ fn a_drain_is_told_and_lets_calls_end() {
 
         answered.stream.send_data(probe.into(), true).expect("sent");
 
-        // The server has read the head of the call when it answers what came behind it.
+        // When the server answers what came after the head of the call, it has read the head.
         assert_eq!(answered.answer().await.header("grpc-status"), "0");
         server.signal("TERM");
         assert_eq!(watched.message().await.unwrap().unwrap().status, NOT_SERVING);
