@@ -1,9 +1,9 @@
-//! Whether a catalog and the counts belong together.
+//! Checks that a catalog and the counts belong together.
 //!
-//! The writer's state knows each counter that was ever announced, at the version that it was
-//! announced with. A catalog that lacks one of them, or has an older version, was restored alone:
-//! it would give out the same ids and versions again for other configurations, and counters that
-//! are in no list would go on counting.
+//! The writer's state knows each counter that was ever announced, with its version. A catalog that
+//! lacks one of them, or has an older version, was restored alone: it would assign the same ids and
+//! versions again to other configurations, and counters that it does not list would continue to
+//! count.
 
 use raingauge_ports::catalog::{self, Catalog};
 use raingauge_ports::published::Published;
@@ -23,7 +23,7 @@ pub enum Error {
     Behind(String),
 }
 
-/// Refuses a catalog that lacks what was counted.
+/// Refuses a catalog that lacks counters that were counted.
 pub async fn check(catalog: &dyn Catalog, published: &Published) -> Result<(), Error> {
     let counters = catalog.list().await?;
     let listed: HashMap<u32, u32> =

@@ -1,7 +1,7 @@
 //! Control entries of counting: messages in the log, in order with the events.
 //!
-//! An entry of a kind that this program does not know stops counting, and is not passed over: it
-//! changes counts, and every count behind it would be wrong. Upgrading the process continues it.
+//! An entry of a kind that this program does not know stops counting instead of being skipped: it
+//! changes counts, and every count after it would be wrong. After an upgrade the process continues.
 
 use crate::state::Request;
 use raingauge_consumers::control::Head;
@@ -13,51 +13,51 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Control {
-    /// A counter is as it is here from this offset on, unless a newer version is known.
+    /// The counter has this configuration from this offset on, unless a newer version is known.
     Counter {
         version: u32,
         counter: Box<Counter>,
-        /// When the catalog took the version: of two configurations with one number the later one
-        /// counts. Entries of the first logs have none.
+        /// When the catalog accepted the version: of two configurations with one number the later
+        /// one counts. Entries of the first logs have none.
         #[serde(default, skip_serializing_if = "is_zero")]
         changed_at: i64,
-        /// The catalog was put back to an older version: that one counts. Only who alone writes
-        /// changes to a log knows this; where several do, the older version may just be old news.
+        /// The catalog was restored to an older version, which counts. Only a process that writes
+        /// changes to a log alone can know this; with several writers, the older version may just
+        /// be outdated.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         put_back: bool,
     },
-    /// These buckets are set to these counts, unless the request was obeyed before.
+    /// Sets these buckets to these counts, unless the request was obeyed before.
     Buckets {
         buckets: Vec<Bucket>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<Box<Request>>,
     },
-    /// What was counted of a key before this entry is gone.
+    /// Erases the counts of a key before this entry.
     Erase { counter: u32, key: String },
-    /// What was counted of a counter before this entry is gone: an empty generation of this number
-    /// answers from here on. A number that is not newer than the newest of the counter changes
-    /// nothing.
+    /// Erases the counts of a counter before this entry: an empty generation of this number answers
+    /// from here on. A number that is not newer than the newest of the counter changes nothing.
     EraseAll {
         counter: u32,
         number: u32,
-        /// The number of the generation that has to answer before; partition 0, which decides, is
-        /// asked without one.
+        /// The number of the generation that has to answer at this point; entries for partition 0,
+        /// which decides, have none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         replaces: Option<u32>,
     },
-    /// The counts of a counter are to be made again from the log, from this second on, the start of
-    /// a UTC day; without one, as far back as the partition of the log holds every event.
+    /// Recounts a counter from the log, from this second on, the start of a UTC day; without one,
+    /// as far back as the partition of the log holds every event.
     Backfill {
         counter: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after_s: Option<i64>,
-        /// The number of the generation that is filled. One that is not newer than the newest of
-        /// the counter changes nothing. Entries of the first logs have none: each partition takes
-        /// its next.
+        /// The number of the generation to fill. One that is not newer than the newest of the
+        /// counter changes nothing. Entries of the first logs have none: each partition takes its
+        /// next.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u32>,
-        /// What counts the entries before this one; without it, the counter as the partition knows
-        /// it.
+        /// The configuration that counts the entries before this one; without it, the counter as
+        /// the partition knows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         configuration: Option<Box<Counter>>,
     },
@@ -70,9 +70,10 @@ pub enum Control {
         #[serde(default)]
         reason: String,
     },
-    /// Every partition and every reader has switched to the generation: what it replaced may go.
+    /// Every partition and every reader has switched to the generation: what it replaced can be
+    /// removed.
     Retire { counter: u32, number: u32 },
-    /// The store holds nothing of a retired generation any more.
+    /// The store no longer holds anything of a retired generation.
     Removed { generation: Generation },
 }
 
@@ -81,12 +82,13 @@ fn is_zero(number: &i64) -> bool {
 }
 
 impl Control {
-    /// A version of a counter that counts where no newer one is known.
+    /// Returns an entry with a version of a counter, which counts if no newer one is known.
     pub fn counter(version: u32, changed_at: i64, counter: Counter) -> Self {
         Self::Counter { version, counter: Box::new(counter), changed_at, put_back: false }
     }
 
-    /// Asks for a backfill as far back as the log reaches, with the next number of the partition.
+    /// Returns an entry for a backfill as far back as the log reaches, with the next number of the
+    /// partition.
     #[cfg(test)]
     pub fn backfill(counter: u32) -> Self {
         Self::Backfill { counter, after_s: None, number: None, configuration: None }
@@ -96,8 +98,8 @@ impl Control {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a control entry; `None` when it is for another consumer. Tells a kind that only a
-    /// newer program knows from a payload that is no control entry.
+    /// Reads a control entry; `None` when it is for another consumer. Distinguishes a kind that
+    /// only a newer program knows from a payload that is no control entry.
     pub fn parse(payload: &[u8]) -> Result<Option<Self>, ControlError> {
         let malformed = |error: serde_json::Error| ControlError::Malformed(error.to_string());
         let head = Head::parse(payload).map_err(malformed)?;
@@ -116,7 +118,7 @@ impl Control {
     ];
 }
 
-/// Why a payload is not a control entry that this program obeys.
+/// Why a payload is not a control entry that this program can obey.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     #[error("it is malformed: {0}")]

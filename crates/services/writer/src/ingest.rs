@@ -1,4 +1,4 @@
-//! Ingest: events are checked one by one, and the good ones go into the log together.
+//! Ingest: checks events one by one, and appends the valid ones to the log together.
 
 use crate::keys::{Full, KeyLimit};
 use raingauge_core::code::{Code, Refusal};
@@ -42,7 +42,7 @@ pub struct RejectedEvent {
     pub refusal: Refusal,
 }
 
-/// What became of the events of a request that waits for them to be counted.
+/// The outcome of a request that waits until its events are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     pub receipt: Receipt,
@@ -62,7 +62,7 @@ pub struct Ingest {
     keys: Arc<KeyLimit>,
 }
 
-/// Events of one request on their way in.
+/// The events of one request before they are appended.
 pub struct Intake {
     batch: Batch,
     rejected: Vec<RejectedEvent>,
@@ -72,7 +72,7 @@ pub struct Intake {
     view: Arc<View>,
     /// The counters that take no new keys.
     full: Arc<Full>,
-    /// The earliest time that the counters of an event type still take; most requests hold one
+    /// The earliest time that the counters of an event type still accept; most requests hold one
     /// type.
     earliest: Option<(String, Option<i64>)>,
 }
@@ -90,12 +90,12 @@ impl Ingest {
         Self { sink, counted, published, clock, future_allowance_s, lag_max, keys }
     }
 
-    /// Takes no new keys for counters that have as many as this allows.
+    /// Refuses new keys for counters that have reached this limit.
     pub fn with_key_limit(self, keys: Arc<KeyLimit>) -> Self {
         Self { keys, ..self }
     }
 
-    /// Whether events are taken and counted at the moment.
+    /// Checks whether events can be accepted and counted at the moment.
     pub fn check(&self) -> Result<(), Error> {
         if let Some(reason) = self.published.failure() {
             return Err(Error::Stopped(reason));
@@ -103,7 +103,7 @@ impl Ingest {
         Ok(self.sink.check()?)
     }
 
-    /// Begins a request, unless the log takes no events or the writer is too far behind.
+    /// Begins a request, unless the log accepts no events or the writer is too far behind.
     pub fn begin(&self) -> Result<Intake, Error> {
         self.check()?;
         let lag_of = |log: &Arc<dyn EventLog>| {
@@ -126,7 +126,7 @@ impl Ingest {
         })
     }
 
-    /// Makes the good events durable, and waits until they are counted when that is asked for.
+    /// Makes the valid events durable, and waits until they are counted if requested.
     pub async fn finish(&self, intake: Intake, wait_applied: bool) -> Result<Receipt, Error> {
         let (receipt, ends) = self.append(intake).await?;
         if wait_applied {
@@ -135,8 +135,8 @@ impl Ingest {
         Ok(receipt)
     }
 
-    /// The same, but waits no longer than until `deadline`: the events are safe by then, counted or
-    /// not.
+    /// Like [`Self::finish`], but waits until `deadline` at most: the events are durable by then,
+    /// counted or not.
     pub async fn finish_by(&self, intake: Intake, deadline: Instant) -> Result<Finished, Error> {
         let (receipt, ends) = self.append(intake).await?;
         match timeout_at(deadline, self.wait_applied(&ends)).await {
@@ -145,7 +145,7 @@ impl Ingest {
         }
     }
 
-    /// Makes the good events durable. Answers also where the log has them.
+    /// Makes the valid events durable. Returns also their ends in the log.
     async fn append(&self, intake: Intake) -> Result<(Receipt, Vec<(Partition, Offset)>), Error> {
         let Intake { batch, rejected, .. } = intake;
         for RejectedEvent { refusal, .. } in &rejected {
@@ -165,7 +165,7 @@ impl Ingest {
         self.published.wait_applied(ends).await.map_err(Error::Stopped)
     }
 
-    /// Entries up to these ends that are not counted yet.
+    /// Returns the number of entries up to these ends that are not counted yet.
     fn lag(&self, ends: &[(Partition, Offset)]) -> u64 {
         ends.iter()
             .map(|(partition, end)| end.saturating_sub(self.published.applied(*partition)))
@@ -174,12 +174,12 @@ impl Ingest {
 }
 
 impl Intake {
-    /// Makes room for events that take about this many bytes.
+    /// Reserves room for events of about this many bytes.
     pub fn reserve(&mut self, bytes: usize) {
         self.batch.bytes.reserve(bytes);
     }
 
-    /// Takes one event, or the reason why it could not be decoded.
+    /// Adds one event, or the reason why it could not be decoded.
     pub fn push(&mut self, event: Result<Event<'_>, Refusal>) -> Result<(), Error> {
         if self.next >= EVENTS_PER_REQUEST_MAX {
             return Err(Error::TooMany);
@@ -201,7 +201,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Events that were taken so far, refused ones among them.
+    /// Returns the number of events so far, including refused ones.
     pub fn len(&self) -> usize {
         self.next
     }
@@ -210,8 +210,8 @@ impl Intake {
         self.next == 0
     }
 
-    /// Refuses an event that no counter of its type has a bucket for any more.
-    /// An event that no counter listens to is taken: a counter may be made, and backfilled, later.
+    /// Refuses an event for which no counter of its type has a bucket any more. An event without a
+    /// counter is accepted: a counter may be created, and backfilled, later.
     fn check_not_expired(&mut self, event: &Event<'_>) -> Result<(), Refusal> {
         if self.earliest.as_ref().is_none_or(|(kind, _)| **kind != *event.kind) {
             let earliest = self.view.ruleset.earliest_s(&event.kind, self.now_s);

@@ -1,4 +1,4 @@
-//! What is known of the writers of all partitions.
+//! The published states of the writers of all partitions.
 
 pub use crate::state::Part;
 use crate::state::{Backfill, BackfillStatus, CounterState, Progress as Filled, State};
@@ -10,37 +10,37 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub trait States: Send + Sync {
-    /// Which configurations of a counter counted what answers now, in each partition.
+    /// Returns the configurations of a counter that counted what answers now, in each partition.
     fn parts(&self, counter: u32) -> Vec<(Partition, Vec<Part>)>;
 
-    /// The newest backfill of a counter, in each partition that knows of it.
+    /// Returns the newest backfill of a counter, in each partition that knows it.
     fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)>;
 
-    /// Entries of a partition that repeat a request, by their offsets in order, as far as the
-    /// partition is applied: nobody obeys them.
+    /// Returns the entries of a partition that repeat a request, by their offsets in order, as far
+    /// as the partition is applied: they have no effect.
     fn repetitions(&self, partition: Partition) -> Vec<Offset>;
 
-    /// How many partitions have to take part in a backfill.
+    /// Returns how many partitions have to take part in a backfill.
     fn partitions(&self) -> Partition {
         1
     }
 }
 
-/// The states of the writers as a whole, for what is decided over them.
+/// The states of all writers, for decisions that concern all of them.
 pub trait Shows: Send + Sync {
     fn shown(&self) -> BTreeMap<Partition, Shown>;
 }
 
-/// What a writer showed last. In a cluster this is what it has committed.
+/// The last published state of a writer. In a cluster this is what it has committed.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
     pub state: Arc<State>,
-    /// How far the backfill at the head of its queue has come.
+    /// The progress of the backfill at the head of its queue.
     pub progress: Option<Filled>,
     /// Counters about whose backfills something remains to be decided or written.
     pub open: Arc<[u32]>,
-    /// Retired generations of which the store holds nothing any more; only the process of the
-    /// writer knows them.
+    /// Retired generations of which the store holds nothing any more; only the writer's process
+    /// knows them.
     pub removed: Vec<Generation>,
 }
 
@@ -54,7 +54,7 @@ impl Shown {
         self.state.counters.get(&counter)
     }
 
-    /// The newest backfill of a counter, with what it has come to so far.
+    /// Returns the newest backfill of a counter, with its progress.
     pub fn backfill(&self, counter: u32) -> Option<Backfill> {
         let backfill = self.counter(counter)?.backfill.as_ref()?;
         let progress = self.progress_of(counter, backfill.number).filter(|_| backfill.is_running());
@@ -81,8 +81,8 @@ impl States for Handle {
     }
 }
 
-/// The newest backfill as one over all partitions: offsets and counts are added up. Partition 0
-/// decides what becomes of it; it has finished when all partitions have switched.
+/// Combines the newest backfill of all partitions: offsets and counts are added up. Partition 0
+/// decides its outcome; it has finished when all partitions have switched.
 pub fn together(backfills: &[(Partition, Backfill)], partitions: Partition) -> Option<Backfill> {
     let number = backfills.iter().map(|(_, backfill)| backfill.number).max()?;
     let mut newest = backfills.iter().filter(|(_, backfill)| backfill.number == number);
@@ -117,18 +117,18 @@ pub fn together(backfills: &[(Partition, Backfill)], partitions: Partition) -> O
     Some(whole)
 }
 
-/// How far the newest backfill of a counter is.
+/// The progress of a counter's newest backfill.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
     /// Over all partitions.
     pub backfill: Backfill,
-    /// Where the log ended when this was asked.
+    /// The end of the log at the time of the query.
     pub end: Offset,
     /// The part of the log that it has read, from 0 to 1.
     pub share: f64,
 }
 
-/// How far the newest backfill of a counter is; none when it has had none.
+/// Returns the progress of a counter's newest backfill; `None` when it has had none.
 pub fn progress(states: &dyn States, published: &Published, counter: u32) -> Option<Progress> {
     let backfills = states.backfills(counter);
     let backfill = together(&backfills, states.partitions())?;

@@ -30,7 +30,7 @@ const ANNOUNCE_AGAIN: Duration = Duration::from_secs(5);
 /// Changes that are written to a partition at once.
 const ANNOUNCED_AT_ONCE: usize = 64;
 
-/// Whether a seat is left, and how.
+/// Whether and how a seat is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
     Stay,

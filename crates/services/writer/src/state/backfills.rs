@@ -23,33 +23,34 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 pub struct Backfill {
     pub status: BackfillStatus,
-    /// The generation that is being filled, and its number.
+    /// The generation that the backfill fills, and its number.
     pub generation: Generation,
     #[serde(default)]
     pub number: u32,
-    /// The log is read from here.
+    /// The offset at which it begins to read the log.
     #[serde(default)]
     pub from: Offset,
-    /// The log has been read up to here.
+    /// The offset up to which it has read the log.
     #[serde(default)]
     pub position: Offset,
-    /// Only buckets from this second on are made again: the log holds all their events. 0 is
+    /// Only buckets from this second on are recounted: the log holds all their events. 0 is
     /// everything.
     pub after_s: i64,
     /// Events counted so far.
     #[serde(default)]
     pub counted: u64,
-    /// Entries before the one that began the backfill have this and their offset for a stamp, which
-    /// is no later than that of the entry itself.
+    /// The stamp of an entry before the one that began the backfill is this plus its offset, which
+    /// is no later than the stamp of the entry itself.
     #[serde(default)]
     pub stamp_base_us: i64,
     /// The offset of the entry that began it. Entries before it are counted by the first rule.
     #[serde(default)]
     pub begun: Offset,
-    /// Which configuration counts from which offset on, while it runs.
+    /// The configurations and the offsets from which they count, while it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleSince>,
-    /// Buckets before these horizons had expired by a configuration that was changed while it runs.
+    /// Buckets before these horizons had expired under a configuration that was replaced while the
+    /// backfill runs.
     #[serde(default)]
     pub kept_from: Horizons,
     /// When it finished or was cancelled, in seconds since 1970; 0 while it runs.
@@ -89,13 +90,13 @@ impl Outgoing {
     }
 }
 
-/// What a backfill begins with.
+/// The start of a backfill.
 #[derive(Default)]
 pub struct Begin {
     pub number: Option<u32>,
     pub configuration: Option<Counter>,
     pub after_s: i64,
-    /// The offset of the entry, and what offsets before it are added to for a stamp.
+    /// The offset of the entry, and the base to which earlier offsets are added for a stamp.
     pub offset: Offset,
     pub stamp_base_us: i64,
 }
@@ -107,7 +108,7 @@ impl Backfill {
 }
 
 impl State {
-    /// The backfill that is being filled: the first of those that are undecided.
+    /// Returns the backfill that is being filled: the first undecided one.
     pub fn front(&self) -> Option<(u32, &Backfill)> {
         let id = *self.queue.first()?;
         Some((id, self.counters.get(&id)?.backfill.as_ref()?))
@@ -117,8 +118,8 @@ impl State {
         self.front().is_some_and(|(id, backfill)| (id, backfill.number) == (counter, number))
     }
 
-    /// Begins a backfill, or puts it into the queue. One whose number is not newer than the newest
-    /// changes nothing, nor does one of a counter whose last one is undecided.
+    /// Begins a backfill, or puts it into the queue. Changes nothing when its number is not newer
+    /// than the newest, or when the counter's last backfill is undecided.
     pub fn begin_backfill(&mut self, counter: u32, begin: Begin) {
         let Some(state) = self.counters.get_mut(&counter) else {
             return;
@@ -136,7 +137,7 @@ impl State {
         let current = state.counter.clone();
         let counts_before = counting(&begin.configuration.unwrap_or_else(|| current.clone()));
 
-        // No rule counts what stands before an erasure.
+        // No rule counts the entries before an erasure.
         let mut rules = vec![RuleSince { since: state.erased_before(), counter: counts_before }];
         if rules[0].counter != current {
             rules.push(RuleSince { since: begin.offset, counter: current });
@@ -156,7 +157,8 @@ impl State {
         self.queue.push(counter);
     }
 
-    /// The generation at the front answers from here on. What it replaces goes on being counted.
+    /// Makes the generation at the front answer from here on. What it replaces continues to be
+    /// counted.
     pub fn switch(&mut self, counter: u32, number: u32, now_s: i64) {
         if !self.is_front(counter, number) {
             return;
@@ -173,7 +175,7 @@ impl State {
         (backfill.status, backfill.ended_at) = (BackfillStatus::Finished, now_s);
         let (part, kept_from) = backfill.take_part();
 
-        // What the new part holds was made by the retentions since it was begun.
+        // The retentions since its beginning shaped the new part.
         state.kept_from = Horizons {
             quarter_s: kept_before.quarter_s.min(part.from_s),
             hour_s: kept_before.hour_s.min(part.from_s),
@@ -194,7 +196,8 @@ impl State {
         self.leave_queue(counter);
     }
 
-    /// The generation will not answer. One that was never begun here is not to be begun any more.
+    /// Gives the generation up: it will not answer. One that has not begun here can no longer
+    /// begin.
     pub fn cancel(&mut self, counter: u32, number: u32, reason: &str, now_s: i64) {
         let Some(state) = self.counters.get_mut(&counter) else {
             return;
@@ -226,7 +229,7 @@ impl State {
         self.begun += u64::from(was_front && !self.queue.is_empty());
     }
 
-    /// What the generation of this number, and those before it, replaced is counted no more.
+    /// Stops counting what the generation of this number, and earlier ones, replaced.
     pub fn retire(&mut self, counter: u32, number: u32) {
         let Some(state) = self.counters.get_mut(&counter) else {
             return;
@@ -249,7 +252,7 @@ impl State {
         self.retired.retain(|retired| *retired != generation);
     }
 
-    /// Counters about whose backfills something remains to be decided or written.
+    /// Returns the counters with a backfill about which something remains to be decided or written.
     pub fn open(&self) -> Vec<u32> {
         let outgoing =
             self.counters.iter().filter(|(_, state)| !state.outgoing.is_empty()).map(|(id, _)| *id);
@@ -258,7 +261,7 @@ impl State {
 }
 
 impl Backfill {
-    /// The counts as a part of the timeline, and before when they had expired.
+    /// Takes the counts as a part of the timeline, and the horizons before which they had expired.
     fn take_part(&mut self) -> (Part, Horizons) {
         let from_s = self.after_s;
         let generation = self.generation;
@@ -275,13 +278,13 @@ impl CounterState {
         self.backfill.as_mut().filter(|backfill| backfill.is_running())
     }
 
-    /// The number of the newest generation that answers.
+    /// Returns the number of the newest generation that answers.
     pub fn answers_by(&self) -> u32 {
         self.parts.iter().map(|part| part.number).max().unwrap_or(0)
     }
 
-    /// The parts that answered when the newest generation was this one, and before when they had
-    /// expired; those of now when they are counted no more.
+    /// Returns the parts that answered when the newest generation was `number`, and the horizons
+    /// before which they had expired; the current ones when those are no longer counted.
     pub fn as_of(&self, number: u32) -> (&[Part], Horizons) {
         let found = self.outgoing.iter().find(|outgoing| outgoing.answered_by() == number);
         match found.filter(|_| self.answers_by() > number) {
@@ -290,7 +293,7 @@ impl CounterState {
         }
     }
 
-    /// Timelines that are counted beside the one that answers.
+    /// Returns the timelines that are counted beside the one that answers.
     pub(super) fn beside(&self, is_filled: bool) -> Vec<Timeline> {
         let outgoing = self
             .outgoing
@@ -310,7 +313,7 @@ impl CounterState {
         outgoing.chain(incoming).collect()
     }
 
-    /// Every generation that is counted, or will be.
+    /// Returns every generation that is counted, or will be.
     fn generations(&self) -> impl Iterator<Item = Generation> + '_ {
         let outgoing = self.outgoing.iter().flat_map(|outgoing| &outgoing.parts);
         let running = self.backfill.iter().filter(|backfill| backfill.is_running());
@@ -319,15 +322,15 @@ impl CounterState {
     }
 }
 
-/// The first number behind the newest whose generation is not used. Numbers grow for ever;
-/// generations are used again when nothing of them is left.
+/// Returns the first number after the newest whose generation is unused. Numbers always grow;
+/// generations are used again when the store holds nothing of them.
 pub fn next_number(counter: u32, newest: u32, is_used: impl Fn(Generation) -> bool) -> u32 {
     let candidates = (newest + 1..).take(GENERATIONS_PER_COUNTER as usize);
     let mut free = candidates.filter(|number| !is_used(generation_of(counter, *number)));
     free.next().unwrap_or(newest + 1)
 }
 
-/// Every generation of a counter that a state still counts, fills or removes.
+/// Returns every generation of a counter that a state still counts, fills or removes.
 pub fn used(state: &State, counter: u32) -> Vec<Generation> {
     let counted = state.counters.get(&counter).into_iter().flat_map(CounterState::generations);
     counted.chain(state.retired.iter().copied()).collect()

@@ -1,4 +1,4 @@
-//! From entries of the log to changes of buckets.
+//! Turns entries of the log into changes of buckets.
 
 use crate::control::Bucket;
 use raingauge_core::bucket::{DAY_S, Granularity};
@@ -12,25 +12,25 @@ use raingauge_ports::published::{Published, View};
 use raingauge_ports::record::Entry;
 use std::sync::Arc;
 
-/// Applies events, and notes what was not counted.
+/// Applies events, and records what was not counted.
 #[derive(Default)]
 pub struct Applier {
     view: Option<Arc<View>>,
     /// The day for which `horizons` hold.
     day: i64,
-    /// Of each rule of the view.
+    /// The horizons of each rule of the view.
     horizons: Vec<Horizons>,
-    /// Of each rule, those of the timelines beside the one that answers.
+    /// For each rule, the horizons of the timelines beside the one that answers.
     beside: Vec<Vec<Horizons>>,
-    /// Of each rule, an estimate of its keys.
+    /// For each rule, an estimate of its keys.
     keys: Vec<Arc<Sketch>>,
-    /// Of each rule, how often each reason kept it from counting.
+    /// For each rule, how often each reason kept it from counting.
     skips: Vec<[u64; Skip::ALL.len()]>,
-    /// Of each rule and granularity, how many events came too late.
+    /// For each rule and granularity, how many events came too late.
     late: Vec<[u64; Granularity::ALL.len()]>,
-    /// Of each rule, how many events of the block it counted.
+    /// For each rule, how many events of the block it counted.
     counted: Vec<u64>,
-    /// The rules that counted any.
+    /// The rules that counted any events.
     touched: Vec<usize>,
 }
 
@@ -67,7 +67,8 @@ impl Applier {
             let time_s = event.time_s();
             if time_s > newest_s {
                 newest_s = time_s;
-                // Before it is counted, so that a reader of its count knows of it.
+                // Published before it is counted, so that a reader that sees its count knows of the
+                // event.
                 published.saw_event(time_s);
             }
 
@@ -111,8 +112,7 @@ impl Applier {
         failure.map_or(Ok(next), |error: buckets::Error| Err(error.into()))
     }
 
-    /// Sets buckets. Those whose counter has been removed since the request was accepted are passed
-    /// over.
+    /// Sets buckets. Skips those whose counter has been removed since the request was accepted.
     pub fn set_buckets(
         &mut self,
         store: &dyn BucketWriter,
@@ -131,8 +131,8 @@ impl Applier {
         Ok(())
     }
 
-    /// Takes up the published view, and the horizons of the day in which a block was appended, so
-    /// that a block is applied in the same way whenever it is applied.
+    /// Adopts the published view, and the horizons of the day in which a block was appended, so
+    /// that a block is applied in the same way at any time.
     fn prepare(&mut self, published: &Published, appended_ms: i64) -> Arc<View> {
         let view = Arc::clone(&published.view());
         let now_s = appended_ms.div_euclid(1_000);

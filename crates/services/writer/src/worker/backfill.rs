@@ -1,4 +1,4 @@
-//! Backfills: the counts of one counter, made again from the log into a generation of their own.
+//! Backfills: the counts of one counter, recounted from the log into a generation of their own.
 //!
 //! A backfill reads the log behind the worker, a little between the live blocks. Entries before the
 //! one that began it are counted by the configuration that it began with, later ones by the
@@ -14,17 +14,17 @@ use raingauge_ports::buckets::{self, Added, GENERATIONS_PER_COUNTER, Generation}
 use raingauge_ports::log::{self, Block, Offset};
 use raingauge_ports::record::Entry;
 
-/// Bytes of the log that a backfill reads before the live events have their turn.
+/// Bytes of the log that a backfill reads before the worker returns to live events.
 const STEP_BYTES: usize = 512 << 10;
-/// Why the log cannot be backfilled from.
+/// Reason of a backfill that failed because the log was trimmed.
 const DROPPED: &str = "the log has dropped what it was to count";
 
-/// What a backfill counts by, compiled.
+/// The compiled rules of a backfill.
 struct Rules {
     generation: Generation,
     after_s: i64,
-    /// The configurations, each with the offset from which on it counts; `None` for one that
-    /// neither counts nor answers.
+    /// The configurations with the offsets from which they count; `None` for one that neither
+    /// counts nor answers.
     since: Vec<(Offset, Option<Ruleset>)>,
 }
 
@@ -55,9 +55,8 @@ impl Worker {
         Ok(true)
     }
 
-    /// Switches to a generation that every partition has filled. What this worker has not read of
-    /// it is read first: after a pause or a restart it may be behind what its predecessor had
-    /// filled.
+    /// Switches to a generation that every partition has filled. The worker first reads what it has
+    /// not read of it: after a pause or a restart it may be behind its predecessor.
     pub(super) fn switch(
         &mut self,
         counter: u32,
@@ -87,7 +86,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Notes in the state how much a backfill has read, which is shown after its end.
+    /// Records in the state how much a backfill has read, which is shown after its end.
     fn put_in_record(&mut self, fill: &Progress) {
         let state = self.state.counters.get_mut(&fill.counter);
         let backfill = state.and_then(|state| state.backfill.as_mut());
@@ -96,8 +95,8 @@ impl Worker {
         }
     }
 
-    /// Takes up the backfill that is at the head of the queue by now: where it was left, or from
-    /// the log's beginning.
+    /// Starts the backfill that is now at the head of the queue: where it was left, or at the
+    /// beginning of the log.
     pub(super) fn take_up_fill(&mut self) {
         if let Some(fill) =
             self.fill.take_if(|fill| !self.state.is_front(fill.counter, fill.number))
@@ -149,17 +148,18 @@ impl Worker {
         crate::history::covered_from_s(&*self.log, self.options.future_allowance_s) <= after_s
     }
 
-    /// The log is still needed from here on.
+    /// Returns the offset from which the log is still needed.
     pub(super) fn needs_log_from(&self) -> Offset {
         match &self.fill {
-            // The backfills that wait begin at the start.
+            // Waiting backfills begin at the start of the log.
             Some(_) if self.state.queue.len() > 1 => 0,
             Some(fill) if fill.phase == Phase::Filling => fill.position.min(self.position),
             _ => self.position,
         }
     }
 
-    /// The progress for the next commit: what is filled includes all that is applied.
+    /// Returns the progress for the next commit: a filled generation includes everything that is
+    /// applied.
     pub(super) fn progress_to_store(&mut self) -> Option<buckets::Progress> {
         let fill = self.fill.as_mut()?;
         if fill.phase == Phase::Filled {
@@ -177,7 +177,7 @@ impl Worker {
         }
     }
 
-    /// Reads a little of the log up to `until` at most, and counts it.
+    /// Reads a little of the log, up to `until` at most, and counts it.
     fn fill_to(&mut self, until: Offset) -> Result<(), Error> {
         let Some((fill, (_, backfill))) = self.fill.clone().zip(self.state.front()) else {
             return Ok(());
@@ -215,9 +215,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Handles an error of the log. One that was trimmed is read on where it begins now, unless it
-    /// has dropped entries of the time that the backfill covers; any other error ends the backfill,
-    /// and nothing else.
+    /// Handles an error of the log. After a trim, reading continues at the log's new start, unless
+    /// the log has dropped entries of the time that the backfill covers; any other error ends the
+    /// backfill, and nothing else.
     fn meet(&mut self, error: log::Error, after_s: i64) {
         match error {
             log::Error::Trimmed { start, .. } if self.covers(after_s) => {
@@ -241,7 +241,7 @@ impl Worker {
         });
     }
 
-    /// Counts the entries of a block that are not counted yet, before `until`.
+    /// Counts the entries of a block before `until` that are not counted yet.
     fn fill_block(
         &self,
         rules: &Rules,
@@ -253,7 +253,7 @@ impl Worker {
         let from = fill.position.max(block.base);
         let end = block.end().min(until);
 
-        // Behind the entry that began the backfill stamps are those of the live events.
+        // After the entry that began the backfill, stamps are those of the live events.
         let stamp_base_us = if from <= backfill.begun {
             backfill.stamp_base_us
         } else {
@@ -326,11 +326,11 @@ impl Worker {
         Ok(counted)
     }
 
-    /// Applies a control entry to the generation, as it was applied to those that were counted
+    /// Applies a control entry to the generation, in the same way as to those that were counted
     /// then.
     fn refill_by(&self, rules: &Rules, payload: &[u8], offset: Offset) -> Result<(), Error> {
         match Control::parse(payload) {
-            // A key is erased whatever counts at the moment.
+            // A key is erased whatever the counter's state.
             Ok(Some(Control::Erase { counter, key }))
                 if counter == rules.generation / GENERATIONS_PER_COUNTER =>
             {
@@ -348,7 +348,7 @@ impl Worker {
                     self.store.set(rules.generation, &bucket.key, offset, bucket.cell())?;
                 }
             }
-            // An entry that counting passed over is passed over here, too.
+            // An entry that counting skipped is skipped here, too.
             _ => {}
         }
         Ok(())
@@ -365,7 +365,7 @@ impl Rules {
         Self { generation: backfill.generation, after_s: backfill.after_s, since }
     }
 
-    /// What counts at an offset.
+    /// Returns the rules in force at an offset.
     fn at(&self, offset: Offset) -> Option<&Ruleset> {
         let place = self.since.partition_point(|(since, _)| *since <= offset).checked_sub(1)?;
         self.since[place].1.as_ref()

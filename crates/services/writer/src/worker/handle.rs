@@ -1,4 +1,4 @@
-//! The handle of a running worker: what other threads ask it, and how it is stopped.
+//! The handle of a running worker, by which other threads query and stop it.
 
 use super::{Error, IDLE, Options, Worker};
 use crate::state::{Backfill, Part};
@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 pub struct Handle {
     stop: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// A copy of the worker's state for those who ask about it.
+    /// A copy of the worker's state for queries.
     shown: Arc<Mutex<Shown>>,
     committed: Arc<AtomicU64>,
     committed_s: Arc<AtomicI64>,
-    /// When the commit began that is under way.
+    /// When the current commit began.
     committing: Arc<Mutex<Option<Instant>>>,
     commit_time_max: Duration,
     /// Disconnected when the thread has ended.
@@ -31,7 +31,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Applies what the log holds beyond the store's checkpoint, then goes on in a thread of its
+    /// Applies what the log holds beyond the store's checkpoint, then continues in a thread of its
     /// own.
     pub fn start(
         log: Arc<dyn EventLog>,
@@ -69,17 +69,17 @@ impl Handle {
         Ok(handle)
     }
 
-    /// The newest backfill of a counter.
+    /// Returns the newest backfill of a counter.
     pub fn backfill(&self, counter: u32) -> Option<Backfill> {
         self.shown.lock().backfill(counter)
     }
 
-    /// Which configurations counted what, for a recount.
+    /// Returns the configurations and what each counted, for a recount.
     pub(crate) fn parts(&self, counter: u32) -> Option<Vec<Part>> {
         self.shown.lock().counter(counter).map(|state| state.parts.clone())
     }
 
-    /// Retired generations of which the store holds nothing any more.
+    /// Returns the retired generations of which the store holds nothing any more.
     pub(crate) fn removed(&self) -> Vec<Generation> {
         self.shown.lock().removed.clone()
     }
@@ -88,13 +88,13 @@ impl Handle {
         self.log.partition()
     }
 
-    /// Entries before this are in the last checkpoint.
+    /// Returns the offset before which entries are in the last checkpoint.
     pub fn committed(&self) -> Offset {
         self.committed.load(Ordering::Acquire)
     }
 
-    /// When the last of them was appended, in milliseconds since 1970, cut to seconds; 0 when this
-    /// worker committed none.
+    /// Returns when the last of them was appended, in milliseconds since 1970, cut to seconds; 0
+    /// when this worker committed none.
     pub fn committed_ms(&self) -> i64 {
         self.committed_s.load(Ordering::Acquire) * 1_000
     }
@@ -105,8 +105,8 @@ impl Handle {
     }
 
     /// Applies what is in the log, as far as the drain time allows, commits and ends. Blocks the
-    /// thread. A commit that does not return is left behind: nothing that it holds is lost, since
-    /// the log has it.
+    /// thread. A commit that does not return is abandoned: nothing that it holds is lost, since the
+    /// log has it.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.log.stop_waiting();

@@ -1,5 +1,5 @@
-//! What the worker does beside counting: it trims the log, reports on the consumers of the log, and
-//! removes what has expired.
+//! The worker's work besides counting: it trims the log, reports on the consumers of the log, and
+//! removes expired buckets.
 
 use super::prolong::Prolonging;
 use super::{Error, Worker};
@@ -9,12 +9,12 @@ use raingauge_ports::buckets::Generation;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// How often the consumers of the log are reported on.
+/// Interval between reports on the consumers of the log.
 const REPORT_INTERVAL: Duration = Duration::from_secs(2);
-/// How often the log is trimmed and expired buckets are looked for.
+/// Interval at which the log is trimmed and expired buckets are searched.
 const TRIM_INTERVAL: Duration = Duration::from_secs(60);
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(3_600);
-/// Tiles that a sweep reads before the live events have their turn.
+/// Tiles that a sweep reads before the worker returns to live events.
 const SCAN_TILES: usize = 2_000;
 
 #[derive(Default)]
@@ -27,12 +27,12 @@ pub struct Upkeep {
     /// reads every tile.
     swept: HashMap<Generation, Horizons>,
     pub(super) prolonging: Option<Prolonging>,
-    /// When it failed last.
+    /// When prolonging last failed.
     pub(super) prolong_failed: Option<Instant>,
 }
 
 impl Upkeep {
-    /// Forgets a generation that is gone, whose number may be used again.
+    /// Forgets a generation that is gone, since its number may be used again.
     pub(super) fn forget(&mut self, generation: Generation) {
         self.swept.remove(&generation);
     }
@@ -65,7 +65,7 @@ impl Worker {
             self.sweep_expired();
         }
 
-        // A store does one of them at a time, and prolonging is urgent.
+        // A store does one of these at a time, and prolonging is urgent.
         let is_busy = self.prolong_some()?;
         if self.upkeep.prolonging.is_some() {
             return Ok(is_busy);
@@ -75,7 +75,7 @@ impl Worker {
         Ok(is_busy || is_sweeping)
     }
 
-    /// Removes some of what has expired. Returns whether there is more.
+    /// Removes some expired buckets. Returns whether there are more.
     fn sweep_some(&mut self) -> Result<bool, Error> {
         let Some(mut sweep) = self.upkeep.sweeps.pop_front() else {
             return Ok(false);
@@ -84,7 +84,7 @@ impl Worker {
         let expired =
             self.store.expire(sweep.generation, &sweep.horizons, &mut sweep.cursor, SCAN_TILES);
 
-        // A server is at work: asking again is all there is to do.
+        // A server is still working on it; the next call asks again.
         let is_waiting = sweep.cursor.is_some() && sweep.cursor == before;
         if let Err(error) = expired {
             tracing::warn!(
@@ -104,9 +104,10 @@ impl Worker {
         Ok(!is_waiting && self.upkeep.is_sweeping())
     }
 
-    /// Trims the log as far as no consumer needs it.
+    /// Trims the log up to what any consumer needs.
     fn trim(&mut self) {
-        // A crash goes back to the checkpoint, and what began after it has to go on.
+        // After a crash the worker goes back to the checkpoint, and backfills that began after it
+        // must be able to continue.
         self.place.need_history(Some(self.needs_log_from().min(self.needed_from)));
         let needs = self.options.consumers.needs(self.log.partition());
         if let Err(error) = self.log.trim(needs) {
@@ -118,7 +119,7 @@ impl Worker {
     }
 
     /// Begins to sweep what has expired by the time of the log: a change that was appended before
-    /// now, and is not applied yet, may keep a counter longer.
+    /// now, and is not applied yet, may keep a counter's buckets longer.
     pub(super) fn sweep_expired(&mut self) {
         if !self.clock.is_sound() {
             return;
