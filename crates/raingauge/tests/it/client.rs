@@ -20,7 +20,7 @@ pub struct Client {
     token: Option<String>,
 }
 
-/// Whatever the server answered, errors too.
+/// Any answer of the server, including errors.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
@@ -55,7 +55,7 @@ impl Client {
         Self { address: address.to_owned(), scheme, agent: config.into(), token: None }
     }
 
-    /// The same server, asked with a token.
+    /// The same server, called with a token.
     pub fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
@@ -145,7 +145,7 @@ impl Client {
         self.counts(&[(key, from, to)])[0]
     }
 
-    /// One metric, its labels written out; 0 while it is not there.
+    /// Returns one metric, its labels written out; 0 if it is missing.
     pub fn metric(&self, series: &str) -> f64 {
         let page = self.get("/metrics").text();
         let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));

@@ -1,5 +1,5 @@
-//! The event log through the doors of the program: clocks that are wrong, damage, and what an
-//! operator does about it.
+//! The event log through the doors of the program: wrong clocks, damage, and the operator's
+//! remedies.
 
 use crate::client::{drop_event, drops_counter, now_s};
 use crate::server::{Home, Server};
@@ -50,8 +50,8 @@ fn takes(server: &Server, id: &str) {
     assert_eq!(receipt["accepted"], 1);
 }
 
-/// One start under a clock that was 500 days ahead: afterwards nothing is accepted that would count
-/// nothing, and counts that would be too small are refused.
+/// One start under a clock that was 500 days ahead: afterwards events that would count nothing are
+/// refused, and so are counts that would be too small.
 #[test]
 fn a_log_from_the_future_is_told_and_can_be_dated_anew() {
     let mut home = Home::new();

@@ -1,5 +1,5 @@
-//! The scripts that measure: every option that their help documents is taken, and a wrong one is
-//! refused before any server is started or folder made.
+//! The measuring scripts accept every option that their help documents, and refuse a wrong one
+//! before a server is started or a folder created.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,5 +1,5 @@
-//! The truth: real public data, imported by the command, asked over HTTP. Another tool computed the
-//! answers.
+//! The truth: real public data, imported by the command, queried over HTTP. Another tool computed
+//! the answers.
 
 use crate::client::Client;
 use crate::server::{Home, Ran, Server};

@@ -1,4 +1,4 @@
-//! Waiting until readers that answer from tiles in memory have heard of what was counted.
+//! Waits until readers that answer from tiles in memory have received what was counted.
 
 use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long an acknowledgement waits before it looks again whether a lease has run out.
+/// Interval at which a waiting acknowledgement checks whether a lease has run out.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The readers that may answer from memory.
@@ -21,22 +21,22 @@ pub struct Audience {
     /// Barriers that were sent.
     barriers: AtomicU64,
     holders: Mutex<Holders>,
-    /// Told with each message that was read.
+    /// Notified of each message that was read.
     changed: watch::Sender<()>,
     topic: Arc<dyn LeaseTopic>,
     clock: Arc<dyn Clock>,
 }
 
 impl Audience {
-    /// An audience that nothing is known of yet: [`Audience::note`] is to be told everything that
-    /// is in the topic.
+    /// Creates an audience without readers. [`Audience::note`] must receive every message of the
+    /// topic.
     pub fn new(process: u64, topic: Arc<dyn LeaseTopic>, clock: Arc<dyn Clock>) -> Self {
         let holders = Mutex::new(Holders::new(process));
         let changed = watch::Sender::new(());
         Self { process, barriers: AtomicU64::new(0), holders, changed, topic, clock }
     }
 
-    /// Takes one message of the topic, in its order.
+    /// Records one message of the topic, in its order.
     pub fn note(&self, message: LeaseMessage) {
         let mut holders = self.holders.lock();
         holders.note(message, self.clock.elapsed_ms());
@@ -45,13 +45,13 @@ impl Audience {
         self.changed.send_replace(());
     }
 
-    /// Reads a barrier back as soon as that may be, so that nobody has to wait for it later.
+    /// Reads a barrier back as soon as possible, so that no later caller has to wait for it.
     pub async fn open(&self) {
         self.wait(&[]).await;
     }
 
     async fn wait(&self, ends: &[(Partition, Offset)]) {
-        // Any barrier from here on was sent when everything before these ends was in the store.
+        // Every barrier from here on was sent when everything before these ends was in the store.
         let least = self.barriers.load(Ordering::SeqCst) + 1;
         let mut changed = self.changed.subscribe();
 

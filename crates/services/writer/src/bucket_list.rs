@@ -1,5 +1,5 @@
-//! The body of `POST /v1/buckets`, read bucket by bucket: nothing is kept of what is no bucket but
-//! the reason, and reading ends where there are too many.
+//! Reads the body of `POST /v1/buckets` bucket by bucket. Of a malformed bucket only the reason is
+//! kept, and reading ends when there are too many.
 
 use crate::control::Bucket;
 use raingauge_core::bucket::Granularity;
@@ -19,7 +19,7 @@ pub enum Error {
     TooMany,
 }
 
-/// Reads a list of buckets; one that is malformed has the reason in its place.
+/// Reads a list of buckets, with the reason in place of a malformed one.
 pub fn read(json: &[u8]) -> Result<Vec<Result<Bucket, &'static str>>, Error> {
     let mut members = Members { read: Vec::new(), are_too_many: false };
     let mut parser = serde_json::Deserializer::from_slice(json);
@@ -161,7 +161,7 @@ fn bucket_of(
     })
 }
 
-/// A value of a bucket; nothing is kept of what no bucket has.
+/// A value of a bucket; other values are dropped.
 enum Scalar<'a> {
     Text(Cow<'a, str>),
     Whole(i64),
@@ -292,8 +292,8 @@ mod tests {
         }
     }
 
-    /// Malformed ones count, and reading ends at the first that is too many: what follows may be
-    /// anything.
+    /// Malformed buckets count, and reading ends at the first one beyond the limit: anything may
+    /// follow.
     #[test]
     fn there_is_a_limit_to_the_members_of_a_list() {
         let many = format!("[0{}", ",0".repeat(BUCKETS_PER_REQUEST_MAX - 1));

@@ -40,8 +40,8 @@ pub enum Control {
     EraseAll {
         counter: u32,
         number: u32,
-        /// The number of the generation that has to answer at this point; entries for partition 0,
-        /// which decides, have none.
+        /// The number of the generation that has to answer before this entry; partition 0,
+        /// which decides, gets none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         replaces: Option<u32>,
     },

@@ -35,7 +35,7 @@ pub use ingest::Ingest;
 pub use keys::{KeyLimit, KeyWatch};
 pub use worker::Options;
 
-/// Looks whether a payload is a control entry that this program obeys.
+/// Checks that a payload is a control entry that this program can obey.
 pub fn check_control(payload: &[u8]) -> Result<(), ControlError> {
     control::Control::parse(payload).map(drop)
 }

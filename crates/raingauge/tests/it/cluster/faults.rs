@@ -8,8 +8,8 @@ use raingauge_lab::faults::{self, Fault, Kind, Options};
 use std::path::Path;
 use std::time::Duration;
 
-/// Longer than a session in the consumer group lasts: the writer wakes when its partitions are
-/// another's.
+/// Longer than a session in the consumer group lasts: when the writer wakes, another one has its
+/// partitions.
 const ZOMBIE: Duration = Duration::from_secs(8);
 const SHORT: Duration = Duration::from_millis(300);
 const LONGER: Duration = Duration::from_secs(1);

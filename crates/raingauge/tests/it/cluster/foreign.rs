@@ -1,4 +1,4 @@
-//! Events that other producers put into the topic.
+//! Events that other producers send to the topic.
 
 use super::roles::{NOON_S, Roles};
 use crate::client::{event, forever, rfc3339};
@@ -46,8 +46,8 @@ pub fn are_counted_and_what_is_malformed_is_put_aside(roles: &Roles) {
             // The same event once more, in the other mode.
             (binary(&first), br#"{"city":"rome"}"#.to_vec()),
             (headers(&[]), NOISE.to_vec()),
-            // Neither this nor what else has the header of a control entry ends the counting of the
-            // partition.
+            // Neither this nor anything else with the header of a control entry stops the counting
+            // of the partition.
             (headers(&[("raingauge-control", "1")]), b"x".to_vec()),
             (headers(&[("content-type", "application/cloudevents-batch+json")]), b"[]".to_vec()),
             (headers(json_event), structured(&third)),
@@ -69,7 +69,7 @@ pub fn are_counted_and_what_is_malformed_is_put_aside(roles: &Roles) {
     check_dead_letters(roles);
 }
 
-/// What stands before an event that is counted has been dealt with.
+/// Everything before a counted event has been processed.
 fn check_dead_letters(roles: &Roles) {
     let letters = dead_letters(roles);
     for partition in 0..roles.place.partitions {

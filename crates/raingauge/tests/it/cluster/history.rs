@@ -1,4 +1,4 @@
-//! What the log still knows, asked at a portal that counts nothing itself.
+//! Queries of the log's history at a portal that counts nothing itself.
 
 use super::roles::{NOON_S, Roles};
 use crate::client::{Client, event, forever};
@@ -99,8 +99,8 @@ pub fn a_counter_that_came_later_is_previewed_and_backfilled(roles: &Roles) {
     compare(&roles.reader, &twice);
 }
 
-/// While the counts of a counter are made again, the old ones answer, and no event is missed. A
-/// recount finds the same, or says that it cannot tell just now.
+/// While a backfill of a counter runs, the old counts answer, and no event is missed. A recount
+/// finds the same, or reports that it cannot tell at the moment.
 pub fn counts_never_dip_while_they_are_made_again(roles: &Roles) {
     roles.portal.create(counter(72, "again"));
     roles.settle();

@@ -49,7 +49,7 @@ impl Scene {
     /// Sends to a writer until it is killed.
     fn kill_under_load(&mut self, writer: Server) {
         let client: Client = (*writer).clone();
-        // The moment of the kill is what is random here.
+        // The moment of the kill is the random part.
         let life = Duration::from_millis(self.random.random_range(50..400));
         let load = &mut self.load;
         let random = &mut self.random;
@@ -62,7 +62,7 @@ impl Scene {
 }
 
 impl Drop for Scene {
-    /// A test that failed shows what the writers had to say.
+    /// A failed test shows the logs of the writers.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.homes.iter().for_each(|home| eprintln!("{}", home.errors()));

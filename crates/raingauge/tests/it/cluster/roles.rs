@@ -1,5 +1,5 @@
-//! A writer, a reader and a portal as processes of their own, and what is promised of them: each
-//! promise has a counter of its own, and disturbs none of the others.
+//! A writer, a reader and a portal as separate processes, and their guarantees: each guarantee has
+//! its own counter, and does not disturb the others.
 
 use super::load::ids_of_each_partition;
 use super::place::{Place, start};
@@ -25,8 +25,7 @@ const PROMISES: [Promise; 10] = [
     ("backfill again", history::counts_never_dip_while_they_are_made_again),
 ];
 
-/// One test, for one set of processes: to start them takes longer than most of what is asked of
-/// them.
+/// One test for one set of processes: starting them takes longer than most of the checks.
 #[test]
 fn writer_reader_and_portal_keep_their_promises_as_three_processes() {
     let Some(roles) = Roles::new() else { return };
@@ -57,7 +56,7 @@ fn writer_reader_and_portal_keep_their_promises_as_three_processes() {
     assert!(broken.is_empty(), "what failed stands above: {broken:?}");
 }
 
-/// The processes end before what they work on goes.
+/// The processes end before the engines that they use.
 pub struct Roles {
     pub writer: Server,
     pub reader: Server,
@@ -77,8 +76,8 @@ impl Roles {
         Some(Self { writer, reader, portal, place })
     }
 
-    /// Waits until whatever was changed at the portal has taken effect in every partition and at
-    /// the reader.
+    /// Waits until every change in the portal has taken effect in every partition and at the
+    /// reader.
     pub fn settle(&self) {
         settle(&self.portal, &self.writer, &self.reader, self.place.partitions);
     }
@@ -90,9 +89,9 @@ impl Roles {
     }
 }
 
-/// Waits until every partition counts by the counters that the catalog holds now, and a reader
-/// answers by them: changes reach each of them in the order of the counters' ids, and the last one
-/// is a counter that is made for this.
+/// Waits until every partition counts by the current counters of the catalog, and a reader answers
+/// by them: changes reach each of them in the order of the counters' ids, and the last one is a
+/// counter created for this purpose.
 pub fn settle(portal: &Client, writer: &Client, reader: &Client, partitions: u16) {
     static NEXT: AtomicU32 = AtomicU32::new(900_000);
 
@@ -111,7 +110,7 @@ pub fn settle(portal: &Client, writer: &Client, reader: &Client, partitions: u16
     });
 }
 
-/// Sends one event to each partition, and answers how many of them a reader counts.
+/// Sends one event to each partition, and returns how many of them a reader counts.
 pub fn count_round(
     writer: &Client,
     reader: &Client,

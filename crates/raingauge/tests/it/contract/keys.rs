@@ -1,4 +1,5 @@
-//! Keys: what fields become in them, that no value forges another key, that templates do not meet.
+//! Keys: how fields become parts of them, that no value forges another key, and that templates do
+//! not collide.
 
 use crate::client::{at, drop_event, drops_counter, event, forever, now_s};
 use crate::server::{Home, Server, until};
@@ -63,7 +64,7 @@ fn values_are_escaped_so_that_none_forges_another_key() {
     );
     assert_eq!(server.count("drops:a:b", noon, noon + 900), 0, "this key is of the other counter");
 
-    // What no value is escaped to is no key.
+    // A key that escaping cannot produce does not exist.
     for key in
         ["drops:a%3ab", "drops:%41", "drops:100%", "drops", "drops:a:b:c", "Drops:a", "", ":"]
     {
@@ -291,8 +292,7 @@ fn backfill(server: &Server) {
     });
 }
 
-/// A template with too many values stops at the limit; keys that were there, and other counters, go
-/// on.
+/// A template with too many values stops at the limit; existing keys, and other counters, continue.
 #[test]
 fn a_counter_takes_so_many_keys_and_no_more() {
     let home = Home::with(&[("events.keys_per_counter_max", "3")]);

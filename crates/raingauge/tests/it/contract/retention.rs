@@ -1,4 +1,4 @@
-//! Time: what comes too late or too early, what has expired, when a counter is active.
+//! Time: events that come too late or too early, expired buckets, and when a counter is active.
 
 use crate::client::{Client, at, drop_event, event, forever, now_s, rfc3339};
 use crate::server::Home;
@@ -128,7 +128,7 @@ fn events_from_the_future_are_refused_beyond_a_clock_allowance() {
     assert_eq!(server.count("drops:oslo", now - 900, now + 7_200), 1);
 }
 
-/// `activeFrom` and `activeUntil` go by the time of the event, not by when it comes.
+/// `activeFrom` and `activeUntil` apply to the time of the event, not to its arrival.
 #[test]
 fn a_counter_is_active_by_event_time() {
     let home = Home::new();

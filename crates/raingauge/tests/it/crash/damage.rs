@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Random damages, each to one file of a copy of the same data.
 const DAMAGES: usize = 60;
-/// The tail of a file, where crashes do their harm.
+/// The tail of a file, where crashes do damage.
 const TAIL_BYTES: usize = 8 << 10;
 
 #[test]
@@ -119,7 +119,7 @@ fn compare(sequence: &mut Sequence, client: &Client, random: &mut StdRng) -> Ver
     if whole { Verdict::Recovered } else { Verdict::Refused }
 }
 
-/// Changes one file a little, and says how.
+/// Changes one file a little, and returns how.
 fn damage(data: &Path, random: &mut StdRng) -> String {
     let mut files = Vec::new();
     list_files(data, &mut files);

@@ -1,4 +1,4 @@
-//! Counts and series by gRPC are those by HTTP.
+//! Counts and series over gRPC equal those over HTTP.
 
 use super::proto::raingauge::v1::count_result::Outcome;
 use super::proto::raingauge::v1::{

@@ -34,7 +34,7 @@ fn there_is_no_door_unless_it_is_asked_for() {
     assert!(refused.errors.contains("server.grpc_listen"), "{}", refused.errors);
 }
 
-/// The door speaks HTTP/1.1 too, so that a page may try it.
+/// The door speaks HTTP/1.1 too, so a web page could call it.
 #[test]
 fn without_a_token_only_calls_of_this_machine_are_taken() {
     let home = home();
@@ -103,7 +103,7 @@ fn every_method_asks_for_its_scope() {
         }
     }
 
-    // Who only asks whether the server lives, or what it speaks, needs no token.
+    // Health checks and reflection need no token.
     let mut health = HealthClient::new(grpc.channel.clone());
     for service in ["", "raingauge.v1.Counts", "raingauge.v1.Events"] {
         let asked = grpc.wait(health.check(HealthCheckRequest { service: service.to_owned() }));
@@ -218,7 +218,7 @@ fn calls_beyond_the_limits_are_refused_by_name() {
     assert_eq!(errors, 5.0);
 }
 
-/// The caller's deadline ends a call, and never one that the server ends sooner.
+/// The caller's deadline ends a call, unless the server's limit ends it sooner.
 #[test]
 fn a_call_takes_no_longer_than_either_side_allows() {
     let home =
@@ -246,7 +246,7 @@ fn a_call_takes_no_longer_than_either_side_allows() {
     }
 }
 
-/// Room for messages is that of the bodies of HTTP, and is taken by what has come. Over HTTP/1.1,
+/// Messages share the budget of HTTP bodies, and are charged for what has arrived. Over HTTP/1.1,
 /// which the door speaks too, each message has a connection of its own.
 #[test]
 fn messages_share_the_room_of_all_bodies() {
@@ -259,7 +259,7 @@ fn messages_share_the_room_of_all_bodies() {
     body.extend_from_slice(b"[]");
     let ask = || server.send("POST", "/v1/events", &[("content-type", "application/json")], &body);
 
-    // Each announces a message of the largest size, which does not come.
+    // Each announces a message of the largest size, which does not arrive.
     let begin = || {
         let mut stream = TcpStream::connect(&grpc.address).expect("a connection");
         let head = format!(
@@ -274,8 +274,8 @@ fn messages_share_the_room_of_all_bodies() {
     ask().expect(200);
     drop(waiting);
 
-    // Now most of four messages comes. A machine that is slow for some seconds ends them for being
-    // slow themselves: then others take their place.
+    // Now most of four messages arrives. A machine that is slow for some seconds ends them for
+    // their slowness: then others take their place.
     let (full, refused, calls) = until("the room is full", || {
         let mut calls: Vec<TcpStream> = (0..5).map(|_| begin()).collect();
         for call in calls.iter_mut().take(4) {
@@ -299,7 +299,7 @@ fn messages_share_the_room_of_all_bodies() {
         "{refused}"
     );
 
-    // Counts have room of their own.
+    // Counts have their own budget.
     grpc.batch(CountsRequest::default()).expect("an answer");
     drop(calls);
     until("the room is free again", || grpc.publish(vec![drop_event("a", noon_s(), "oslo")]).ok());

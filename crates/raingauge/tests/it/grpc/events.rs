@@ -1,4 +1,4 @@
-//! Events by gRPC: taken, told apart, refused one by one.
+//! Events over gRPC: accepted, deduplicated, refused one by one.
 
 use super::proto::io::cloudevents::v1::CloudEvent;
 use super::proto::io::cloudevents::v1::cloud_event::Data;
@@ -120,7 +120,7 @@ fn each_event_is_refused_alone() {
     assert_eq!(server.count("drops:oslo", noon_s(), noon_s() + 900), 2);
 }
 
-/// What is no event at all does not take the others with it.
+/// A malformed event does not affect the others.
 #[test]
 fn a_malformed_event_is_refused_alone_too() {
     #[derive(Clone, PartialEq, Message)]

@@ -1,4 +1,4 @@
-//! Calls by hand, for what no gRPC client sends.
+//! Hand-made calls that no gRPC client sends.
 
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -18,7 +18,7 @@ impl Answer {
     }
 }
 
-/// A call that has begun: what is still to be sent goes through the stream.
+/// A call that has begun: the rest is sent through the stream.
 pub struct Call {
     pub stream: h2::SendStream<Bytes>,
     response: h2::client::ResponseFuture,
@@ -75,7 +75,7 @@ pub async fn call(address: &str, path: &str, headers: &[(&str, &str)], body: &[u
     call.answer().await
 }
 
-/// A message behind the five bytes that announce it.
+/// Returns a message after the five bytes that announce it.
 pub fn framed(message: &[u8]) -> Vec<u8> {
     [&[0], &(message.len() as u32).to_be_bytes()[..], message].concat()
 }

@@ -1,15 +1,15 @@
-//! The lag of counting, measured from outside of the workers: it grows while one hangs.
+//! The lag of counting, measured outside the workers: it grows while one hangs.
 
 use raingauge_ports::log::{Offset, Partition};
 
 /// The lag of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lag {
-    /// Entries that are durable and not committed.
+    /// Entries that are durable but not committed.
     pub events: u64,
-    /// Age of the oldest of them, at most.
+    /// Upper bound of the age of the oldest of them.
     pub age_ms: i64,
-    /// For how long they have waited while nothing was committed.
+    /// How long they have waited without a commit.
     pub still_ms: i64,
 }
 
@@ -34,21 +34,20 @@ impl Lag {
 
 /// Measures one partition.
 ///
-/// The oldest entry that waits was appended after everything that is committed, and after the last
-/// moment at which nothing waited. The later of the two is close to its age, and never makes it
+/// The oldest waiting entry was appended after everything that is committed, and after the last
+/// moment at which no entry waited. The later of the two is close to its age, and never makes it
 /// younger than it is.
 #[derive(Debug, Default)]
 pub struct LagMeter {
-    /// The latest time before which nothing that waits was appended.
+    /// The latest time before which no waiting entry was appended.
     since_ms: i64,
     committed: Offset,
-    /// When something was committed last, or nothing waited.
+    /// When something was last committed, or no entry waited.
     moved_ms: i64,
 }
 
 impl LagMeter {
-    /// Entries from `committed` on were appended at `appended_ms` or later; 0 when that is not
-    /// known.
+    /// Entries from `committed` on were appended at `appended_ms` or later; 0 when unknown.
     pub fn measure(
         &mut self,
         now_ms: i64,

@@ -1,18 +1,18 @@
-//! Erasing all that was counted of a counter.
+//! Erases all counts of a counter.
 //!
-//! An empty generation takes the place of those that answered, which are counted until every
-//! partition has erased, and then removed: the same way as that of a generation that a backfill has
-//! replaced. What stands before the entry is counted by no later backfill.
+//! An empty generation replaces those that answered. They are counted until every partition has
+//! erased, and then removed, like a generation that a backfill has replaced. No later backfill
+//! counts the entries before the erasure.
 
 use super::{CounterState, Outgoing, Part, RuleSince, State};
 use raingauge_ports::buckets::generation_of;
 use raingauge_ports::log::Offset;
 use serde::{Deserialize, Serialize};
 
-/// Why an erasure cancels a backfill, for those who asked for it.
+/// The reason shown for a backfill that was cancelled by an erasure.
 const ERASED: &str = "the counts of the counter were erased";
 
-/// All that was counted of a counter is gone.
+/// An erasure of all counts of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Erasure {
     /// The number of the generation that began empty.
@@ -22,9 +22,9 @@ pub struct Erasure {
 }
 
 impl State {
-    /// Lets a counter begin from nothing at an offset, which was appended at `now_s`. A number that
-    /// is not newer than the newest one changes nothing, nor does an erasure of a partition that
-    /// does not answer by `replaces` yet: what partition 0 switched to before is switched to first.
+    /// Makes a counter begin from zero at an offset, which was appended at `now_s`. Changes nothing
+    /// when the number is not newer than the newest one, or when the partition does not answer by
+    /// `replaces` yet: earlier switches of partition 0 come first.
     pub fn erase(&mut self, counter: u32, erasure: Erasure, replaces: Option<u32>, now_s: i64) {
         let is_due = |state: &CounterState| {
             let is_newer = erasure.number > state.newest;
@@ -51,7 +51,7 @@ impl State {
 }
 
 impl CounterState {
-    /// The offset before which everything was erased; 0 without an erasure.
+    /// Returns the offset before which everything was erased; 0 without an erasure.
     pub fn erased_before(&self) -> Offset {
         self.erased.map_or(0, |erased| erased.offset)
     }

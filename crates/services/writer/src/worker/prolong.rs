@@ -1,12 +1,12 @@
-//! A longer retention reaches what is stored already: a store whose buckets go by themselves has
-//! given them the time of the shorter one.
+//! Applies a longer retention to what is stored already: a store whose buckets expire on their own
+//! has stored them with the shorter lifetime.
 
 use super::{Error, Worker};
 use raingauge_core::retention::Horizons;
 use raingauge_ports::buckets::Generation;
 use std::time::{Duration, Instant};
 
-/// How long after a failure it is tried again.
+/// Delay before a retry after a failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A walk through the counts of one counter.
@@ -15,13 +15,13 @@ pub struct Prolonging {
     /// The version of the counter whose retention is applied.
     version: u32,
     horizons: Horizons,
-    /// Generations that are left, the last one first.
+    /// Remaining generations, the last one first.
     generations: Vec<Generation>,
     cursor: Option<Vec<u8>>,
 }
 
 impl Worker {
-    /// Does a little for a counter that is kept longer than before. Answers whether there is more
+    /// Does a little work for a counter whose retention was raised. Returns whether there is more
     /// to do at once.
     pub(super) fn prolong_some(&mut self) -> Result<bool, Error> {
         let begun = match self.upkeep.prolonging.take() {
@@ -66,20 +66,20 @@ impl Worker {
         let prolonging = Prolonging {
             counter: *counter,
             version: state.version,
-            // By the time of the log, as everything that is written.
+            // By the time of the log, like every write.
             horizons: state.counter.retention_days.horizons(self.stamp_us.div_euclid(1_000_000)),
             generations: state.parts.iter().map(|part| part.generation).collect(),
             cursor: None,
         };
 
-        // The walk finds what is stored, and writes over nothing that is newer.
+        // The walk then finds everything that is stored, and overwrites nothing newer.
         self.commit()?;
         Ok(Some(prolonging))
     }
 
     fn end_prolonging(&mut self, ended: &Prolonging) {
         let counter = self.state.counters.get_mut(&ended.counter);
-        // A counter that was changed since is walked through again.
+        // A counter that has changed since is walked through again.
         if let Some(state) = counter.filter(|state| state.version == ended.version) {
             state.is_kept_longer = false;
             self.state_changed = true;

@@ -1,5 +1,4 @@
-//! Removing retired generations, beside counting: on a thread of its own, which may wait for the
-//! store.
+//! Removes retired generations beside counting, on a thread of its own that may wait for the store.
 
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::buckets::{BucketRetention, Error, Generation};
@@ -7,14 +6,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Tiles, or keys, that are removed in one go.
+/// Tiles, or keys, that are removed in one step.
 const STEP: usize = 2_000;
-/// How long a store that failed is left alone, and how long it rests between two steps: counting
-/// goes first.
+/// The pause after a failure of the store, and the pause between two steps: counting goes first.
 const PAUSE: Duration = Duration::from_secs(10);
 const REST: Duration = Duration::from_millis(20);
 
-/// The generations that are to be removed, and those that are.
+/// The generations to remove, and those that are removed.
 #[derive(Default)]
 pub struct Removals {
     inner: Mutex<Inner>,
@@ -24,16 +22,15 @@ pub struct Removals {
 #[derive(Default)]
 struct Inner {
     waiting: VecDeque<(Generation, Option<Vec<u8>>)>,
-    /// Removed, and reported to the log by nobody yet.
+    /// Removed generations that have not been reported to the log yet.
     removed: Vec<Generation>,
-    /// Of these nothing is left; the log does not tell yet.
+    /// Generations that are gone, although the log does not say so yet.
     done: Vec<Generation>,
     has_ended: bool,
 }
 
 impl Removals {
-    /// Queues retired generations that are not known yet, and forgets those that are retired no
-    /// more.
+    /// Queues new retired generations, and forgets those that are no longer retired.
     pub fn want(&self, retired: &[Generation]) {
         let mut inner = self.inner.lock();
         inner.done.retain(|generation| retired.contains(generation));
@@ -47,12 +44,13 @@ impl Removals {
         self.wanted.notify_all();
     }
 
-    /// What was removed since this was last called. It is durable when what is committed next is.
+    /// Returns the generations removed since the last call. Their removal is durable after the next
+    /// commit.
     pub fn take_removed(&self) -> Vec<Generation> {
         std::mem::take(&mut self.inner.lock().removed)
     }
 
-    /// Removes a little. Answers whether there was anything.
+    /// Removes a little. Returns whether there was anything.
     pub fn step(&self, store: &dyn BucketRetention) -> Result<bool, Error> {
         let Some((generation, mut cursor)) = self.inner.lock().waiting.front().cloned() else {
             return Ok(false);
@@ -87,8 +85,8 @@ impl Removals {
         self.wanted.notify_all();
     }
 
-    /// Waits until there is something to remove, at most this long. Answers whether it goes on at
-    /// all.
+    /// Waits until there is something to remove, for `pause` at most. Returns whether removal
+    /// continues at all.
     fn wait(&self, pause: Option<Duration>) -> bool {
         let mut inner = self.inner.lock();
         if let Some(pause) = pause.filter(|_| !inner.has_ended) {

@@ -104,7 +104,7 @@ impl Worker {
         Ok(!is_waiting && self.upkeep.is_sweeping())
     }
 
-    /// Trims the log up to what any consumer needs.
+    /// Trims the log before the first entry that a consumer still needs.
     fn trim(&mut self) {
         // After a crash the worker goes back to the checkpoint, and backfills that began after it
         // must be able to continue.

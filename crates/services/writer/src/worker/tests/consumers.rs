@@ -89,7 +89,7 @@ enum Op {
     /// Counting applies some of the log, or commits.
     Count,
     CommitCounts,
-    /// The log is trimmed, of everything that nobody needs.
+    /// Trims the log of everything that no consumer needs.
     Trim,
     /// The other consumer reads some of the log, or commits.
     Read,
@@ -192,8 +192,8 @@ proptest! {
     }
 }
 
-/// A consumer that lags beyond the bound is overtaken, finds out, and goes on behind what is lost
-/// when it says so. Counting does not notice.
+/// A consumer that lags beyond the bound is overtaken, detects it, and continues after the loss on
+/// request. Counting is not affected.
 #[tokio::test]
 async fn a_consumer_that_is_overtaken_finds_out() {
     let folder = tempfile::tempdir().expect("a folder");

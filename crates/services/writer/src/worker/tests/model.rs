@@ -1,4 +1,4 @@
-//! What the counts should be, said as plainly as it can be.
+//! The expected counts, computed as plainly as possible.
 
 use crate::control::Bucket;
 use crate::state::Backfill;
@@ -88,7 +88,7 @@ impl Model {
         cells
     }
 
-    /// From which time to which other which backfill holds; `None` is what was counted in passing.
+    /// Returns the time ranges and the backfill that holds each; `None` is what was counted live.
     fn parts(&self, id: u32, erased_before: Offset) -> Vec<(i64, i64, Option<&Backfill>)> {
         let mut parts: Vec<(i64, Option<&Backfill>)> = vec![(0, None)];
         let begun_since =

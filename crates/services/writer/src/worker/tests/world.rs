@@ -30,7 +30,7 @@ use std::time::Duration;
 pub const START_S: i64 = 20_000 * DAY_S;
 pub const ALLOWANCE_S: i64 = 300;
 
-/// A control entry that counting passes over.
+/// A control entry that counting skips.
 pub const FOREIGN: &[u8] = br#"{"for":"campaigns","kind":"backfill","counter":1}"#;
 
 /// The log in memory, with times of acceptance and a beginning that moves. What is appended before
@@ -366,7 +366,7 @@ impl World {
         {}
     }
 
-    /// Writes what is due; what was replaced may go at once, when it is to. Answers how many
+    /// Writes what is due; with `retires`, what was replaced is retired at once. Returns how many
     /// entries were written.
     pub fn conduct(&mut self, retires: bool) -> usize {
         let shown = self.worker().shown.lock().clone();
@@ -382,7 +382,7 @@ impl World {
         entries.len()
     }
 
-    /// Lets all that was replaced go.
+    /// Retires everything that was replaced.
     pub fn retire(&mut self) {
         self.remove();
         while self.conduct(true) > 0 {

@@ -1,4 +1,4 @@
-//! One seed, played.
+//! Plays one seed.
 
 mod entries;
 mod settle;
@@ -27,29 +27,29 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// The first one is only ever changed in words; the others in everything.
+/// Changes of the first counter affect only its wording; those of the others, everything.
 pub const COUNTERS: [u32; 3] = [1, 2, 3];
 const KEYS: u64 = 3;
 const READERS: usize = 2;
 const PARTITIONS_MAX: u64 = 3;
 const VARIANTS: u64 = 7;
 
-/// What a cluster did before backfills were conducted, to see that it is found.
+/// Defects of the cluster before backfills were conducted, which the simulator must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
     /// A partition switches, and drops what it replaced, as soon as it has filled a generation
     /// itself.
     SwitchesAlone,
-    /// Each partition is asked by itself, or not at all when that fails half way, and takes a
-    /// number of its own.
+    /// Each partition gets its own request, or none when that fails half way, and takes a number of
+    /// its own.
     CountsGenerationsAlone,
-    /// Each partition erases as soon as it is asked, whatever partition 0 switched to before.
+    /// Each partition erases on request, whatever partition 0 switched to before.
     ErasesInAnyOrder,
     /// A worker begins with an empty dedupe window.
     ForgetsWindows,
 }
 
-/// A worker, and what it works with.
+/// A worker and its engines.
 struct Node {
     worker: Worker,
     log: Arc<Deduped>,
@@ -71,12 +71,12 @@ pub struct Play {
     clock: Arc<ManualClock>,
     catalog: Arc<MemoryCatalog>,
     logs: Vec<Arc<SimLog>>,
-    /// Which events of each partition repeat others.
+    /// The events of each partition that repeat others.
     repetitions: Vec<Repetitions>,
-    /// What is stored of dedupe windows.
+    /// The stored chunks of dedupe windows.
     chunks: Arc<MemoryChunks>,
     servers: Arc<Mutex<Servers>>,
-    /// Who counts each partition, when anybody does, and those who believe that they do.
+    /// The worker that counts each partition, if any, and the zombies that still believe they do.
     owners: Vec<Option<Node>>,
     zombies: Vec<(usize, Node)>,
     readers: Vec<Reader>,
@@ -86,7 +86,8 @@ pub struct Play {
     /// The state of each partition at each position that a worker was seen at.
     states: BTreeMap<(usize, Offset), State>,
     begun: BTreeMap<(u32, u32), BTreeMap<Partition, Offset>>,
-    /// What each backfill counts the entries before that by. States forget it with the entries.
+    /// The configuration by which each backfill counts the entries before it. States forget it with
+    /// the entries.
     counts_before: BTreeMap<(u32, u32), Counter>,
 }
 
@@ -161,7 +162,7 @@ impl Play {
         }
     }
 
-    /// Does one thing, whichever comes next.
+    /// Takes one random step.
     pub fn step(&mut self) {
         let place = self.random.below(self.logs.len() as u64) as usize;
         let reader = self.random.below(READERS as u64) as usize;
@@ -203,7 +204,7 @@ impl Play {
         self.clock.set_s(self.clock.now_s() + seconds);
     }
 
-    /// A reader looks at the checkpoints, and answers by them at once.
+    /// A reader reads the checkpoints, and answers by them at once.
     fn refresh(&mut self, reader: usize) {
         let follower = Arc::clone(&self.readers[reader].follower);
         self.runtime.block_on(follower.refresh_counters()).expect("the catalog");
@@ -211,8 +212,7 @@ impl Play {
         (0..READERS).for_each(|reader| self.check_bounds(reader));
     }
 
-    /// Whatever is going on, a counter that always counts the same has neither lost nor gained
-    /// anything.
+    /// At any time, a counter that always counts the same has neither lost nor gained anything.
     fn check_bounds(&self, reader: usize) {
         let Reader { published, .. } = &self.readers[reader];
         let view = Arc::clone(&published.view());
@@ -280,7 +280,7 @@ impl Play {
         self.owners[place] = self.open(place);
     }
 
-    /// A worker dies at one of its writes, or behind the last one, whatever it was doing.
+    /// A worker dies at one of its writes, or after the last one, at any point of its work.
     fn crash_while_working(&mut self, place: usize) {
         if let Some(node) = self.owners[place].take() {
             node.store.dies_after(self.random.below(12) as usize);
@@ -327,7 +327,7 @@ impl Play {
         }
     }
 
-    /// Lets a worker do something; it ends with its first error. Answers whether it did anything.
+    /// Lets a worker do something; it ends with its first error. Returns whether it did anything.
     fn work(&mut self, place: usize, mut node: Node) -> (Option<Node>, bool) {
         let worker = &mut node.worker;
         let worked = match self.random.below(10) {
@@ -407,7 +407,7 @@ impl Play {
     }
 }
 
-/// A state without what is only told: how much a backfill read, and rules that the log has
+/// A state without purely informative parts: how much a backfill read, and rules that the log has
 /// forgotten.
 fn plain(state: &State) -> State {
     let mut state = state.clone();

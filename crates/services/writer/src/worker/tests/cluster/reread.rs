@@ -1,4 +1,4 @@
-//! What servers lose that have acknowledged it is counted again by the worker that takes over.
+//! A worker that takes over counts again what servers have lost after they acknowledged it.
 
 use super::engines::{Servers, SimLog, SimStore};
 use crate::control::Control;
@@ -73,7 +73,7 @@ impl Cluster {
         .expect("opened")
     }
 
-    /// Takes the partition over, counts all there is, and answers where it began.
+    /// Takes the partition over, counts everything there is, and returns where it began.
     fn count(&self, rereads_s: u64) -> u64 {
         let mut worker = self.open(rereads_s);
         let began = worker.position;
@@ -102,18 +102,18 @@ fn what_servers_lost_is_counted_by_who_takes_over() {
     cluster.count(15);
     assert_eq!(cluster.counted(), 12);
 
-    // Most copies of the tile lose their power before their disks have it; the checkpoint survives.
+    // Most copies of the tile lose power before their disks have it; the checkpoint survives.
     cluster.servers.lock().cells = synced.clone();
     cluster.count(0);
     assert_eq!(cluster.counted(), 5, "the checkpoint includes what is lost");
     assert_eq!(cluster.count(15), 6, "the entries of the last 15 seconds");
     assert_eq!(cluster.counted(), 12);
 
-    // What was not lost is passed over, however much of it is read again.
+    // What was not lost is skipped, however much of it is read again.
     assert_eq!(cluster.count(1_000_000), 1, "no further than to the last change");
     assert_eq!(cluster.counted(), 12);
 
-    // Behind a change the state is another one: what lies before is left to a backfill.
+    // After a change the state differs: what precedes it is left to a backfill.
     cluster.version(2, 100);
     cluster.append(1);
     cluster.count(15);
@@ -122,7 +122,7 @@ fn what_servers_lost_is_counted_by_who_takes_over() {
     assert_eq!(cluster.counted(), 105);
 }
 
-/// What is appended while a worker reads again counts once, and so does what was.
+/// An entry that is appended while a worker rereads counts once, and so do the reread ones.
 #[test]
 fn a_worker_that_dies_while_it_reads_again_changes_nothing() {
     let mut cluster = Cluster::new();
