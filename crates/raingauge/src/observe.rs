@@ -77,8 +77,8 @@ pub async fn keep_up(handle: PrometheusHandle) {
     every(UPKEEP_INTERVAL, || async { handle.run_upkeep() }).await;
 }
 
-/// The level applies to raingauge's own crates. Their dependencies log warnings and errors; at level
-/// `error`, errors alone.
+/// The level applies to raingauge's own crates. Their dependencies log warnings and errors; at
+/// level `error`, errors alone.
 fn filter(
     given: Option<&str>,
     log_level: &str,
