@@ -8,8 +8,8 @@ use crate::commands::{
 };
 use clap::{Args, Parser, Subcommand};
 use raingauge_core::moment::Moment;
+use raingauge_ports::clock::{Clock as _, SystemClock};
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 #[cfg(test)]
 mod pages;
@@ -81,8 +81,7 @@ pub struct Range {
 }
 
 fn time(text: &str) -> Result<i64, String> {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_s = since_1970.as_secs() as i64;
+    let now_s = SystemClock.now_s();
     Moment::parse(text).and_then(|moment| moment.at_s(now_s)).ok_or_else(|| {
         "a time is epoch seconds, RFC 3339 such as 2024-09-24T22:03:50Z, now, today, yesterday, \
          or an age such as -7d, -24h or -15m; from 1970 on"

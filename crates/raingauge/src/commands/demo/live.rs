@@ -6,15 +6,15 @@
 
 use super::material;
 use crate::client::Client;
-use anyhow::Context;
 use raingauge_core::time::format_rfc3339;
 use raingauge_import::{Mapping, Rows};
+use raingauge_ports::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 const WEEK_S: i64 = 7 * 86_400;
 /// The first Monday of 1970, at midnight UTC.
@@ -109,21 +109,21 @@ impl Replay {
     /// Sends the week before now, and begins to send what follows.
     pub fn start(client: Client) -> anyhow::Result<Self> {
         let week = Week::read()?;
-        let mut sent_s = now_s()?;
+        let mut sent_s = SystemClock.now_s();
         week.send(&client, sent_s - WEEK_S, sent_s)?;
 
         let (stop, stopped) = mpsc::channel();
         let thread =
             std::thread::Builder::new().name("demo-replay".to_owned()).spawn(move || {
                 while stopped.recv_timeout(PACE) == Err(RecvTimeoutError::Timeout) {
-                    let result = now_s().and_then(|now_s| {
-                        week.send(&client, sent_s, now_s)?;
-                        sent_s = now_s.max(sent_s);
-                        Ok(())
-                    });
+                    // A clock that is set back waits here until it is where it was.
+                    let now_s = SystemClock.now_s().max(sent_s);
 
-                    if let Err(error) = result {
-                        tracing::warn!(%error, "the demo could not replay pickups; trying again");
+                    match week.send(&client, sent_s, now_s) {
+                        Ok(()) => sent_s = now_s,
+                        Err(error) => {
+                            tracing::warn!(%error, "the demo could not replay pickups; trying again");
+                        }
                     }
                 }
             })?;
@@ -135,13 +135,6 @@ impl Replay {
         // A panic has been printed already.
         drop(self.thread.join());
     }
-}
-
-fn now_s() -> anyhow::Result<i64> {
-    let since_1970 = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .context("the machine's clock is set before 1970")?;
-    Ok(since_1970.as_secs().try_into()?)
 }
 
 #[cfg(test)]
