@@ -60,7 +60,7 @@ pub fn policy_of(
 ) -> Result<VersionedPolicy, Error> {
     let unreadable = |why: &str| {
         Error::Unavailable(format!(
-            "version {version} of the cache policy cannot be read ({why}): set it anew, or restore the catalog"
+            "version {version} of the cache policy cannot be read ({why}): set it again, or restore the catalog"
         ))
     };
     let policy = serde_json::from_str(&policy).map_err(|error| unreadable(&error.to_string()))?;

@@ -61,7 +61,7 @@ pub struct App {
     pub reader: Arc<Reader>,
     /// What was counted, and the log that it was counted from.
     pub counted: Counted,
-    /// Who asks, and what they changed.
+    /// Identifies callers, and records what they change.
     pub people: People,
     /// How the deployment is run.
     pub operations: Operations,
@@ -86,14 +86,14 @@ pub struct Counted {
     pub logs: Vec<Arc<dyn EventLog>>,
     /// Previews over the newest events.
     pub recent: RecentEvents,
-    /// How long the log keeps events at most; none where that is said elsewhere.
+    /// Longest time for which the log keeps events; `None` if the brokers decide that.
     pub log_kept: Option<Duration>,
     pub recounter: Arc<Recounter>,
     /// Turns for work that reads the whole log, or every tile.
     pub scans: Scans,
 }
 
-/// Who asks, and what they changed.
+/// Identifies callers, and records what they change.
 pub struct People {
     pub store: Arc<dyn raingauge_ports::people::People>,
     pub tokens: Arc<Tokens>,

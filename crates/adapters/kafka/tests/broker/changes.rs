@@ -48,8 +48,7 @@ async fn who_listens_hears_everything_in_order_and_of_no_gap() {
             published.push(change);
         }
 
-        // Time has to pass here: the listener is told by the broker that it has come to the end of
-        // the partition.
+        // The listener needs some time here: it waits until the broker reports the partition's end.
         let began = Instant::now();
         until("it is heard", || {
             heard.lock().unwrap().len() >= published.len() && began.elapsed() > AT_THE_END

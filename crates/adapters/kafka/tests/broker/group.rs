@@ -67,9 +67,9 @@ async fn a_named_member_keeps_its_partitions() {
     assert!(all.is_superset(&ours), "its session is over");
 }
 
-/// Two processes of one name are a mistake, and the older one is told. It joins again, as it could
-/// not know that it is one: to the coordinator a member is a second one, too, when its session
-/// ended while the broker was away.
+/// Two processes with one name are a mistake, which the coordinator reports to the older one. That
+/// process joins again, since it cannot recognize the mistake: the coordinator reports the same when
+/// a session expired during a broker outage.
 #[tokio::test]
 async fn a_name_is_held_once() {
     let Some(options) = options("twins") else {

@@ -186,7 +186,7 @@ async fn a_topic_that_is_made_anew_while_it_is_read_is_refused() {
 /// checkpoint lies before it.
 #[tokio::test]
 async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
-    let Some(options) = options("anew") else {
+    let Some(options) = options("recreated") else {
         return;
     };
     let one = One::new(&options).await;

@@ -73,7 +73,7 @@ refusals! {
     CompactionIdle [CompactionIdle] "No compaction is running.";
     RolloutRefused [RolloutRefused]
         "Another rollout is running, or this one cannot do that now; the detail says why.";
-    VersionMismatch [VersionMismatch] "Somebody else made a change in the meantime.";
+    VersionMismatch [VersionMismatch] "Another change was made in the meantime.";
     TooLarge [BodyTooLarge, TooManyEvents, TooManyBuckets, TooManyRanges]
         "The body, or what is in it, exceeds a limit.";
     UnsupportedMediaType [MediaTypeUnknown, EncodingUnknown]
