@@ -1,0 +1,14 @@
+//! What a campaign decides, as pure functions: no clock, no input or output, no threads.
+//!
+//! ```text
+//!   event ──▶ index ──▶ candidates ──▶ rules, cheapest leaf first ──▶ gates ──▶ decisions
+//!                          ▲                  ▲                         ▲
+//!                       tallies            lookups              limits and budgets
+//! ```
+//!
+//! A campaign says which event, under which conditions, triggers which actions. The worker of the
+//! service, the backtest and the simulator all call this crate, so that they decide alike. Times,
+//! ids and answers of lookups come in as arguments. Time zones are computed from data that is
+//! compiled in.
+
+pub mod limits;
