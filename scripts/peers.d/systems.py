@@ -151,7 +151,7 @@ def cassandra(folder):
 
 
 def start(folder, name):
-    """What the lab is told: all about a system that runs now, or why there is none."""
+    """Starts a system. Returns what the lab needs to know of it, or why there is none."""
     if why := getting.missing(name):
         return {"missing": why}
     if (Path(folder) / "state" / f"{name}.json").exists():

@@ -224,8 +224,8 @@ def format_kafka(data, properties, cluster, sasl, archive):
 
 
 def kafka_answers(broker):
-    """Whether a broker knows every broker that runs. While most are away there is no controller to tell it; whoever
-    comes back last is waited for."""
+    """Whether a broker knows every broker that runs. While most are away there is no controller to tell it, so
+    the wait is for the last one that comes back."""
     running = [one for one in servers(broker.folder) if one.kind == "kafka" and one.state() == "running"]
     if 2 * len(running) <= broker.options["brokers"]:
         return True

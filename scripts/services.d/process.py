@@ -19,7 +19,7 @@ abandoned = threading.Event()
 
 
 class Failure(Exception):
-    """What a person is told, without a stack."""
+    """An error for the person at the terminal, printed without a stack."""
 
 
 def free_port(addresses=("127.0.0.1",), taken=set()):

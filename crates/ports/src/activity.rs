@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_counted_is_told_by_reason() {
+    fn uncounted_events_are_reported_by_reason() {
         let activity = Activity::default();
         activity.skipped(7, "filtered", 2);
         activity.skipped(7, "filtered", 1);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_short_and_comes_back_whole() {
+    fn the_encoding_is_short_and_comes_back_whole() {
         let activity = Activity::default();
         let now_s = 1_000 * QUARTER_S;
         activity.counted(7, now_s - 2 * QUARTER_S, 5);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_told_from_a_person_of_its_name() {
+    fn a_token_is_distinguished_from_a_person_of_its_name() {
         let by =
             |by: &str| VersionedPolicy { changed_by: by.to_owned(), ..VersionedPolicy::default() };
         let json =

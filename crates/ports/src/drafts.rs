@@ -18,7 +18,7 @@ pub enum Error {
     #[error("there is no draft {0}")]
     NotFound(u64),
     /// Another change was made to the draft first.
-    #[error("draft {id} was changed by somebody else: read it again and repeat the change")]
+    #[error("draft {id} was changed by another person: read it again and repeat the change")]
     RevisionMismatch { id: u64, current: u32 },
     #[error("the catalog is out of reach: {0}")]
     Unavailable(String),

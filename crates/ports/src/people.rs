@@ -26,9 +26,9 @@ pub type Hash = [u8; 32];
 pub enum Error {
     #[error("there is no such {0}")]
     NotFound(&'static str),
-    #[error("there is somebody called {0} already: choose another name")]
+    #[error("a person called {0} already exists: choose another name")]
     NameTaken(String),
-    #[error("nobody else is an administrator: make somebody else one first")]
+    #[error("there is no other administrator: make another person one first")]
     LastAdmin,
     #[error("this person may still sign in: disable them first")]
     NotDisabled,

@@ -359,7 +359,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn a_failure_is_told_to_those_who_wait_for_it_and_to_those_who_come_later() {
+    async fn a_failure_reaches_present_and_later_waiters() {
         let published = Published::default();
         let mut waiting = std::pin::pin!(published.failed());
         for applied in 1..3 {

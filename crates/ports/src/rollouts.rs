@@ -11,7 +11,7 @@ pub enum Error {
     #[error("rollout {0} is running: wait for its end, or stop it")]
     Running(u64),
     /// Another change was made first.
-    #[error("rollout {id} has gone on meanwhile: look at it again")]
+    #[error("rollout {id} has changed since you looked at it: look at it again")]
     RevisionMismatch { id: u64, current: u32 },
     #[error("the catalog is out of reach: {0}")]
     Unavailable(String),

@@ -48,7 +48,7 @@ fn key(number: u64) -> String {
     format!("bench:city:{number}")
 }
 
-/// A store with so many cells. The hot keys are spread over all keys.
+/// A store with this number of cells. The hot keys are spread over all keys.
 fn filled(folder: &std::path::Path, cells: u64, cache_bytes: usize) -> TileStore {
     let store = TileStore::open(
         folder,

@@ -39,7 +39,7 @@ pub struct KafkaFeed {
     producer: Arc<Producer>,
     /// Number of messages that could not be sent.
     losses: Arc<AtomicU64>,
-    /// For each partition, the number of losses its readers have already been told about.
+    /// For each partition, the number of losses that its readers have already been notified of.
     told: Mutex<HashMap<Partition, u64>>,
 }
 

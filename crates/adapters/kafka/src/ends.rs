@@ -292,7 +292,7 @@ impl Ends {
         if let Ok(Some(found)) = topic_id::ask(&self.client, &self.topic, self.timeout)
             && found != first
         {
-            self.refuse(made_anew(&self.topic));
+            self.refuse(recreated(&self.topic));
         }
     }
 
@@ -314,7 +314,7 @@ impl Ends {
 }
 
 /// The reason given for a topic that has the right name and another id.
-pub fn made_anew(topic: &str) -> String {
+pub fn recreated(topic: &str) -> String {
     format!(
         "the topic {topic} was recreated: its id is not the one of the topic that was counted; stop all processes, raise \
          kafka.epoch, and see docs/operations/runbooks.md, \"The topic was recreated\""

@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(
             stalls.longer_than(limit),
             None,
-            "it was confirmed meanwhile, and the other was not tried again"
+            "a confirmation ends the first stall, and the other was not tried again"
         );
         stalls.timed_out("events", 3, at(6));
         stalls.confirmed("changes", 3);

@@ -86,7 +86,7 @@ impl KafkaTopic {
 
     /// Stops all reading, because the topic is not the one that was counted.
     pub fn refuse(&self) {
-        self.0.ends().refuse(ends::made_anew(&self.options().topic));
+        self.0.ends().refuse(ends::recreated(&self.options().topic));
     }
 
     pub fn partitions(&self) -> Partition {

@@ -91,7 +91,7 @@ mod tests {
     #[tokio::test]
     async fn it_keeps_the_contract() {
         let (cache, clock) = cache(100_000);
-        contract::cache::keeps_what_it_is_told(&cache, "m").await;
+        contract::cache::keeps_what_is_put(&cache, "m").await;
         contract::cache::takes_many_at_once(&cache, "m").await;
         let mut now_s = 1_000;
         contract::cache::forgets_in_time(&cache, "m", async || {

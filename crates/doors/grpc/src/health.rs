@@ -44,7 +44,7 @@ async fn follow(app: Arc<App>, mut reporter: HealthReporter) {
 
     say(&reporter, ServingStatus::NotServing).await;
 
-    // Those who watch have been told, and would hold the server up.
+    // Watchers have received the change; their open streams would delay the shutdown.
     for name in SERVICES {
         reporter.clear_service_status(name).await;
     }

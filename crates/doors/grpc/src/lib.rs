@@ -50,7 +50,7 @@ pub struct Routers {
     pub reserve: Router,
 }
 
-/// All methods. Health and reflection are for whoever asks.
+/// All methods. Health and reflection are open to every caller.
 pub async fn routers(app: &Arc<App>) -> Result<Routers, tonic_reflection::server::Error> {
     let counts = CountsServer::new(counts::Service { app: Arc::clone(app) })
         .max_decoding_message_size(counts::MESSAGE_LEN_MAX.min(app.limits.body_bytes_max));

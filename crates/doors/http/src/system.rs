@@ -55,7 +55,7 @@ fn without_causes(answer: &Result<String, Problem>) -> Result<String, Problem> {
     match answer {
         Ok(_) => Ok("ready\n".to_owned()),
         Err(_) => Err(not_ready(
-            "a token with the scope metrics:read is told why, and the log of the server says so",
+            "a token with the scope metrics:read gets the cause, which is also in the log of the server",
         )),
     }
 }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_so_many_counters_and_no_more() {
+    fn the_number_of_counters_is_limited() {
         let id = COUNTERS_MAX as u32 + 7;
         let mut full = newest(1..=COUNTERS_MAX as u32);
         full.push(versioned(counter(id, "archived"), 1, change()));

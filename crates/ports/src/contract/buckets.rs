@@ -131,7 +131,7 @@ pub async fn answers_the_worked_example(store: &(impl BucketReader + BucketWrite
 }
 
 /// Adds, with negative values; separates keys and generations; orders keys by size.
-pub async fn adds_what_it_is_told(store: &(impl BucketReader + BucketWriter)) {
+pub async fn adds_every_delta(store: &(impl BucketReader + BucketWriter)) {
     let noon = 20_000 * DAY_S + 12 * HOUR_S;
     let (first, second) = (generation_of(1, 0), generation_of(1, 1));
     let mut ledger = Ledger::new(store);

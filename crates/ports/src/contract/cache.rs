@@ -17,7 +17,7 @@ pub fn key(prefix: &str, name: &str) -> String {
 }
 
 /// Values by key, in the order of the keys; a missing value differs from 0.
-pub async fn keeps_what_it_is_told(cache: &dyn ResultCache, prefix: &str) {
+pub async fn keeps_what_is_put(cache: &dyn ResultCache, prefix: &str) {
     let keys = |names: &[&str]| names.iter().map(|name| key(prefix, name)).collect::<Vec<_>>();
     assert_eq!(cache.get(Vec::new()).await.expect("got"), []);
     cache.put(Vec::new(), LONG).await.expect("put");

@@ -26,7 +26,7 @@ pub async fn suite<C: Catalog>(fresh: impl AsyncFn() -> C) {
     an_archived_counter_leaves_its_template_to_others(&fresh().await).await;
     a_wrong_configuration_is_refused(&fresh().await).await;
     the_revision_grows_with_changes_only(&fresh().await).await;
-    what_was_changed_since_a_revision_is_told(&fresh().await).await;
+    reports_what_changed_since_a_revision(&fresh().await).await;
     of_conflicting_counters_created_at_once_one_wins(&fresh().await).await;
     ids_chosen_at_once_differ(&fresh().await).await;
     no_concurrent_change_is_lost(&fresh().await).await;
@@ -74,7 +74,7 @@ pub async fn an_empty_catalog_has_nothing(catalog: &dyn Catalog) {
     assert_eq!(catalog.list().await.unwrap(), []);
 }
 
-pub async fn what_was_changed_since_a_revision_is_told(catalog: &dyn Catalog) {
+pub async fn reports_what_changed_since_a_revision(catalog: &dyn Catalog) {
     for template in ["a", "b", "c", "d"] {
         catalog.create(counter(template), change("")).await.unwrap();
     }

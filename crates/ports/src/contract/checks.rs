@@ -9,8 +9,8 @@ const ALL: Wanted = Wanted { outcome: None, before: None, len_max: 100 };
 pub async fn suite<C: Checks>(fresh: impl AsyncFn() -> C) {
     a_check_comes_back_whole(&fresh().await).await;
     checks_are_listed_newest_first_page_by_page(&fresh().await).await;
-    the_oldest_are_let_go_of(&fresh().await).await;
-    what_differs_is_told_by_the_newest_check_of_its_key(&fresh().await).await;
+    the_oldest_are_dropped(&fresh().await).await;
+    the_newest_check_of_a_key_decides_what_differs(&fresh().await).await;
 }
 
 /// A check of a key with this outcome.
@@ -100,7 +100,7 @@ async fn checks_are_listed_newest_first_page_by_page(checks: &dyn Checks) {
     assert_eq!(keys(&checks.list(rest).await.expect("listed")), ["a"]);
 }
 
-async fn the_oldest_are_let_go_of(checks: &dyn Checks) {
+async fn the_oldest_are_dropped(checks: &dyn Checks) {
     for key in ["a", "b", "c", "d"] {
         checks.add(vec![check(key, Outcome::Equal)], 2).await.expect("kept");
     }
@@ -111,7 +111,7 @@ async fn the_oldest_are_let_go_of(checks: &dyn Checks) {
     assert_eq!(keys(&checks.list(ALL).await.expect("listed")), ["g", "f"]);
 }
 
-async fn what_differs_is_told_by_the_newest_check_of_its_key(checks: &dyn Checks) {
+async fn the_newest_check_of_a_key_decides_what_differs(checks: &dyn Checks) {
     let made = [
         ("repaired", Outcome::Differs),
         ("wrong", Outcome::Equal),

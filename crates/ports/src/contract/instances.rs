@@ -5,7 +5,7 @@ use crate::instances::{Instance, Instances};
 /// Runs the whole suite. `fresh` returns a store without instances each time.
 pub async fn suite<I: Instances>(fresh: impl AsyncFn() -> I) {
     an_instance_comes_back_whole(&fresh().await).await;
-    what_is_said_anew_replaces_what_was_said(&fresh().await).await;
+    a_newer_report_replaces_the_older_one(&fresh().await).await;
     instances_are_listed_by_name(&fresh().await).await;
     who_leaves_or_is_silent_is_forgotten(&fresh().await).await;
 }
@@ -41,7 +41,7 @@ async fn an_instance_comes_back_whole(instances: &dyn Instances) {
     assert_eq!(instances.list().await.expect("listed"), [bare, whole]);
 }
 
-async fn what_is_said_anew_replaces_what_was_said(instances: &dyn Instances) {
+async fn a_newer_report_replaces_the_older_one(instances: &dyn Instances) {
     instances.announce(instance("a", 1)).await.expect("announced");
     let newer =
         Instance { version: "0.4.0".to_owned(), measures: "[1]".to_owned(), ..instance("a", 2) };

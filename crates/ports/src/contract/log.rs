@@ -76,7 +76,7 @@ pub async fn keeps_what_it_accepts(sink: &dyn EventSink, log: &dyn EventLog) {
     let (first, told) = append(sink, log, &["a", "b", "a"]).await;
     assert!(
         first == 2 && told == 1 || first == 3 && told == 0,
-        "{told} duplicates were told, and the log ends at {first}"
+        "the log reported {told} duplicates, and the log ends at {first}"
     );
 
     let note = sink.append_control(0, b"note".to_vec()).await.expect("appended");
@@ -84,7 +84,7 @@ pub async fn keeps_what_it_accepts(sink: &dyn EventSink, log: &dyn EventLog) {
     append(sink, log, &["b", "c"]).await;
 
     let (last, _) = append(sink, log, &["c"]).await;
-    assert!(last > note, "whoever applied up to the end has applied the original");
+    assert!(last > note, "a reader that applied up to the end has applied the original");
 
     let expected = ["a", "b", "[note]", "c"];
     assert_eq!(texts(log, 0), expected);

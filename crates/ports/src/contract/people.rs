@@ -24,11 +24,11 @@ pub async fn suite<P: People>(fresh: impl AsyncFn() -> P) {
     users::an_administrator_stays(&fresh().await).await;
     users::of_two_administrators_who_remove_each_other_one_stays(&fresh().await).await;
     users::a_link_is_good_once(&fresh().await).await;
-    users::a_link_for_somebody_known_sets_a_new_password(&fresh().await).await;
+    users::a_link_for_a_known_person_sets_a_new_password(&fresh().await).await;
     users::a_link_with_an_address_sets_it(&fresh().await).await;
     users::the_first_link_is_spent_with_the_first_user(&fresh().await).await;
     users::a_link_ends(&fresh().await).await;
-    users::somebody_removed_is_forgotten(&fresh().await).await;
+    users::a_removed_person_is_forgotten(&fresh().await).await;
     sessions::a_session_is_found_by_its_hash(&fresh().await).await;
     sessions::sessions_end_one_by_one_or_together(&fresh().await).await;
     sessions::who_is_disabled_is_signed_out(&fresh().await).await;

@@ -245,7 +245,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn repetitions_are_told_as_defined(log in logs()) {
+        fn repetitions_are_recognized_as_defined(log in logs()) {
             prop_assert_eq!(verdicts(&mut Window::new(WINDOW_MS, 1_000), &log), by_definition(&log));
         }
 

@@ -294,5 +294,5 @@ fn a_word_that_was_not_read_yet_may_have_extended_a_lease() {
     assert!(!holders.have_heard(&[(0, 8)], 2), "the barrier is older than the end of the lease");
     holders.note(barrier(4, 5_002 + LEASE_MS + GRACE_MS), 8_000);
     assert!(holders.have_heard(&[(0, 8)], 4) && holders.is_empty());
-    assert!(!holders.have_heard(&[(0, 8)], 5), "somebody may have got a lease since");
+    assert!(!holders.have_heard(&[(0, 8)], 5), "a reader may have got a lease since");
 }

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_json_may_have_changed_are_told() {
+    fn numbers_that_json_may_have_changed_are_recognized() {
         let told = |numbers: &str| {
             let filter = format!(
                 r#"{{"operator": "not", "conditions": [{{"operator": "in", "lhs": "data.a", "rhs": {numbers}}}]}}"#

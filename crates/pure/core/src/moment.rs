@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `1727215430`, `2024-09-24T22:03:50Z` | that second |
 //! | `now` | the moment of the request |
-//! | `-90s`, `-15m`, `-24h`, `-7d`, `-2w` | so many seconds, minutes, hours, days of 24 hours or weeks before it |
+//! | `-90s`, `-15m`, `-24h`, `-7d`, `-2w` | that number of seconds, minutes, hours, days of 24 hours or weeks before it |
 //! | `today`, `yesterday` | the midnight that began the day |
 
 use crate::time::{is_countable_s, parse_time_s};
@@ -59,7 +59,8 @@ impl Moment {
         self.at_s_with(now_s, |days_ago| (now_s.div_euclid(86_400) - days_ago) * 86_400)
     }
 
-    /// Like [`Moment::at_s`], where `midnight_s` says when the day began so many days ago.
+    /// Like [`Moment::at_s`], where `midnight_s` returns when the day began that is the given
+    /// number of days ago.
     pub fn at_s_with(self, now_s: i64, midnight_s: impl FnOnce(i64) -> i64) -> Option<i64> {
         let at_s = match self {
             Self::At(at_s) => at_s,

@@ -288,7 +288,7 @@ impl Rollout {
             let least = self.plan.limits.batches_min;
             let seconds = window.seconds;
             let why = format!(
-                "fewer than {least} batches were asked within {seconds:.0} s: nothing can be said of the service"
+                "fewer than {least} batches arrived within {seconds:.0} s: too few to judge the service by"
             );
             self.go_back(End::Inconclusive, why);
         }

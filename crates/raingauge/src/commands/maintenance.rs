@@ -69,7 +69,7 @@ impl Maintenance {
             Command::Compact { wait, place } => place.with(|session| compact(session, wait, json)),
             Command::Stop { place } => place.with(|session| {
                 let status = session.client.send(Method::DELETE, COMPACTION_PATH, &[], &[])?;
-                note("the compaction is told to stop");
+                note("the compaction was asked to stop");
                 show(&status, json)
             }),
         }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 /// Make the tables, the topics and the catalog of the cluster engines, or bring them up to date
 ///
-/// Running it again changes nothing. Run it before a newer raingauge is started; the older ones may
-/// go on meanwhile.
+/// Running it again changes nothing. Run it before you start a newer raingauge; older
+/// ones may keep running.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: raingauge migrate --config config/cluster.toml")]
 pub struct Migrate {

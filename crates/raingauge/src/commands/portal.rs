@@ -25,10 +25,10 @@ enum What {
     Invite(Invite),
 }
 
-/// Make a one-time link with which somebody chooses a password and signs in
+/// Make a one-time link with which a person chooses a password and signs in
 ///
-/// For somebody who is there already it sets a new password, and the role that is given: the way
-/// back in for an administrator who lost the password. It works beside a running server.
+/// For a person who exists already it sets a new password and the given role: the way back in for
+/// an administrator who lost the password. It works beside a running server.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: raingauge portal invite zoe --role admin --data-dir raingauge-data"

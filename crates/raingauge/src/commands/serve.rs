@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use raingauge_app::Role;
 use std::path::PathBuf;
 
-/// Run the server until it is told to end
+/// Run the server until SIGTERM or an interrupt
 ///
 /// Prints one line with its address to standard output when it is ready, and logs to standard
 /// error. SIGTERM or an interrupt ends it in order: running requests may finish, and what was

@@ -140,7 +140,7 @@ fn counters_are_applied_from_a_file() {
 }
 
 #[test]
-fn what_is_exported_is_applied_again_and_what_differs_is_told_first() {
+fn an_export_is_applied_again_after_its_differences_are_shown() {
     let home = Home::new();
     let other = Home::new();
     let server = home.start();

@@ -89,7 +89,7 @@ fn a_connection_without_requests_is_closed() {
     wait(async {
         let stream = tokio::net::TcpStream::connect(&grpc).await.expect("the door is open");
         let (_sender, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
-        connection.await.expect("a connection of HTTP/2 is told before it is closed");
+        connection.await.expect("an HTTP/2 connection gets a GOAWAY before it is closed");
     });
     assert_eq!(
         server.metric("raingauge_connections_expired_total{door=\"grpc\",reason=\"idle\"}"),

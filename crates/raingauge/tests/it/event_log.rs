@@ -53,7 +53,7 @@ fn takes(server: &Server, id: &str) {
 /// One start under a clock that was 500 days ahead: afterwards events that would count nothing are
 /// refused, and so are counts that would be too small.
 #[test]
-fn a_log_from_the_future_is_told_and_can_be_dated_anew() {
+fn a_log_from_the_future_is_reported_and_can_be_redated() {
     let mut home = Home::new();
     set_clock(&mut home, now_s() + 500 * DAY_S);
     {

@@ -96,7 +96,7 @@ fn a_compaction_is_stopped() {
 }
 
 #[test]
-fn what_is_planned_is_told_and_wrong_plans_are_refused() {
+fn plans_are_shown_and_wrong_plans_are_refused() {
     let mut home = Home::with(&[
         ("maintenance.schedule", "0 3 * * *; 30 14 * * 1-5"),
         ("maintenance.timezone", "Asia/Tokyo"),

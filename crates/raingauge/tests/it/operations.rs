@@ -127,7 +127,7 @@ fn a_port_that_is_taken_is_refused() {
 }
 
 #[test]
-fn every_problem_of_the_settings_is_told_at_once() {
+fn all_problems_of_the_settings_are_reported_at_once() {
     let home = Home::with(&[
         ("server.listen", "nowhere"),
         ("log.segment_bytes", "1 GiB"),

@@ -151,7 +151,7 @@ fn from_the_first_link_to_an_audited_change() {
 }
 
 #[test]
-fn the_first_link_is_made_anew_until_somebody_is_there() {
+fn the_first_link_is_made_again_until_a_person_exists() {
     let home = Home::new();
     let server = home.start();
     let first = first_link(&home).expect("a link");

@@ -226,7 +226,7 @@ impl Server {
         (self.ended(), began.elapsed())
     }
 
-    /// Waits until the process, which was told to stop, has ended.
+    /// Waits until the process, which has got a signal to stop, has ended.
     pub fn ended(mut self) -> ExitStatus {
         until("the process ends", || self.child.try_wait().expect("the process can be asked"))
     }

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_told() {
+    fn only_differences_are_reported() {
         let before = counter(json!({ "value": 1, "retentionDays": { "quarter": 1, "hour": 400 } }));
         assert_eq!(between(&before, &before), []);
 
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_alike_is_told_apart() {
+    fn what_reads_alike_is_distinguished() {
         let one = counter(json!({ "filter": { "operator": "exists", "lhs": "data.a" } }));
         let other =
             counter(json!({ "filter": { "operator": "exists", "lhs": "data.a", "rhs": true } }));

@@ -57,7 +57,7 @@ async fn what_is_due_while_a_run_is_under_way_is_passed_over() {
     // A run takes 54 minutes: the one of half past is passed over, that of the next hour is not.
     let maintenance = maintenance(&engine, options("0 3 * * *; 30 3 * * *; 0 4 * * *"));
     sleep(at("03:40:00")).await;
-    assert_eq!(maintenance.compact("somebody"), Err(Error::Running));
+    assert_eq!(maintenance.compact("anna"), Err(Error::Running));
     sleep(2 * HOUR).await;
 
     let last = maintenance.status().last;
@@ -80,7 +80,7 @@ async fn a_run_ends_with_its_window() {
     let run = &maintenance.status().last[0];
     assert_eq!(run.result, Some(Outcome::WindowOver));
     assert_eq!(run.ended_at.unwrap() - run.started_at, 25 * 60);
-    // Two nodes, two rests, and three minutes of the third node, which is told to stop.
+    // Two nodes, two rests, and three minutes of the third node, which is asked to stop.
     assert_eq!(engine.log(), ["compact a 1", "compact a 3", "compact b 4", "stop b 4"]);
     let states: Vec<_> = run.nodes.iter().map(|node| node.state).collect();
     use NodeState::{Compacted, Stopped, Waiting};
@@ -175,7 +175,7 @@ async fn nodes_that_cannot_be_listed_and_engines_that_panic_end_the_run_alone() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_is_told_while_a_node_is_at_work() {
+async fn progress_is_reported_while_a_node_is_at_work() {
     let engine = Engine::new(nodes());
     let maintenance = maintenance(&engine, options(""));
     maintenance.compact("ann").unwrap();
@@ -185,7 +185,7 @@ async fn progress_is_told_while_a_node_is_at_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_of_somebody_else_keeps_a_run_from_beginning() {
+async fn a_lease_of_another_process_keeps_a_run_from_beginning() {
     let engine = Engine::new(nodes());
     engine.give_lease_away();
     let maintenance = maintenance(&engine, options("0 3 * * *"));
@@ -208,8 +208,8 @@ async fn a_lease_that_is_lost_ends_the_run() {
     assert_eq!(engine.log(), ["compact a 1", "stop a 1"]);
 }
 
-/// The store of the lease is out of reach: the run ends before the lease, which somebody else could
-/// take then.
+/// The store of the lease is out of reach: the run ends before the lease, which another process
+/// could take then.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_cannot_be_renewed_ends_the_run_in_time() {
     let engine = Engine::new(nodes());
@@ -229,7 +229,7 @@ async fn a_clock_that_leaps_does_not_begin_a_run_at_a_wrong_hour() {
     let engine = Engine::new(nodes());
     let maintenance = maintenance(&engine, options("0 3 * * *"));
 
-    // The machine sleeps from one until noon; nothing else runs meanwhile.
+    // The machine sleeps from one until noon; nothing else runs in that time.
     advance(at("01:00:00")).await;
     engine.leap(11 * 3_600);
     sleep(HOUR).await;
@@ -257,7 +257,7 @@ async fn closing_ends_what_is_under_way() {
 }
 
 #[test]
-fn schedules_are_told_apart() {
+fn schedules_are_distinguished() {
     let parse = |text| Schedules::parse(text, "UTC").unwrap();
     assert_ne!(parse("0 3 * * *"), parse("0 4 * * *"));
     assert_eq!(parse(" 0  3 * * * ;"), parse("0 3 * * *"));

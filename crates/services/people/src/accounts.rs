@@ -183,7 +183,7 @@ impl Accounts {
     async fn note_failure(&self, name: &str, origin: &Origin) {
         let known = self.people.user_called(name).await.ok().flatten();
         let object = known
-            .map_or_else(|| "somebody unknown".to_owned(), |user| format!("person {}", user.name));
+            .map_or_else(|| "an unknown person".to_owned(), |user| format!("person {}", user.name));
         let entry = Entry {
             object,
             outcome: "wrong_password".to_owned(),

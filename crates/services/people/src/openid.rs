@@ -10,8 +10,8 @@
 //!   refused
 //! ```
 //!
-//! An address says who somebody is once: addresses are given to other people in time, and subjects
-//! are not.
+//! An address identifies a person only once: providers give addresses to other people in time, but
+//! never subjects.
 
 use super::accounts::{Accounts, Admitted, BY_OPENID};
 use super::invitations::problem_of_name;
@@ -171,7 +171,7 @@ impl Accounts {
                 let details =
                     json!({ "with": "openid", "openid": identity.openid, "email": identity.email });
                 let entry =
-                    self.entry_of("nobody", "somebody unknown", origin, "session.begin", &details);
+                    self.entry_of("nobody", "an unknown person", origin, "session.begin", &details);
                 self.audit.keep(Entry { outcome: denial.outcome().to_owned(), ..entry }).await;
                 Err(denial)
             }

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn too_many_at_once_are_told_to_come_back() {
+    async fn too_many_at_once_are_asked_to_come_back() {
         let passwords = Passwords::default();
         let _all = passwords
             .admitted

@@ -42,7 +42,7 @@ pub struct OwnSession {
 }
 
 impl Principal {
-    /// Somebody whom nobody asks who they are.
+    /// An anonymous caller, where no sign-in is required.
     pub fn anonymous(csrf: Option<Arc<str>>) -> Self {
         Self { name: ANONYMOUS.into(), credential: Credential::None, csrf, made_by: None }
     }
@@ -75,7 +75,7 @@ impl Principal {
         }
     }
 
-    /// The session, for somebody who is signed in.
+    /// The session of a person who is signed in.
     pub const fn session(&self) -> Option<OwnSession> {
         match self.credential {
             Credential::Session(session) => Some(session),

@@ -52,7 +52,7 @@ impl House {
         self.accounts.invite(invitee, "root").await.unwrap().path
     }
 
-    /// Somebody who is signed in, by the secret of their session.
+    /// The session secret of a new person with this role, signed in.
     async fn with(&self, name: &str, role: Role) -> String {
         let path = self.invite(name, "", role).await;
         self.accept(&path, "").await.unwrap().session

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_token_is_told_from_an_unknown_one() {
+    fn a_missing_token_is_distinguished_from_an_unknown_one() {
         let (secret, one) = token("one", &[Scope::Admin]);
         let hash = hex::encode(one.sha256);
         let tokens = known(&[one]);

@@ -182,7 +182,7 @@ mod tests {
 
         // A block was read as a whole, so reading would have continued behind it.
         assert_eq!(walk_to(3, &Stop::default()), (true, vec![1, 2], Some(4)));
-        let turn = Scans::default().turn("somebody").await.expect("a turn");
+        let turn = Scans::default().turn("anna").await.expect("a turn");
         let stop = turn.stop().clone();
         drop(turn);
         assert_eq!(walk_to(6, &stop), (false, vec![], Some(1)));

@@ -221,7 +221,7 @@ impl Intake {
             Some((_, Some(earliest_s))) if event.time_s() < earliest_s => Err(Refusal::new(
                 Code::TooLate,
                 format!(
-                    "every counter of this type has let go of the time before {}: let one keep its counts longer",
+                    "no counter of this type keeps counts from before {}: extend the retention of one",
                     format_rfc3339(earliest_s)
                 ),
             )),

@@ -80,7 +80,7 @@ pub fn recent(name: &str, keys: usize, len: usize, seed: u64) -> Vec<Event> {
     (0..len).map(event).collect()
 }
 
-/// A worker's part of counting: entries in order, a commit every so many.
+/// A worker's part of counting: entries in order, with a commit after a fixed number.
 pub struct Counting {
     writer: CqlWriter,
     checkpoint: Checkpoint,

@@ -52,7 +52,7 @@ pub fn counter_columns(place: &Place, events: &[Event]) -> Duration {
     })
 }
 
-/// One upsert for each event and table: the absolute count, known to whoever writes.
+/// One upsert for each event and table: the absolute count, which the writer knows.
 pub fn upsert_per_event(place: &Place, events: &[Event]) -> Duration {
     let session = place.cql(ReadPlan::Tiles).session_for_tests();
     place.runtime.block_on(async {

@@ -214,7 +214,7 @@ fn a_compaction_is_observed_and_stopped() {
 }
 
 #[test]
-fn what_goes_wrong_is_said() {
+fn failures_are_reported() {
     let Some(ground) = Ground::new() else { return };
     let node = &ground.nodes()[0];
     let failure = |command: &[&str]| {
@@ -244,7 +244,7 @@ fn what_goes_wrong_is_said() {
     );
 }
 
-/// Whoever drops a compaction ends the command with everything that it started.
+/// Dropping a compaction ends the command and every process that it started.
 #[test]
 fn a_command_that_is_given_up_leaves_no_process() {
     let Some(ground) = Ground::new() else { return };

@@ -31,7 +31,7 @@ impl Log {
     }
 }
 
-/// Somebody who counts the log: a writer, or one who believes that it still is.
+/// A writer of the log, or a process that believes that it still is one.
 struct Counting<'a> {
     store: Store,
     log: &'a Log,

@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-/// Seconds to the end of the day that is so many days from now.
+/// Seconds to the end of the day that is `days` days from now.
 fn left_s(days: i64) -> i32 {
     (Granularity::Day.floor(NOW_S) + (days + 1) * DAY_S - NOW_S) as i32
 }
@@ -230,7 +230,7 @@ fn a_key_with_years_of_quarter_hours_is_committed_at_once() {
     let (from_s, to_s) = (begin_s + 5 * HOUR_S + QUARTER_S, begin_s + 700 * DAY_S + 3 * QUARTER_S);
     assert_eq!(sum(from_s, to_s), i128::from((to_s - from_s) / QUARTER_S));
 
-    // Whoever takes over reads all of it back, and counts nothing twice.
+    // The successor reads all of it back, and counts nothing twice.
     let again = place.store(0);
     again.stamp_from(1_700_000_000_000_001);
 

@@ -20,7 +20,7 @@ fn the_store_keeps_the_contract() {
     let store = place.store(0);
     place.block_on(async {
         contract::answers_the_worked_example(&store).await;
-        contract::adds_what_it_is_told(&store).await;
+        contract::adds_every_delta(&store).await;
         contract::refuses_to_wrap(&store).await;
         contract::keeps_what_is_to_be_kept(&store).await;
         contract::removes_a_retired_generation(&store).await;

@@ -11,7 +11,7 @@ fn refused(place: &Place, options: Options) -> Error {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn wrong_settings_are_named() {
     let Some(place) = Place::new() else { return };
     let nobody =
         Options { contact_points: vec!["127.0.0.1:1".to_owned()], ..place.options.clone() };
@@ -104,13 +104,13 @@ fn settings_that_differ_between_processes_are_refused() {
 
 /// The first id of an epoch is the topic that is counted, and stays so.
 #[test]
-fn a_topic_with_another_id_is_told() {
+fn a_topic_with_another_id_is_recognized() {
     let Some(place) = Place::new() else { return };
     let cql = place.cql();
     let is_same =
         |epoch, id| place.block_on(cql.is_same_topic("test-log", epoch, id)).expect("answered");
     assert!(is_same(0, 7) && is_same(0, 7));
-    assert!(!is_same(0, 8), "made anew");
+    assert!(!is_same(0, 8), "made again");
     assert!(is_same(1, 8), "and the epoch raised");
     assert!(is_same(0, 7) && !is_same(1, 7));
     assert!(place.block_on(cql.is_same_topic("other-log", 0, 8)).expect("answered"));

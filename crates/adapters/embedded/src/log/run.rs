@@ -157,7 +157,7 @@ impl Run {
     }
 }
 
-/// The runs of a log, oldest first. A run never changes, so many threads may read at once.
+/// The runs of a log, oldest first. Threads share a run without locks: it never changes.
 #[derive(Default)]
 pub struct Runs(RwLock<Arc<Vec<Arc<Run>>>>);
 

@@ -128,7 +128,7 @@ async fn damage_in_an_older_segment_is_found_when_it_is_read() {
 
 /// Identities pass through sets, runs and restarts, and each is known exactly once.
 #[tokio::test]
-async fn duplicates_are_told_across_runs_and_restarts() {
+async fn duplicates_are_recognized_across_runs_and_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { dedupe_ids_max: 1_000, ..Options::default() };
     let ids: Vec<String> = (0..900).map(|number| format!("id-{number}")).collect();

@@ -21,7 +21,7 @@ fn open(folder: &Path, cache_bytes: usize) -> TileStore {
 
 async fn keeps_the_contract(store: &(impl BucketReader + BucketWriter + KeySource)) {
     contract::answers_the_worked_example(store).await;
-    contract::adds_what_it_is_told(store).await;
+    contract::adds_every_delta(store).await;
     contract::refuses_to_wrap(store).await;
     contract::keeps_what_is_to_be_kept(store).await;
     contract::forgets_what_has_expired(store).await;

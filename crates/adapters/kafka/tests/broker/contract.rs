@@ -124,9 +124,9 @@ async fn a_full_queue_tells_the_caller_to_come_back() {
     assert_eq!(texts(&one.log, 0), ids);
 }
 
-/// What the brokers have trimmed is told, and what is left is read.
+/// A log reports the range that the brokers have trimmed, and reads the rest.
 #[tokio::test]
-async fn what_was_trimmed_is_told() {
+async fn a_trimmed_range_is_reported() {
     let Some(options) = options("trimmed") else {
         return;
     };

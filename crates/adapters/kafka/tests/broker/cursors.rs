@@ -28,7 +28,7 @@ fn entries(
         assert!(Instant::now() < deadline);
         let blocks = log.read(next, random.random_range(1..5_000)).unwrap();
 
-        // Whoever reads may take a part of an answer, and read on behind it.
+        // A reader may take a part of an answer, and continue behind it.
         let taken = random.random_range(0..=blocks.len());
         for block in &blocks[..taken] {
             assert_eq!(block.base.max(next), next);
@@ -75,7 +75,7 @@ async fn what_an_offset_holds_does_not_depend_on_where_reading_began() {
     let began = Instant::now();
     let mut end = 0;
 
-    // Time has to pass here: repetitions are told by it.
+    // Time has to pass here: repetitions are recognized by it.
     while began.elapsed() < Duration::from_millis(2_500) {
         let len = random.random_range(1..60);
         let ids: Vec<u32> = (0..len).map(|_| random.random_range(0..200)).collect();
@@ -175,7 +175,7 @@ impl Recorder for Opened {
     }
 }
 
-/// Backfills at more places than are kept, while somebody counts at the end.
+/// Backfills at more places than are kept, while a writer counts at the end.
 #[tokio::test]
 async fn a_backfill_never_takes_the_place_of_who_counts() {
     let Some(options) = options("behind") else {

@@ -79,7 +79,7 @@ async fn what_cannot_be_counted_is_put_aside_once() {
     flush(&producer);
     assert_eq!(one.append(batch(&["b"])).await, 6);
 
-    // Whoever only looks sends nothing.
+    // A log that is only inspected sends nothing.
     let looking = one.topic.log(0).unwrap();
     shown(&looking, 6);
     assert_eq!(texts(&looking, 0), ["a", "b"]);
@@ -105,7 +105,7 @@ async fn what_cannot_be_counted_is_put_aside_once() {
     let trace = letters[0].headers().unwrap().iter().find(|header| header.key == "trace").unwrap();
     assert_eq!(trace.value, Some(&b"\xff\x00"[..]), "its own headers are kept");
 
-    // Nor does whoever reads again, or from the middle, or takes the partition back.
+    // Reading again sends nothing, nor does reading from the middle or taking the partition back.
     assert_eq!(texts(&one.log, 0), ["a", "b"]);
     assert_eq!(texts(&one.log, 3), ["b"]);
     assert_eq!(texts(&one.topic.counting_log(0).unwrap(), 0), ["a", "b"]);

@@ -60,7 +60,7 @@ async fn a_named_member_keeps_its_partitions() {
     let second = Group::join(&two).unwrap();
     let mut of_second = second.assigned();
     assert_eq!(holds(&mut of_second, |held| held.len() == 2).await, theirs, "the same as before");
-    assert!(!of_first.has_changed().unwrap(), "nobody took them meanwhile");
+    assert!(!of_first.has_changed().unwrap(), "the partitions stayed with the first writer");
 
     drop(second);
     let all = holds(&mut of_first, |held| held.len() == 4).await;
@@ -68,8 +68,8 @@ async fn a_named_member_keeps_its_partitions() {
 }
 
 /// Two processes with one name are a mistake, which the coordinator reports to the older one. That
-/// process joins again, since it cannot recognize the mistake: the coordinator reports the same when
-/// a session expired during a broker outage.
+/// process joins again, since it cannot recognize the mistake: the coordinator reports the same
+/// when a session expired during a broker outage.
 #[tokio::test]
 async fn a_name_is_held_once() {
     let Some(options) = options("twins") else {
@@ -89,7 +89,7 @@ async fn a_name_is_held_once() {
 
     let fenced = timeout(SOON, of_first.wait_for(|assigned| assigned.failure.is_some()))
         .await
-        .expect("it is told")
+        .expect("the fence arrives")
         .unwrap()
         .clone();
 
@@ -100,7 +100,7 @@ async fn a_name_is_held_once() {
 }
 
 #[tokio::test]
-async fn positions_are_told_to_the_group() {
+async fn positions_are_reported_to_the_group() {
     let Some(options) = options("positions") else {
         return;
     };

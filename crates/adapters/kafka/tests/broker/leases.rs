@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 #[tokio::test]
-async fn everybody_hears_the_same_in_one_order_and_whoever_sent_is_told() {
+async fn all_receive_the_same_in_one_order_and_senders_get_results() {
     let Some(options) = options("leases") else {
         return;
     };

@@ -30,7 +30,7 @@ async fn goes_round(options: &Options) {
     one.append(batch).await;
 }
 
-/// Who is not let in is told so, by the commands and by whoever opens the topic.
+/// A login that brokers refuse is named as the cause, by the commands and when a topic is opened.
 async fn is_refused(options: Options) {
     let options = Options { request_timeout: Duration::from_secs(3), ..options };
     let refusals = [

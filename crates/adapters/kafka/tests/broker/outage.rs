@@ -21,7 +21,7 @@ fn batch(round: usize) -> Batch {
     batch
 }
 
-/// Reads on and on, as a worker does, until it has read up to an offset that it is told.
+/// Reads on and on, as a worker does, until it has read up to the offset in `until`.
 fn follow(log: &KafkaLog, until: &AtomicUsize) -> Result<Vec<String>, Error> {
     let mut ids = Vec::new();
     let mut next = 0;
@@ -78,7 +78,7 @@ async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
                         (round, end) = (round + 1, appended.ends[0].1);
                         confirmed.store(round, Ordering::Release);
                     }
-                    // Whoever is told that it failed sends all of it again.
+                    // After a failure the producer sends the whole batch again.
                     Err(error) => failures.lock().unwrap().push(error.to_string()),
                 }
             }
@@ -96,10 +96,13 @@ async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
         broker.services("kill", &["kafka"]);
 
         let failed = failures.lock().unwrap().len();
-        wait("whoever sends is told", &|| failures.lock().unwrap().len() > failed);
+        wait("the producer sees the failure", &|| failures.lock().unwrap().len() > failed);
 
         let began = Instant::now();
-        assert!(tokio::task::block_in_place(|| one.log.read(0, 1)).is_ok(), "whoever reads is not");
+        assert!(
+            tokio::task::block_in_place(|| one.log.read(0, 1)).is_ok(),
+            "readers are not disturbed"
+        );
         assert!(began.elapsed() < SOON, "reading answers in bounded time");
         broker.services("restart", &["kafka"]);
 

@@ -57,7 +57,10 @@ impl Broker {
     pub fn variable(&self, name: &str) -> String {
         let environment = std::fs::read_to_string(self.folder.path().join("env")).unwrap();
         let value = environment.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-        value.unwrap_or_else(|| panic!("{name} is told")).trim_matches(['\'', '"']).to_owned()
+        value
+            .unwrap_or_else(|| panic!("the environment has no {name}"))
+            .trim_matches(['\'', '"'])
+            .to_owned()
     }
 
     pub fn services(&self, verb: &str, arguments: &[&str]) {

@@ -38,7 +38,7 @@ async fn topics_are_made_once() {
 }
 
 #[tokio::test]
-async fn without_a_topic_of_leases_it_is_said_how_to_make_it() {
+async fn without_a_topic_of_leases_the_error_says_how_to_make_it() {
     let Some(options) = options("no-leases") else {
         return;
     };
@@ -110,9 +110,10 @@ async fn a_topic_that_cannot_be_counted_by_is_refused() {
     assert!(matches!(migrate(&short, &brief).await, Err(Error::Settings(_))));
 }
 
-/// What is acknowledged survives the loss of one copy, or it is said that it does not.
+/// An acknowledged event survives the loss of one copy, or opening the topic warns that it does
+/// not.
 #[tokio::test]
-async fn a_topic_whose_acknowledged_events_can_be_lost_is_told() {
+async fn a_topic_that_can_lose_acknowledged_events_is_reported() {
     let Some(careless) = options("careless") else {
         return;
     };
@@ -133,7 +134,7 @@ async fn a_topic_whose_acknowledged_events_can_be_lost_is_told() {
     assert_eq!(migrate(&careful, &plan(1)).await.unwrap()[0].warnings, Vec::<String>::new());
 }
 
-async fn make_anew(options: &Options) {
+async fn recreate(options: &Options) {
     let admin: AdminClient<DefaultClientContext> =
         ClientConfig::new().set("bootstrap.servers", options.brokers.join(",")).create().unwrap();
     admin
@@ -154,7 +155,7 @@ async fn make_anew(options: &Options) {
 
 /// A topic that is recreated while it is read has another id, whatever its offsets and times are.
 #[tokio::test]
-async fn a_topic_that_is_made_anew_while_it_is_read_is_refused() {
+async fn a_topic_that_is_recreated_while_it_is_read_is_refused() {
     let Some(options) = options("under-way") else {
         return;
     };
@@ -167,7 +168,7 @@ async fn a_topic_that_is_made_anew_while_it_is_read_is_refused() {
         "it stays the same"
     );
 
-    make_anew(&options).await;
+    recreate(&options).await;
     until("what is not the same is not read", || {
         matches!(one.log.read(0, 1), Err(log::Error::Replaced(_)))
     });
@@ -185,7 +186,7 @@ async fn a_topic_that_is_made_anew_while_it_is_read_is_refused() {
 /// Offsets alone do not tell a topic from its successor: what was appended later than the
 /// checkpoint lies before it.
 #[tokio::test]
-async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
+async fn a_recreated_topic_is_refused_even_when_it_has_grown_longer() {
     let Some(options) = options("recreated") else {
         return;
     };
@@ -199,7 +200,7 @@ async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
     one.log.verify(end, appended_ms).unwrap();
     drop(one);
 
-    make_anew(&options).await;
+    recreate(&options).await;
     let one = One::open(&options).await;
     one.append(batch(&["e", "f"])).await;
 
@@ -216,7 +217,7 @@ async fn a_topic_that_was_made_anew_is_refused_even_when_it_has_grown_longer() {
 }
 
 #[tokio::test]
-async fn a_wrong_address_is_told() {
+async fn a_wrong_address_is_named() {
     // Nothing listens on the port of a listener that is gone.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let options = Options {
@@ -231,7 +232,7 @@ async fn a_wrong_address_is_told() {
 }
 
 #[tokio::test]
-async fn a_property_that_is_unknown_is_told() {
+async fn an_unknown_property_is_named() {
     let options = Options {
         properties: [("no.such.thing".to_owned(), "1".to_owned())].into(),
         ..Options::default()

@@ -35,7 +35,7 @@ fn notes(topic: &KafkaTopic, partition: u16) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_entry_is_in_every_partition_and_its_ends_are_told() {
+async fn an_entry_is_in_every_partition_and_its_ends_are_known() {
     let Some(options) = options("whole") else {
         return;
     };

@@ -87,7 +87,7 @@ fn counts(log: &KafkaLog, from: Offset) -> Result<Vec<Offset>, Error> {
     Ok(counting)
 }
 
-/// Whoever takes over decides as who read everything, and takes the window from where it is kept.
+/// A successor decides as if it had read everything, and loads the window from its store.
 #[tokio::test]
 async fn a_successor_takes_the_window_over() {
     let Some(options) = options("successor") else {
@@ -156,9 +156,10 @@ async fn a_window_of_another_log_is_refused() {
     counts(&successor(&options, &store).await, 0).expect("read");
     until("the full chunk is stored", || store.chunks.len() == 1);
 
-    let anew = Options { topic: format!("{}-anew", options.topic), ..options };
-    let _other = filled(&anew).await;
-    let refused = counts(&successor(&anew, &store).await, EVENTS - 1).expect_err("it is refused");
+    let another = Options { topic: format!("{}-again", options.topic), ..options };
+    let _other = filled(&another).await;
+    let refused =
+        counts(&successor(&another, &store).await, EVENTS - 1).expect_err("it is refused");
 
     assert!(
         matches!(&refused, Error::Replaced(reason) if reason.contains("was recreated")),

@@ -9,7 +9,7 @@ pub async fn keeps_the_contract(cache: &RedisCache) {
     until("a connection", async || works(cache).await).await;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time");
     let prefix = format!("{}:{}", std::process::id(), now.as_nanos());
-    contract::keeps_what_it_is_told(cache, &prefix).await;
+    contract::keeps_what_is_put(cache, &prefix).await;
     contract::takes_many_at_once(cache, &prefix).await;
     contract::forgets_in_time(cache, &prefix, async || {
         tokio::time::sleep(Duration::from_millis(20)).await

@@ -101,7 +101,7 @@ async fn tls_is_spoken_with_whom_the_authority_vouches_for() {
             .expect("opened");
     until("a connection", async || works(&cache).await).await;
 
-    // The machine does not trust that authority, and Redis wants to know who asks.
+    // The machine does not trust that authority, and Redis demands a client certificate.
     for tls in [None, Some(Tls { authority: Some(bytes("ca.pem")), identity: None })] {
         let cache = RedisCache::open(&options(tls)).expect("opened");
         assert!(cache.get(vec!["a".to_owned()]).await.is_err());

@@ -73,7 +73,7 @@ async fn take(catalog: &dyn Catalog, step: Step, number: usize) -> String {
     }
 }
 
-/// The answer of a future that waits so many times at most; any other is dropped.
+/// The answer of a future that waits at most `waits_max` times; a longer one is dropped.
 pub async fn unless_it_waits_longer<T>(
     mut future: impl Future<Output = T> + Unpin,
     waits_max: u32,

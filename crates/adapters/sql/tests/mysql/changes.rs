@@ -255,7 +255,8 @@ async fn readers_go_on_while_a_change_waits_for_another() {
     let impatient = MySqlOptions { call_timeout: Duration::from_secs(1), ..options };
     let impatient = MySqlCatalog::open(&impatient).await.unwrap();
 
-    // The server and the caller give up at about the same time; whoever is first says so.
+    // The server and the caller give up at about the same time; either may be the first to report
+    // it.
     let refusal = sentence(impatient.create(counter("b"), change("")).await);
     assert!(
         refusal.contains("keeps it busy") || refusal.contains("did not answer within 1000 ms"),

@@ -95,7 +95,7 @@ async fn a_role_may_start_before_its_database() {
 }
 
 #[tokio::test]
-async fn a_server_that_may_only_be_read_is_told_apart() {
+async fn a_read_only_server_is_recognized() {
     let Some(server) = PrivateServer::start(&[]).await else {
         return;
     };

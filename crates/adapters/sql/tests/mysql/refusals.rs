@@ -162,7 +162,7 @@ async fn the_documented_rights_are_enough() {
         (0, 0)
     );
 
-    // Removing somebody rewrites what the serving user otherwise never alters.
+    // Removing a person rewrites what the serving user otherwise never alters.
     let people = catalog.people();
     let moe = people.add_user(new_user("moe", Role::Viewer)).await.unwrap();
     people.change_user(moe.id, UserChange::Disabled(9)).await.unwrap();

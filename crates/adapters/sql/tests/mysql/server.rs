@@ -145,7 +145,7 @@ fn folders(folder: &TempDir) -> [String; 2] {
         .map(|(name, path)| format!("--{name}={}", folder.path().join(path).display()))
 }
 
-/// The server refuses to run as root unless it is told to.
+/// The server refuses to run as root unless an option allows it.
 fn user_argument() -> Option<&'static str> {
     rustix::process::getuid().is_root().then_some("--user=root")
 }

@@ -28,7 +28,7 @@ pub fn list() -> Operation {
 
 pub fn begin() -> Operation {
     let text = "More and more counters get another cache strategy, and each share is watched. When \
-                a limit is broken, the policy of before comes back by itself. One rollout runs at \
+                a limit is broken, the previous policy comes back by itself. One rollout runs at \
                 a time. What is left out of the plan has its default.";
     let location = json!({ "description": "Path of the rollout.", "schema": { "type": "string" } });
     operation("beginRollout", "Begin a guarded rollout of a cache strategy")
@@ -47,7 +47,7 @@ pub fn read() -> Operation {
 
 pub fn stop() -> Operation {
     of_rollout("stopRollout", "Stop a rollout")
-        .text("The policy of before is set again.")
+        .text("The previous policy is set again.")
         .answers::<RolloutRun>(200, "The rollout, which has ended or is about to.", Value::Null)
         .refuses(&[Refusal::RolloutRefused])
 }
@@ -87,7 +87,7 @@ pub struct RolloutDraft {
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct LimitsDraft {
-    /// The 99th percentile of batches may be this many times that of before; 2 by default.
+    /// The 99th percentile of batches may be this many times the earlier one; 2 by default.
     #[schema(value_type = f64, minimum = 0)]
     pub p99_times: Option<f64>,
     /// Below this many milliseconds the 99th percentile never matters; 20 by default.
@@ -96,7 +96,8 @@ pub struct LimitsDraft {
     /// This share of the counts may fail more than before; 0.001 by default.
     #[schema(value_type = f64, minimum = 0)]
     pub failed_share: Option<f64>,
-    /// Requests to the store for each count may be this many times those of before; 4 by default.
+    /// Requests to the store for each count may be this many times the earlier number; 4 by
+    /// default.
     #[schema(value_type = f64, minimum = 0)]
     pub store_times: Option<f64>,
     /// This many circuit breakers may open; 0 by default.

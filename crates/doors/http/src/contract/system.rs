@@ -57,7 +57,7 @@ pub fn stop() -> Operation {
             "The node that is compacted is stopped where the engine can, and waited for where it \
                cannot.",
         )
-        .answers::<Maintenance>(202, "It is told to stop.", Value::Null)
+        .answers::<Maintenance>(202, "It has been asked to stop.", Value::Null)
         .refuses(&[Refusal::MaintenanceAbsent, Refusal::CompactionIdle])
 }
 

@@ -156,7 +156,7 @@ pub async fn a_link_is_good_once(people: &dyn People) {
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
 }
 
-pub async fn a_link_for_somebody_known_sets_a_new_password(people: &dyn People) {
+pub async fn a_link_for_a_known_person_sets_a_new_password(people: &dyn People) {
     let root = add(people, "root", Role::Admin).await;
     let zoe = add(people, "zoe", Role::Viewer).await;
     people.open_session(session(1, &zoe)).await.unwrap();
@@ -228,7 +228,7 @@ pub async fn a_link_ends(people: &dyn Invitations) {
     people.accept(hash(1), NewUser { at_s: late.at_s - 1, ..late }).await.unwrap();
 }
 
-pub async fn somebody_removed_is_forgotten(people: &dyn People) {
+pub async fn a_removed_person_is_forgotten(people: &dyn People) {
     assert!(!people.has_users().await.unwrap());
     let root = add(people, "root", Role::Admin).await;
     let zoe = add(people, "zoe", Role::Editor).await;

@@ -5,7 +5,7 @@ use crate::cache::Strategy;
 
 const BEAT_MS: i64 = 5_000;
 
-/// What readers did within a beat: batches that took so long each.
+/// What readers did within a beat: this number of batches, each of this duration.
 fn batches(number: f64, milliseconds: f64) -> Tally {
     let bounds = [0.005, 0.01, 0.05, 0.1, 0.5];
     let within = bounds
@@ -105,7 +105,7 @@ fn every_stage_is_set_followed_watched_and_passed() {
 }
 
 #[test]
-fn a_broken_limit_brings_the_policy_of_before_back_when_the_window_is_settled() {
+fn a_broken_limit_brings_the_previous_policy_back_when_the_window_is_settled() {
     let mut service = Service::new(&[5, 100]);
     service.pass_stage(&batches(100.0, 4.0));
     service.beat(&Tally::default());
@@ -170,7 +170,7 @@ fn processes_that_do_not_follow_are_waited_for_and_named() {
 }
 
 #[test]
-fn somebody_goes_on_or_stops() {
+fn a_person_goes_on_or_stops() {
     let mut service = Service::new(&[50, 100]);
     assert_eq!(service.rollout.go_on("zoe"), Err(Refused::TooLittle));
     service.beat(&batches(100.0, 4.0));
@@ -199,7 +199,7 @@ fn somebody_goes_on_or_stops() {
 }
 
 #[test]
-fn a_policy_of_somebody_else_is_told_from_ones_own() {
+fn a_policy_of_another_person_is_distinguished_from_ones_own() {
     let mut service = Service::new(&[50, 100]);
     for _ in 0..4 {
         service.rollout.beat(service.now_ms, &batches(100.0, 4.0), Vec::new());
@@ -213,7 +213,10 @@ fn a_policy_of_somebody_else_is_told_from_ones_own() {
     let [before, canary, step] =
         [0, 1, 50].map(|share| rollout.plan.policy(&rollout.before, share));
     assert!(!rollout.is_overruled(7, &before), "the version that it began from");
-    assert!(!rollout.is_overruled(8, &canary), "set, and not noted before whoever set it died");
+    assert!(
+        !rollout.is_overruled(8, &canary),
+        "set by a conductor that died before it could note that"
+    );
     assert!(
         rollout.is_overruled(8, &step)
             && rollout.is_overruled(8, &before)
@@ -228,7 +231,7 @@ fn a_policy_of_somebody_else_is_told_from_ones_own() {
             && stopped.is_overruled(8, &step)
     );
 
-    // Once it is noted, somebody else may well set what the rollout itself would set.
+    // Once it is noted, another person may well set what the rollout itself would set.
     rollout.ordered(8, service.now_ms);
     assert!(
         !rollout.is_overruled(8, &canary)
@@ -240,7 +243,7 @@ fn a_policy_of_somebody_else_is_told_from_ones_own() {
 }
 
 #[test]
-fn a_window_that_nobody_watched_begins_anew() {
+fn a_window_that_nobody_watched_begins_again() {
     let mut service = Service::new(&[100]);
     service.beat(&batches(10_000.0, 400.0));
     service.now_ms += 3_600_000;

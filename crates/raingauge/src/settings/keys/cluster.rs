@@ -302,7 +302,7 @@ pub const KEYS: &[Key] = &[
         "maintenance",
         "compaction_way",
         &["auto", "nodetool", "rest"],
-        "How nodes are told to compact: nodetool for Cassandra, the REST interface for Scylla, or what suits the server.",
+        "How nodes are made to compact: nodetool for Cassandra, the REST interface for Scylla, or what suits the server.",
     ),
     text(
         "maintenance",

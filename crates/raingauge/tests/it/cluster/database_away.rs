@@ -39,7 +39,7 @@ impl Database {
 
     fn url(&self) -> String {
         let environment = std::fs::read_to_string(self.folder.path().join("env"))
-            .expect("what was started is told");
+            .expect("scripts/services writes it");
         let url = environment.lines().find_map(|line| line.strip_prefix("RAINGAUGE_TEST_MYSQL="));
         url.expect("MariaDB is among it").to_owned()
     }

@@ -78,7 +78,7 @@ impl Drop for Scene {
 }
 
 #[test]
-fn live_readers_follow_the_writers_and_read_anew_what_they_missed() {
+fn live_readers_follow_the_writers_and_read_again_what_they_missed() {
     let Some(mut scene) = Scene::new() else {
         return;
     };
@@ -109,7 +109,7 @@ fn live_readers_follow_the_writers_and_read_anew_what_they_missed() {
         compare(&mut scene);
     }
 
-    a_frozen_reader_reads_anew_what_it_missed(&mut scene);
+    a_frozen_reader_reads_again_what_it_missed(&mut scene);
     compare(&mut scene);
     events_are_heard_of_without_a_read(&scene);
     erased_counts_are_answered_by_nobody(&scene);
@@ -182,7 +182,7 @@ fn erased_counts_are_answered_by_nobody(scene: &Scene) {
 }
 
 /// While the reader is frozen, events are counted for longer than it may miss them.
-fn a_frozen_reader_reads_anew_what_it_missed(scene: &mut Scene) {
+fn a_frozen_reader_reads_again_what_it_missed(scene: &mut Scene) {
     let drops = |reader: &Client| {
         ["gap", "silence", "lapse"].map(|reason| {
             reader.metric(&format!("raingauge_live_drops_total{{reason=\"{reason}\"}}"))

@@ -52,7 +52,7 @@ fn drop_everything(place: &Place) {
 }
 
 #[test]
-fn what_the_broker_dropped_is_told_and_skipped_by_a_command_alone() {
+fn what_the_broker_dropped_is_reported_and_skipped_by_a_command_alone() {
     let Some(place) = Place::new(1) else { return };
     let (writer, reader) = (place.start("writer,portal"), place.start("reader"));
     writer
@@ -74,7 +74,7 @@ fn what_the_broker_dropped_is_told_and_skipped_by_a_command_alone() {
     send(&place, 7..12);
 
     let writer = place.start("writer,portal");
-    let told = until("it is told", || {
+    let told = until("the loss is reported", || {
         Some(writer.get("/readyz").text()).filter(|text| text.lines().count() > 1)
     });
     assert!(

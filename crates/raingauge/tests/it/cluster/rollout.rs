@@ -57,6 +57,6 @@ fn readers_follow_a_rollout_and_one_that_opens_a_breaker_goes_back() {
     assert_eq!((&policy()["strategy"], &policy()["version"]), (&json!("live"), &json!(5)));
 
     for reader in &readers {
-        until("it follows the policy of before", || (reader.metric(VERSION) == 5.0).then_some(()));
+        until("it follows the previous policy", || (reader.metric(VERSION) == 5.0).then_some(()));
     }
 }

@@ -39,7 +39,7 @@ fn a_reader_waits_for_the_schema_and_then_answers() {
 
 /// Needs no servers: none is running.
 #[test]
-fn whoever_waits_says_for_what_and_ends_when_it_is_told_to() {
+fn a_waiting_process_says_for_what_and_ends_on_a_signal() {
     let home = Home::with(&[("cluster.engines", "cluster"), ("cql.contact_points", "127.0.0.1:1")]);
     let waiting = Waiting::start(&home, "waiting for the bucket store");
     let errors = home.errors();

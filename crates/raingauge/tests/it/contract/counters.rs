@@ -144,7 +144,7 @@ fn every_version_says_who_changed_it_when_and_why() {
 }
 
 #[test]
-fn every_problem_is_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let home = Home::new();
     let server = home.start();
     let wrong = json!({"id": "seven", "name": " ", "template": "a:{x", "filter": {"operator": "like", "lhs": "x"},

@@ -250,7 +250,7 @@ fn a_line_that_is_not_json_leaves_the_others_alone() {
 }
 
 #[test]
-fn a_duplicate_is_told_by_source_and_id_together() {
+fn a_duplicate_is_recognized_by_source_and_id_together() {
     let home = Home::new();
     let server = home.start();
     server.create(drops_counter());

@@ -294,7 +294,7 @@ fn backfill(server: &Server) {
 
 /// A template with too many values stops at the limit; existing keys, and other counters, continue.
 #[test]
-fn a_counter_takes_so_many_keys_and_no_more() {
+fn the_number_of_keys_of_a_counter_is_limited() {
     let home = Home::with(&[("events.keys_per_counter_max", "3")]);
     let server = home.start();
     server.create(drops_counter());

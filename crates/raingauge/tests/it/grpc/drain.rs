@@ -13,7 +13,7 @@ const SERVING: i32 = 1;
 const NOT_SERVING: i32 = 2;
 
 #[test]
-fn a_drain_is_told_and_lets_calls_end() {
+fn a_drain_is_announced_and_lets_calls_end() {
     let home = home();
     let server = home.start();
     server.create(drops_counter());

@@ -160,7 +160,7 @@ fn a_malformed_event_is_refused_alone_too() {
 }
 
 #[test]
-fn a_request_takes_only_so_many_events() {
+fn the_number_of_events_of_a_request_is_limited() {
     let home = home();
     let server = home.start();
     let grpc = Grpc::new(&server);

@@ -37,7 +37,8 @@ pub enum NotSecond {
         "Nobody who wrote a part of a draft can approve it: ask another editor, or an administrator."
     )]
     Contributor,
-    /// The account cannot be told from that of this contributor: both may belong to one human.
+    /// The account cannot be distinguished from that of this contributor: both may belong to one
+    /// human.
     #[error(
         "Your account and that of {0} may be one person's: one of them comes from the provider, and \
          the other has no e-mail address, or both have the same. Ask an administrator to invite {0} \
@@ -89,7 +90,7 @@ mod tests {
     use raingauge_core::access::Role;
 
     #[test]
-    fn accounts_of_two_humans_can_be_told_apart() {
+    fn accounts_of_two_humans_can_be_distinguished() {
         let user = |id, email: &str, openid: &str| {
             let [email, openid] = [email, openid].map(str::to_owned);
             let name = format!("user {id}");

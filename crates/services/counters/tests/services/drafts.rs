@@ -154,7 +154,7 @@ async fn a_counter_is_proposed_approved_and_counts() {
     let standing = drafts.standing(&change.draft).await.unwrap();
     assert!(standing.conflict().is_none());
 
-    // Somebody else is faster, and nothing of theirs is overwritten.
+    // Another person is faster, and their change is not overwritten.
     let mut direct = services.counters.get(1).await.unwrap().counter;
     direct.description = "direct".to_owned();
     services.counters.replace(direct, Some(1), "max", "").await.unwrap();
@@ -200,7 +200,7 @@ async fn what_cannot_be_proposed_is_refused() {
 }
 
 #[tokio::test]
-async fn a_token_acts_for_whoever_made_it() {
+async fn a_token_acts_for_its_maker() {
     let drafts = workflow(Arc::new(Notes::default()), true);
     let reviewed = async |by: Actor<'static>| {
         let draft = propose(&drafts, json!({ "name": "a" }), 0, by).await;

@@ -59,7 +59,7 @@ async fn nothing_is_answered_before_it_is_known_which_counts_answer() {
     services.send(&[event_x(1, NOON_S)]).await;
     services.backfill(1).await;
 
-    // Whoever counts commits at the end, and with it that the backfill answers.
+    // A writer commits when it ends, and with that makes the backfill answer.
     services.writer.stop();
     let checkpoints =
         Arc::new(Stored { store: Arc::clone(&services.store), is_away: Mutex::new(true) });
@@ -69,8 +69,8 @@ async fn nothing_is_answered_before_it_is_known_which_counts_answer() {
         Follower::start(catalog, Arc::clone(&checkpoints) as _, Arc::clone(&published), 1)
     };
 
-    // The counts that were replaced may be gone, so that whoever does not know of it would answer
-    // 0.
+    // The counts that were replaced may be gone, so that a process that
+    // does not know of it would answer 0.
     assert!(matches!(start().await, Err(NotThere::Checkpoints(_))));
 
     *checkpoints.is_away.lock() = false;

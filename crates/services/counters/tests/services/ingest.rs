@@ -65,7 +65,7 @@ async fn what_no_counter_has_a_bucket_for_is_refused() {
 }
 
 #[tokio::test]
-async fn a_request_takes_only_so_many() {
+async fn the_number_of_events_of_a_request_is_limited() {
     let services = Services::start();
     let mut intake = services.ingest.begin().unwrap();
     assert!(intake.is_empty());

@@ -95,7 +95,7 @@ async fn a_full_counter_takes_no_new_keys_and_counts_those_that_it_has() {
     let answer = services.set(vec![bucket("c1:y"), bucket("c1:z")]).await;
     assert_eq!((answer.accepted, answer.rejected[0].code.as_str()), (1, "too_many_keys"));
 
-    // What was decided stands in the log: for a backfill, a recount, and whoever reads it from its
+    // The decision stands in the log: for a backfill, a recount, and a reader that starts at its
     // beginning.
     services.backfill(1).await;
     assert_eq!(counts().await, (2, 0, 5));

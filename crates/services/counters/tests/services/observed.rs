@@ -10,7 +10,7 @@ fn look(services: &Services) -> Observed {
 }
 
 #[tokio::test]
-async fn what_arrives_is_told_by_type_and_field() {
+async fn arrivals_are_reported_by_type_and_field() {
     let services = Services::start();
     let mut events: Vec<Json> = (0..100)
         .map(|n| {

@@ -225,7 +225,7 @@ async fn a_recount_that_nobody_waits_for_ends() {
     assert_eq!(recount(&services, "c1:x", NOON_S, NOON_S + 900).await.set_buckets, 0);
 
     let scans = Scans::default();
-    let turn = scans.turn("somebody").await.unwrap();
+    let turn = scans.turn("anna").await.unwrap();
     let stop = turn.stop().clone();
     drop(turn);
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 #[tokio::test]
-async fn a_writer_that_is_told_to_stop_commits_all_and_nobody_waits_for_it() {
+async fn a_stopping_writer_commits_all_and_nobody_waits_for_it() {
     let services = Services::start();
     services.create(counter(1, json!({}))).await;
 

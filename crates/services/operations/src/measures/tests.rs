@@ -3,7 +3,7 @@ use raingauge_ports::clock::ManualClock;
 
 const START_S: i64 = 1_727_215_200;
 
-/// Measures of a process whose counters are told, second by second.
+/// The measures of a process, with counters that the test sets second by second.
 struct Told {
     measures: Measures,
     clock: Arc<ManualClock>,
@@ -52,7 +52,7 @@ fn rates_are_those_of_all_processes_over_the_last_minute() {
 }
 
 #[test]
-fn processes_come_go_and_begin_anew() {
+fn processes_come_go_and_restart() {
     let told = Told::new();
     told.at(0, &[("a", 10)]);
 

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_comes_back_and_adds_up() {
+    fn reports_come_back_and_add_up() {
         let one = busy(2);
         let mut sum = RecentActivity::from_json(&one.to_json(NOW_S));
         assert_eq!(sum, one);

@@ -88,7 +88,7 @@ impl Engine {
         Self { broken: Some(what), ..self }
     }
 
-    /// What the nodes were told, in order.
+    /// The requests to the nodes, in order.
     pub fn log(&self) -> Vec<String> {
         self.shared.log.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! Who comes in with a password, how often somebody may try, and how long a session lasts.
+//! Signing in with a password: who gets in, the limit of attempts, and how long a session lasts.
 
 use super::{HERE, HOUR_S, House, NOW_S, PASSWORD, WRONG};
 use crate::accounts::Admitted;
@@ -36,7 +36,7 @@ async fn guessers_do_not_keep_a_known_browser_out() {
     // Behind the same proxy, and of the same name.
     let mark = house.sign_in("root", PASSWORD, Some(&mark)).await.unwrap().mark.expect("a mark");
 
-    // It is no way round the limit for whoever has the browser.
+    // The mark does not lift the limit for a guesser at the same browser.
     for _ in 0..NAME_IN_NETWORK.attempts {
         assert_eq!(house.sign_in("root", WRONG, Some(&mark)).await.err(), Some(Refusal::Wrong));
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const ZOE: &str = "zoe@rain.example";
 
-/// Answers what it was told to.
+/// Answers as the test has set it up.
 struct Provider(Mutex<Result<Identity, Error>>);
 
 impl IdentityProvider for Provider {
@@ -97,7 +97,7 @@ async fn a_domain_comes_in_without_an_invitation() {
         assert_eq!(world.denial().await, Some(denial), "{email}");
     }
 
-    // Somebody else is called as this address reads.
+    // The name of another person equals this address.
     let max = "max@rain.example";
     world.house.with(max, Role::Viewer).await;
     world.says("11", max, &[]);

@@ -80,7 +80,7 @@ async fn the_last_administrator_stays_one() {
 }
 
 #[tokio::test]
-async fn whoever_is_disabled_leaves_tokens_to_decide_about() {
+async fn a_disabled_person_leaves_tokens_to_decide_about() {
     let house = House::with_root().await;
     house.with("zoe", Role::Admin).await;
 

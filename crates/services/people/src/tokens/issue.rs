@@ -9,7 +9,7 @@ use raingauge_core::limits::PERSON_LEN_MAX;
 use raingauge_ports::people::{ApiToken, Error};
 use serde_json::json;
 
-/// A token that somebody wants.
+/// A request for a new token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRequest {
     pub name: String,

@@ -54,7 +54,7 @@ impl MadeTokens {
         }
     }
 
-    /// Whether the database was unreachable for so long that its tokens are no longer trusted.
+    /// Whether the database has been unreachable for too long to trust the known tokens.
     pub fn is_stale(&self) -> bool {
         self.clock.elapsed_ms() - self.followed_ms.load(Ordering::Relaxed) > STALE_AFTER_MS
     }

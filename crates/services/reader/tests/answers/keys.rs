@@ -36,7 +36,7 @@ async fn the_largest_keys_come_first_over_all_parts() {
 }
 
 #[test]
-fn keys_that_may_not_be_the_largest_are_said_to_be_incomplete() {
+fn keys_that_may_not_be_the_largest_are_marked_incomplete() {
     let all =
         LargestKeys { keys: vec![Key { key: "c:a".to_owned(), count: 5 }], is_complete: true };
     assert_eq!(json!(all), json!({"keys": [{"key": "c:a", "count": 5}]}));

@@ -189,7 +189,7 @@ fn days_are_as_long_as_the_clocks_make_them() {
 }
 
 #[test]
-fn what_cannot_be_cut_is_said() {
+fn an_impossible_cut_is_refused() {
     let service =
         Service::new(json!({"quarter": 2, "hour": 5, "day": null}), vec![(0, 1)], TODAY_S);
     let code = |from_s, to_s, granularity, zone| {

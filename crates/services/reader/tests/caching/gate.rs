@@ -57,10 +57,10 @@ async fn what_is_about_to_be_read_is_read_once() {
     assert_eq!(service.remote.reads(), 5, "nothing is remembered");
 }
 
-/// What a read has begun without may have been counted by the writer of another process, and seen
-/// by whoever asks now.
+/// While a read is under way, the writer of another process may count more, and a caller who asks
+/// now may have seen that.
 #[tokio::test(start_paused = true)]
-async fn who_asks_while_the_same_is_read_gets_an_answer_that_is_not_older() {
+async fn a_caller_during_a_read_of_the_same_gets_an_answer_that_is_not_older() {
     let service = Service::new(json!({"strategy": "none"}));
     service.fill("c1:x");
     service.remote.held.send_replace(true);
@@ -145,7 +145,7 @@ async fn nobody_waits_beyond_the_deadline() {
 }
 
 #[tokio::test]
-async fn too_many_who_wait_are_told_so() {
+async fn too_many_waiting_callers_are_refused() {
     let options = Options { reads_in_flight_max: 2, reads_waiting_max: 3, ..Options::default() };
     let service = Service::with(json!({"strategy": "none"}), options);
     service.fill("c1:x");

@@ -281,7 +281,7 @@ async fn a_gap_or_silence_empties_the_memory() {
     assert_eq!(
         setup.live.sum_cached(GENERATION, "c1:x", &wide()),
         None,
-        "what was missed meanwhile is not known"
+        "the reader cannot know what it missed"
     );
     assert_eq!(setup.sum("c1:x", wide()).await, 7);
     assert_eq!(setup.live.sum_cached(GENERATION, "c1:x", &wide()), Some(Ok(7)));

@@ -38,7 +38,7 @@ enum Step {
     Resume(Partition),
     /// The store is asked how far it includes a partition.
     Stored(Partition),
-    /// Somebody asks for a range.
+    /// A caller asks for a range.
     Ask {
         key: usize,
         from: i64,
@@ -49,7 +49,7 @@ enum Step {
         load: usize,
         stage: u8,
     },
-    /// Nothing is heard for so long.
+    /// No message arrives for this long.
     Wait(i64),
 }
 
@@ -205,8 +205,8 @@ impl World {
         *self.setup.source.stage.lock().unwrap() = None;
     }
 
-    /// Lets a question get as far as it may; its answer lies between what was told when it was
-    /// asked and what is.
+    /// Lets a question get as far as it may; its answer lies between the count when it was
+    /// asked and the present one.
     fn poll(&mut self, index: usize) {
         let question = &mut self.questions[index];
         let polled = question.future.as_mut().poll(&mut Context::from_waker(Waker::noop()));

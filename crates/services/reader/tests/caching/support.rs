@@ -185,7 +185,7 @@ impl Service {
     }
 
     /// Counts one more thing in the quarter hour before noon, as the writer of another process
-    /// does: nobody is told.
+    /// does: without any message.
     pub fn count_one_more(&self, key: &str) {
         add(&self.remote.store, key, NOON_S - QUARTER_S, 1);
     }

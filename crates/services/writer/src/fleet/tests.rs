@@ -296,7 +296,7 @@ async fn a_partition_whose_store_hangs_does_not_hold_up_the_others() {
 
 /// A wait is reported even while the worker hangs.
 #[tokio::test]
-async fn a_worker_that_hangs_is_told() {
+async fn a_hanging_worker_is_reported() {
     let world = World::new([Hangs::WhenCommitted, Hangs::Never]);
     let mut batch = Batch::default();
     batch.push(&Event::of_data("t", 1_000, "{}"));
@@ -304,7 +304,7 @@ async fn a_worker_that_hangs_is_told() {
 
     let (troubles, stop, running) = start(&world);
     let told = || troubles.lock().get(&0).is_some_and(|trouble| trouble.contains("2 events wait"));
-    until("what waits is told", told).await;
+    until("the waiting events are reported", told).await;
     until("the other one is counted", || {
         !troubles.lock().contains_key(&1) && world.beats(1).ends_with(&[1])
     })
@@ -312,7 +312,7 @@ async fn a_worker_that_hangs_is_told() {
 
     // Another process may do better.
     world.assigned.send_replace(vec![1]);
-    until("it is told no more", || !troubles.lock().contains_key(&0)).await;
+    until("the trouble is over", || !troubles.lock().contains_key(&0)).await;
     stop.send_replace(true);
     running.await.unwrap();
 }

@@ -154,7 +154,7 @@ mod tests {
         assert!(!requests.take(request(1), 1, 100 + REQUESTS_REMEMBERED_S));
         assert!(
             requests.take(request(1), 2, 101 + REQUESTS_REMEMBERED_S),
-            "it is forgotten, and remembered anew"
+            "it was forgotten, and is remembered again"
         );
         assert!(!requests.take(request(1), 3, 102 + REQUESTS_REMEMBERED_S));
     }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-/// A node that remembers what it was asked, and compacts until it is told to stop or to finish.
+/// A node that records its requests, and compacts until a request or the test ends that.
 #[derive(Clone, Default)]
 struct ScyllaNode {
     asked: Arc<Mutex<Vec<String>>>,
@@ -110,7 +110,7 @@ async fn a_compaction_is_given_up_and_stopped() {
 }
 
 #[tokio::test]
-async fn what_a_node_refuses_is_said_in_its_words() {
+async fn a_refusal_of_a_node_keeps_its_words() {
     let rest = ScyllaNode::default().listen().await;
     let absent = Rest { keyspace: "absent".to_owned(), ..rest };
     let error = absent.compact("127.0.0.1").await.unwrap_err().to_string();
@@ -119,7 +119,7 @@ async fn what_a_node_refuses_is_said_in_its_words() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_away_is_said_to_be() {
+async fn a_node_that_is_away_is_reported_as_such() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);

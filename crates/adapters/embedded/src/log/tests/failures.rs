@@ -323,7 +323,7 @@ async fn damage_in_the_middle_can_be_accepted() {
 }
 
 #[tokio::test]
-async fn entries_from_the_future_can_be_dated_anew() {
+async fn entries_from_the_future_can_be_redated() {
     let folder = tempfile::tempdir().unwrap();
     {
         append(&open_with(folder.path(), Options::default(), 1_000).unwrap(), &["now"]).await;

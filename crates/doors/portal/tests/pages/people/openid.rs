@@ -296,7 +296,7 @@ async fn whom_nobody_admits_stays_outside_and_is_told_what_to_do() {
         let entry = world.entries_of("session.begin").await.remove(0);
         assert_eq!(
             (&*entry.who, &*entry.object, &*entry.outcome),
-            ("nobody", "somebody unknown", outcome)
+            ("nobody", "an unknown person", outcome)
         );
     }
 
