@@ -1,19 +1,19 @@
 //! Positions of a log's partitions in the store, for processes other than their writers.
 
 use crate::writer::Stored;
-use crate::{Cql, error, states};
+use crate::{Cluster, error, states};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::cluster::{Checkpoints, Error, Included};
+use raingauge_ports::cluster::{self, Error, Included};
 use raingauge_ports::log::{Offset, Partition};
 
-pub struct CqlCheckpoints {
-    cql: Cql,
+pub struct Checkpoints {
+    cql: Cluster,
     log: String,
 }
 
-impl CqlCheckpoints {
+impl Checkpoints {
     /// `log` is the log's name: its topic.
-    pub fn new(cql: Cql, log: impl Into<String>) -> Self {
+    pub fn new(cql: Cluster, log: impl Into<String>) -> Self {
         Self { cql, log: log.into() }
     }
 
@@ -57,7 +57,7 @@ impl CqlCheckpoints {
     }
 }
 
-impl Checkpoints for CqlCheckpoints {
+impl cluster::Checkpoints for Checkpoints {
     fn included(&self) -> BoxFuture<'_, Result<Vec<Included>, Error>> {
         Box::pin(async { self.read().await.map_err(|error| Error(error.to_string())) })
     }

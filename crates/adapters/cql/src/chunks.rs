@@ -1,6 +1,6 @@
 //! The dedupe windows of a log's partitions, in rows that expire.
 
-use crate::{Cql, Error, error};
+use crate::{Cluster, Error, error};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use raingauge_ports::cluster;
 use raingauge_ports::dedupe::{Chunk, ChunkStore};
@@ -15,17 +15,17 @@ const MARGIN_S: u64 = 3_600;
 /// The longest time to live that CQL accepts: 20 years.
 const TTL_MAX_S: u64 = 630_720_000;
 
-pub struct CqlChunks {
-    cql: Cql,
+pub struct Chunks {
+    cql: Cluster,
     /// The log's name: its topic.
     log: String,
     runtime: Handle,
     ttl_s: i32,
 }
 
-impl CqlChunks {
+impl Chunks {
     /// For the log of this name, with windows of this length.
-    pub fn new(cql: Cql, log: impl Into<String>, window: Duration, runtime: Handle) -> Self {
+    pub fn new(cql: Cluster, log: impl Into<String>, window: Duration, runtime: Handle) -> Self {
         let ttl_s = window.as_secs().saturating_mul(3) / 2 + MARGIN_S;
         Self { cql, log: log.into(), runtime, ttl_s: ttl_s.min(TTL_MAX_S) as i32 }
     }
@@ -53,7 +53,7 @@ impl CqlChunks {
     }
 }
 
-impl ChunkStore for CqlChunks {
+impl ChunkStore for Chunks {
     fn put(&self, partition: Partition, chunk: &Chunk) -> Result<(), cluster::Error> {
         let stored = self.runtime.block_on(self.store(partition, chunk));
         stored.map_err(|error| cluster::Error(error.to_string()))

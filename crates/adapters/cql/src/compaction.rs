@@ -4,7 +4,7 @@ mod nodetool;
 mod rest;
 
 use crate::schema::{self, Server};
-use crate::{Cql, error};
+use crate::{Cluster, error};
 use nodetool::Nodetool;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::maintenance::{Compactor, Error, Node, Progress};
@@ -57,7 +57,7 @@ impl Default for CompactionOptions {
 
 /// Compacts the keyspace on the cluster's nodes.
 pub struct NodeCompactor {
-    cql: Cql,
+    cql: Cluster,
     options: CompactionOptions,
     engine: OnceCell<Engine>,
 }
@@ -69,7 +69,7 @@ enum Engine {
 }
 
 impl NodeCompactor {
-    pub fn new(cql: Cql, options: CompactionOptions) -> Self {
+    pub fn new(cql: Cluster, options: CompactionOptions) -> Self {
         Self { cql, options, engine: OnceCell::new() }
     }
 

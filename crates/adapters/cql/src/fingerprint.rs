@@ -1,14 +1,14 @@
 //! The settings that decide what is counted, stored in the keyspace: processes that differ in them
 //! would count the same log differently.
 
-use crate::{Cql, Error, error};
+use crate::{Cluster, Error, error};
 use scylla::statement::Statement;
 use std::collections::BTreeMap;
 
 /// Settings by name, as text.
 pub type Fingerprint = BTreeMap<String, String>;
 
-impl Cql {
+impl Cluster {
     /// Compares this process's settings with those that the log is counted by, and stores them if
     /// they are the first.
     pub async fn check_settings(&self, log: &str, own: &Fingerprint) -> Result<(), Error> {

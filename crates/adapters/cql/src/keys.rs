@@ -1,6 +1,6 @@
 //! The keys of a counter, spread over several partitions so that none grows too large.
 
-use crate::{Cql, Error, error};
+use crate::{Cluster, Error, error};
 use raingauge_ports::buckets::{GENERATIONS_PER_COUNTER, Generation};
 use scylla::response::PagingState;
 use std::ops::ControlFlow;
@@ -30,7 +30,7 @@ pub const fn counter_of(generation: Generation) -> i32 {
 
 /// Iterates over a counter's keys, page by page.
 pub struct Pages<'a> {
-    cql: &'a Cql,
+    cql: &'a Cluster,
     counter: i32,
     shard: i32,
     shard_end: i32,
@@ -38,12 +38,12 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    pub fn new(cql: &'a Cql, generation: Generation) -> Self {
+    pub fn new(cql: &'a Cluster, generation: Generation) -> Self {
         let counter = counter_of(generation);
         Self { cql, counter, shard: 0, shard_end: SHARDS, paging: PagingState::start() }
     }
 
-    pub fn of_shard(cql: &'a Cql, generation: Generation, shard: i32) -> Self {
+    pub fn of_shard(cql: &'a Cluster, generation: Generation, shard: i32) -> Self {
         Self { shard, shard_end: shard + 1, ..Self::new(cql, generation) }
     }
 

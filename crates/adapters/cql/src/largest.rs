@@ -8,7 +8,7 @@
 //! Spans that are not listed, because they are older than a migration, are read key by key.
 
 use crate::keys::{self, Pages, SHARDS};
-use crate::reader::CqlReader;
+use crate::reader::Reader;
 use crate::tables::{self, Cost};
 use crate::{ReadPlan, cell, error};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -38,7 +38,7 @@ const LOOKUPS_IN_FLIGHT: usize = 64;
 
 /// Examines a counter's keys until the time is over.
 pub async fn find(
-    reader: &CqlReader,
+    reader: &Reader,
     generation: Generation,
     slice: Slice,
     len_max: usize,
@@ -73,7 +73,7 @@ pub async fn find(
 }
 
 struct Search<'a> {
-    reader: &'a CqlReader,
+    reader: &'a Reader,
     generation: Generation,
     plan: Plan,
     ids: Vec<TileId>,

@@ -1,22 +1,22 @@
 //! A lease for work that only one process of a cluster may do at a time: a row that expires unless
 //! its holder renews it, taken and kept by lightweight transactions.
 
-use crate::{Cql, error};
+use crate::{Cluster, error};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::maintenance::{Error, LEASE_TTL, Lease};
+use raingauge_ports::maintenance::{self, Error, LEASE_TTL};
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::{SerialConsistency, Statement};
 use scylla::value::{CqlValue, Row};
 
-pub struct CqlLease {
-    cql: Cql,
+pub struct Lease {
+    cql: Cluster,
     name: String,
     holder: String,
 }
 
-impl CqlLease {
+impl Lease {
     /// `holder` names this process uniquely.
-    pub fn new(cql: Cql, name: impl Into<String>, holder: impl Into<String>) -> Self {
+    pub fn new(cql: Cluster, name: impl Into<String>, holder: impl Into<String>) -> Self {
         Self { cql, name: name.into(), holder: holder.into() }
     }
 
@@ -52,7 +52,7 @@ impl CqlLease {
     }
 }
 
-impl Lease for CqlLease {
+impl maintenance::Lease for Lease {
     fn hold(&self) -> BoxFuture<'_, Result<bool, Error>> {
         Box::pin(async { Ok(self.try_hold().await?) })
     }

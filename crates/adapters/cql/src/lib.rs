@@ -34,16 +34,16 @@ mod states;
 mod tables;
 mod writer;
 
-pub use checkpoints::CqlCheckpoints;
-pub use chunks::CqlChunks;
+pub use checkpoints::Checkpoints;
+pub use chunks::Chunks;
 pub use compaction::{CompactionOptions, CompactionTables, CompactionWay, NodeCompactor};
 pub use error::Error;
 pub use fingerprint::Fingerprint;
-pub use lease::CqlLease;
+pub use lease::Lease;
 pub use options::{Options, ReadPlan, Tls, consistency};
-pub use reader::CqlReader;
-pub use session::Cql;
-pub use writer::{CqlWriter, Feed};
+pub use reader::Reader;
+pub use session::Cluster;
+pub use writer::{Feed, Writer};
 
 /// Seconds since 1970 by this machine's clock, which should be close to the servers' clocks.
 fn wall_s() -> i64 {

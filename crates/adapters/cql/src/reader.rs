@@ -1,7 +1,7 @@
 //! Reading: a range is one request for at most four rows.
 
 use crate::tables::{self, Cost};
-use crate::{Cql, Error, ReadPlan, cell, error, keys, largest};
+use crate::{Cluster, Error, ReadPlan, cell, error, keys, largest};
 use futures_util::future::join_all;
 use raingauge_core::event::key_hash;
 use raingauge_core::plan::{Plan, Slice};
@@ -20,8 +20,8 @@ use tokio::sync::Semaphore;
 type Row = (TileId, Vec<(i64, Offset, Tile)>);
 
 #[derive(Clone)]
-pub struct CqlReader {
-    pub(crate) cql: Cql,
+pub struct Reader {
+    pub(crate) cql: Cluster,
     pub(crate) in_flight: Arc<Semaphore>,
     /// All requests and rows so far.
     total: Arc<Cost>,
@@ -30,8 +30,8 @@ pub struct CqlReader {
     counts: metrics::Counter,
 }
 
-impl CqlReader {
-    pub fn new(cql: Cql) -> Self {
+impl Reader {
+    pub fn new(cql: Cluster) -> Self {
         Self {
             in_flight: Arc::new(Semaphore::new(cql.options.in_flight_max)),
             cql,
@@ -158,7 +158,7 @@ impl CqlReader {
     }
 }
 
-impl TileSource for CqlReader {
+impl TileSource for Reader {
     fn tiles(
         &self,
         key: String,
@@ -175,7 +175,7 @@ impl TileSource for CqlReader {
     }
 }
 
-impl KeySource for CqlReader {
+impl KeySource for Reader {
     fn key_hashes(
         &self,
         generation: Generation,
@@ -197,7 +197,7 @@ impl KeySource for CqlReader {
     }
 }
 
-impl BucketReader for CqlReader {
+impl BucketReader for Reader {
     fn sum_cached(
         &self,
         _generation: Generation,

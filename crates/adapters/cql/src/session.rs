@@ -28,7 +28,7 @@ const PAGE_SPANS: i32 = 2_000;
 
 /// The cluster, with all statements prepared.
 #[derive(Clone)]
-pub struct Cql {
+pub struct Cluster {
     pub(crate) session: Arc<Session>,
     pub(crate) statements: Arc<Statements>,
     pub options: Arc<Options>,
@@ -78,7 +78,7 @@ pub(crate) const fn table_of(granularity: Granularity) -> (&'static str, &'stati
     }
 }
 
-impl Cql {
+impl Cluster {
     /// Connects, and checks the schema version. Does not wait for an unreachable cluster: the
     /// caller decides whether to try again.
     pub async fn connect(options: Options) -> Result<Self, Error> {

@@ -10,7 +10,7 @@
 //!
 //! The id is a hash of the state, which verifies that it was read completely.
 
-use crate::{Cql, Error, error};
+use crate::{Cluster, Error, error};
 use raingauge_ports::log::Partition;
 
 /// Largest state that is stored in its checkpoint's row.
@@ -22,12 +22,12 @@ const MARK: u8 = 0;
 
 /// Identifies the rows of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chunks {
+pub struct StateChunks {
     id: i64,
     len: u32,
 }
 
-impl Chunks {
+impl StateChunks {
     /// `None` for a state that fits its checkpoint.
     pub fn of(state: &[u8]) -> Option<Self> {
         let len = state.len().div_ceil(CHUNK_BYTES) as u32;
@@ -56,18 +56,18 @@ fn id_of(state: &[u8]) -> i64 {
 
 /// What a checkpoint stores for a state: the state itself, or the name of its rows.
 pub fn in_checkpoint(state: &[u8]) -> Vec<u8> {
-    Chunks::of(state).map_or_else(|| state.to_vec(), Chunks::encode)
+    StateChunks::of(state).map_or_else(|| state.to_vec(), StateChunks::encode)
 }
 
 /// Stores the rows of a large state.
 pub async fn put(
-    cql: &Cql,
+    cql: &Cluster,
     log: &str,
     partition: Partition,
     state: &[u8],
     timestamp_us: i64,
 ) -> Result<(), Error> {
-    let Some(chunks) = Chunks::of(state) else {
+    let Some(chunks) = StateChunks::of(state) else {
         return Ok(());
     };
     for (number, bytes) in state.chunks(CHUNK_BYTES).enumerate() {
@@ -82,12 +82,12 @@ pub async fn put(
 
 /// Returns the state that a checkpoint holds or names.
 pub async fn get(
-    cql: &Cql,
+    cql: &Cluster,
     log: &str,
     partition: Partition,
     stored: Vec<u8>,
 ) -> Result<Vec<u8>, Error> {
-    let Some(chunks) = Chunks::decode(&stored)? else {
+    let Some(chunks) = StateChunks::decode(&stored)? else {
         return Ok(stored);
     };
     let mut state = Vec::new();
@@ -115,10 +115,10 @@ pub async fn get(
 
 /// Deletes the rows of a state that no checkpoint names any longer.
 pub async fn delete(
-    cql: &Cql,
+    cql: &Cluster,
     log: &str,
     partition: Partition,
-    chunks: Chunks,
+    chunks: StateChunks,
     written_us: i64,
 ) -> Result<(), Error> {
     let values = (written_us, log, i32::from(partition), chunks.id);
@@ -132,13 +132,13 @@ mod tests {
 
     #[test]
     fn the_name_of_a_state_leads_back_to_it() {
-        assert_eq!(Chunks::of(&vec![b'x'; INLINE_MAX]), None);
+        assert_eq!(StateChunks::of(&vec![b'x'; INLINE_MAX]), None);
         let large = vec![b'x'; INLINE_MAX + 1];
-        let chunks = Chunks::of(&large).expect("rows of its own");
+        let chunks = StateChunks::of(&large).expect("rows of its own");
         assert_eq!(chunks.len, 3);
-        assert_eq!(Chunks::decode(&chunks.encode()).unwrap(), Some(chunks));
-        assert_eq!(Chunks::decode(b"{}").unwrap(), None);
-        assert_eq!(Chunks::decode(b"").unwrap(), None);
-        assert!(matches!(Chunks::decode(&[0, 1, 2]), Err(Error::Corrupt(_))));
+        assert_eq!(StateChunks::decode(&chunks.encode()).unwrap(), Some(chunks));
+        assert_eq!(StateChunks::decode(b"{}").unwrap(), None);
+        assert_eq!(StateChunks::decode(b"").unwrap(), None);
+        assert!(matches!(StateChunks::decode(&[0, 1, 2]), Err(Error::Corrupt(_))));
     }
 }

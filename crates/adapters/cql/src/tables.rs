@@ -1,7 +1,7 @@
 //! The plan of the published description: slices of the three count tables.
 
 use crate::cell;
-use crate::{Cql, Error, error};
+use crate::{Cluster, Error, error};
 use futures_util::future::try_join_all;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::plan::{Plan, Slice};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The sum of a range. A count that one table lacks is not looked up in another.
 pub async fn sum(
-    cql: &Cql,
+    cql: &Cluster,
     generation: Generation,
     key: &str,
     plan: &Plan,
@@ -34,7 +34,7 @@ fn count_of(count: i64) -> Result<i64, buckets::Error> {
 
 /// The cells of a slice; rows of the same bucket are added.
 pub async fn cells(
-    cql: &Cql,
+    cql: &Cluster,
     generation: Generation,
     key: &str,
     slice: Slice,
@@ -51,7 +51,7 @@ pub async fn cells(
 
 /// Times and counts of a generation's rows.
 async fn rows(
-    cql: &Cql,
+    cql: &Cluster,
     generation: Generation,
     key: &str,
     slice: Slice,

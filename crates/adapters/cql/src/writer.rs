@@ -12,8 +12,8 @@ mod housekeeping;
 mod tiles;
 mod ttl;
 
-use crate::states::{self, Chunks};
-use crate::{Cql, error};
+use crate::states::{self, StateChunks};
+use crate::{Cluster, error};
 use housekeeping::{Context, Housekeeping, Progress, Work};
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
@@ -43,8 +43,8 @@ const ZOMBIE_MAX: Duration = Duration::from_secs(60);
 pub type Stored = (i64, i64, Option<Vec<u8>>, Option<i64>, Option<i64>);
 
 /// The cells of one log partition. Blocks the thread of its worker.
-pub struct CqlWriter {
-    cql: Cql,
+pub struct Writer {
+    cql: Cluster,
     /// The log's name: its topic.
     log: String,
     partition: Partition,
@@ -76,14 +76,19 @@ struct Inner {
     state: Option<Vec<u8>>,
     /// The rows of the stored state, and the latest timestamp under which they may have been
     /// written.
-    chunks: Option<(Chunks, i64)>,
+    chunks: Option<(StateChunks, i64)>,
     /// When this process took the partition over. For a while its predecessor may still write its
     /// state.
     taken_over: Instant,
 }
 
-impl CqlWriter {
-    pub fn new(cql: Cql, log: impl Into<String>, partition: Partition, runtime: Handle) -> Self {
+impl Writer {
+    pub fn new(
+        cql: Cluster,
+        log: impl Into<String>,
+        partition: Partition,
+        runtime: Handle,
+    ) -> Self {
         let tiles = Tiles::new(cql.options.writer_cache_bytes);
         let inner = Inner {
             tiles,
@@ -135,7 +140,7 @@ impl CqlWriter {
     }
 }
 
-impl BucketWriter for CqlWriter {
+impl BucketWriter for Writer {
     fn checkpoint(&self) -> Result<Checkpoint, Error> {
         let session = &self.cql.session;
         let statement = &self.cql.statements.checkpoint;
@@ -152,7 +157,7 @@ impl BucketWriter for CqlWriter {
                     return Ok(None);
                 };
                 let stored = row.2.take().unwrap_or_default();
-                let chunks = Chunks::decode(&stored)?;
+                let chunks = StateChunks::decode(&stored)?;
 
                 row.2 = Some(states::get(&self.cql, &self.log, self.partition, stored).await?);
                 Ok(Some((row, chunks)))
@@ -304,10 +309,11 @@ impl BucketWriter for CqlWriter {
 
             if changed {
                 let chunks =
-                    Chunks::of(&checkpoint.state).map(|chunks| (chunks, inner.checkpoint_us));
+                    StateChunks::of(&checkpoint.state).map(|chunks| (chunks, inner.checkpoint_us));
                 let before = std::mem::replace(&mut inner.chunks, chunks);
-                let is_in_use =
-                    |(before, _): &(Chunks, i64)| chunks.is_some_and(|(now, _)| now == *before);
+                let is_in_use = |(before, _): &(StateChunks, i64)| {
+                    chunks.is_some_and(|(now, _)| now == *before)
+                };
                 if let Some((before, written_us)) = before.filter(|before| !is_in_use(before)) {
                     flush.delete_state(&self.log, before, written_us).await?;
                 }
@@ -339,7 +345,7 @@ impl BucketWriter for CqlWriter {
     }
 }
 
-impl BucketRetention for CqlWriter {
+impl BucketRetention for Writer {
     fn prolong(
         &self,
         generation: Generation,

@@ -20,7 +20,7 @@
 use crate::error::Error;
 use crate::producer::{Outgoing, Producer, Ticket};
 use crate::stream::{self, Listening, Told, take};
-use crate::topic::KafkaTopic;
+use crate::topic::Topic;
 use parking_lot::Mutex;
 use raingauge_core::tile::Tile;
 use raingauge_core::tile::id::TileId;
@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SPAN_FLAG: u32 = 1 << 31;
 
 /// Publishes the tiles that this process's writers store.
-pub struct KafkaFeed {
+pub struct Feed {
     topic: String,
     producer: Arc<Producer>,
     /// Number of messages that could not be sent.
@@ -43,8 +43,8 @@ pub struct KafkaFeed {
     told: Mutex<HashMap<Partition, u64>>,
 }
 
-impl KafkaFeed {
-    pub fn new(topic: &KafkaTopic) -> Result<Self, Error> {
+impl Feed {
+    pub fn new(topic: &Topic) -> Result<Self, Error> {
         let (topic, producer) = (topic.options().changes_topic(), topic.producer()?);
         Ok(Self { topic, producer, losses: Arc::default(), told: Mutex::default() })
     }
@@ -74,7 +74,7 @@ impl KafkaFeed {
     }
 }
 
-impl TileFeed for KafkaFeed {
+impl TileFeed for Feed {
     fn publish(&self, partition: Partition, change: TileChanges) {
         if self.has_gap(partition) {
             self.send(partition, &TileChanges::Gap);
@@ -85,7 +85,7 @@ impl TileFeed for KafkaFeed {
 
 /// Calls `apply` with every tile published from now on, and with gaps.
 pub fn listen(
-    topic: &KafkaTopic,
+    topic: &Topic,
     apply: impl Fn(TileChanges) + Send + 'static,
 ) -> Result<Listening, Error> {
     stream::listen(topic, &topic.options().changes_topic(), topic.partitions(), apply)

@@ -2,7 +2,7 @@
 
 use crate::context::{self, Connection};
 use crate::error::{self, Error};
-use crate::topic::KafkaTopic;
+use crate::topic::Topic;
 use parking_lot::Mutex;
 use raingauge_ports::log::{Offset as PortOffset, Partition};
 use rdkafka::config::RDKafkaLogLevel;
@@ -177,7 +177,7 @@ pub struct Group {
 
 impl Group {
     /// Joins the group in the background.
-    pub fn join(topic: &KafkaTopic) -> Result<Self, Error> {
+    pub fn join(topic: &Topic) -> Result<Self, Error> {
         let assigned = watch::Sender::new(Assigned::default());
         let join = Join {
             config: topic.options().group_config(),

@@ -15,21 +15,21 @@
 use crate::error::Error;
 use crate::producer::{Outgoing, Producer, Ticket};
 use crate::stream::{self, Listening, Told, take};
-use crate::topic::KafkaTopic;
+use crate::topic::Topic;
 use raingauge_ports::leases::{LeaseMessage, LeaseTopic, Sent};
 use rdkafka::message::OwnedHeaders;
 use std::sync::Arc;
 
 /// The topic through which readers and acknowledging processes exchange leases.
-pub struct KafkaLeases {
-    topic: KafkaTopic,
+pub struct Leases {
+    topic: Topic,
     name: String,
     producer: Arc<Producer>,
 }
 
-impl KafkaLeases {
+impl Leases {
     /// Returns once the topic exists.
-    pub async fn open(topic: &KafkaTopic) -> Result<Self, Error> {
+    pub async fn open(topic: &Topic) -> Result<Self, Error> {
         let name = topic.options().leases_topic();
         let producer = topic.producer()?;
         topic.look_for(&name).await?;
@@ -45,7 +45,7 @@ impl KafkaLeases {
     }
 }
 
-impl LeaseTopic for KafkaLeases {
+impl LeaseTopic for Leases {
     fn send(&self, message: &LeaseMessage, sent: Sent) {
         let ticket = Ticket::new(move |outcome| sent(outcome.is_ok_and(|ends| !ends.is_empty())));
         let payload = encode(message);

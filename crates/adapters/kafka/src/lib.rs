@@ -1,10 +1,10 @@
 //! The event log on Apache Kafka.
 //!
 //! ```text
-//!   KafkaSink ──binary CloudEvents──▶ topic ──┬─ partition 0 ─▶ KafkaLog ─▶ worker 0 ─┐
-//!   other producers ──CloudEvents──▶   of P   ├─ partition 1 ─▶ KafkaLog ─▶ worker 1  ├─ of the partitions that
-//!                                 partitions  └─ …                                    ┘  the Group gives this process
-//!                                      └── what cannot be counted ─▶ dead-letter topic
+//!   Sink ──binary CloudEvents──▶ topic of   ┌─ partition 0 ─▶ Log ─▶ worker 0 ┐ of the partitions
+//!   others ────CloudEvents─────▶ P partitions ┼─ partition 1 ─▶ Log ─▶ worker 1 ┤ that the Group gives
+//!                                             └─ …                              ┘ this process
+//!                                                 └─ what cannot be counted ─▶ dead-letter topic
 //! ```
 //!
 //! The partition of an event is `identity % P`, so an event and its repetitions share a partition.
@@ -44,14 +44,14 @@ mod topic;
 mod topic_id;
 mod transactions;
 
-pub use changes::{KafkaFeed, listen};
+pub use changes::{Feed, listen};
 pub use control::{ControlFault, ControlRules};
 pub use error::Error;
 pub use group::{Assigned, Group};
-pub use leases::KafkaLeases;
-pub use log::KafkaLog;
+pub use leases::Leases;
+pub use log::Log;
 pub use migrate::{Migrated, Plan, migrate};
 pub use options::{EPOCH_STEP, Options, Sasl, SaslMechanism, Security, Tls};
-pub use sink::KafkaSink;
+pub use sink::Sink;
 pub use stream::Listening;
-pub use topic::KafkaTopic;
+pub use topic::Topic;

@@ -31,7 +31,7 @@ const DAMAGED_MAX: u32 = 3;
 ///
 /// While the brokers are unreachable, reads return nothing after a second, and the ends keep their
 /// last known values.
-pub struct KafkaLog {
+pub struct Log {
     shared: Arc<Shared>,
     partition: Partition,
     base: Offset,
@@ -53,7 +53,7 @@ pub struct KafkaLog {
     first: Mutex<Option<(i64, i64)>>,
 }
 
-impl KafkaLog {
+impl Log {
     pub(crate) fn new(
         shared: Arc<Shared>,
         partition: Partition,
@@ -282,7 +282,7 @@ impl KafkaLog {
     }
 }
 
-impl EventLog for KafkaLog {
+impl EventLog for Log {
     fn partition(&self) -> Partition {
         self.partition
     }
@@ -378,7 +378,7 @@ impl EventLog for KafkaLog {
     }
 }
 
-impl LogTimes for KafkaLog {
+impl LogTimes for Log {
     fn verify(&self, position: Offset, appended_ms: i64) -> Result<(), Error> {
         let place = self.place_of(position)?;
         self.look(position, place.max(self.span.start()))?;

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::message;
 use crate::options::Options;
 use crate::producer::{Outcome, Outgoing, Producer, RETRY_AFTER, Ticket};
-use crate::topic::KafkaTopic;
+use crate::topic::Topic;
 use crate::transactions::{Ends, Transactions};
 use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 /// It does not recognize repetitions, not even within a batch: all events are `accepted`, and
 /// readers count each once. An error claims nothing: some of the batch may be in the topic, and the
 /// caller sends all of it again.
-pub struct KafkaSink {
+pub struct Sink {
     producer: Arc<Producer>,
     topic: Arc<str>,
     partitions: Partition,
@@ -37,8 +37,8 @@ pub struct KafkaSink {
     waiting_bytes: Arc<AtomicUsize>,
 }
 
-impl KafkaSink {
-    pub fn new(topic: &KafkaTopic) -> Result<Self, Error> {
+impl Sink {
+    pub fn new(topic: &Topic) -> Result<Self, Error> {
         Ok(Self {
             producer: topic.producer()?,
             topic: topic.name(),
@@ -146,7 +146,7 @@ impl KafkaSink {
     }
 }
 
-impl EventSink for KafkaSink {
+impl EventSink for Sink {
     fn partitions(&self) -> Partition {
         self.partitions
     }

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::error::{self, Error};
-use crate::topic::KafkaTopic;
+use crate::topic::Topic;
 use raingauge_ports::log::Partition;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -42,7 +42,7 @@ impl Drop for Listening {
 
 /// Calls `apply` with everything published in a topic from now on, and with gaps.
 pub fn listen<M: Told>(
-    topic: &KafkaTopic,
+    topic: &Topic,
     name: &str,
     partitions: Partition,
     apply: impl Fn(M) + Send + 'static,

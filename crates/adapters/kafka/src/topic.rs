@@ -3,7 +3,7 @@
 use crate::context::Connection;
 use crate::ends::{self, Ends, Watching};
 use crate::error::Error;
-use crate::log::KafkaLog;
+use crate::log::Log;
 use crate::migrate;
 use crate::options::Options;
 use crate::producer::Producer;
@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 /// A topic that has been found suitable for counting. Cheap to clone.
 #[derive(Clone)]
-pub struct KafkaTopic(Arc<Shared>);
+pub struct Topic(Arc<Shared>);
 
 pub struct Shared {
     pub options: Arc<Options>,
@@ -50,7 +50,7 @@ impl Shared {
     }
 }
 
-impl KafkaTopic {
+impl Topic {
     /// Finds the topic and checks whether it is suitable for counting.
     pub async fn open(options: Options) -> Result<Self, Error> {
         let connection = Connection::new(options.place());
@@ -99,7 +99,7 @@ impl KafkaTopic {
 
     /// Opens one partition for counting; uncountable messages go to the dead-letter topic. Blocks
     /// the thread.
-    pub fn counting_log(&self, partition: Partition) -> Result<KafkaLog, Error> {
+    pub fn counting_log(&self, partition: Partition) -> Result<Log, Error> {
         let dead_lettered = Arc::clone(
             self.0
                 .dead_lettered
@@ -111,7 +111,7 @@ impl KafkaTopic {
     }
 
     /// Opens one partition for reading only. Blocks the thread.
-    pub fn log(&self, partition: Partition) -> Result<KafkaLog, Error> {
+    pub fn log(&self, partition: Partition) -> Result<Log, Error> {
         self.open_log(partition, None)
     }
 
@@ -119,7 +119,7 @@ impl KafkaTopic {
         &self,
         partition: Partition,
         dead_lettered: Option<Arc<AtomicI64>>,
-    ) -> Result<KafkaLog, Error> {
+    ) -> Result<Log, Error> {
         if partition >= self.partitions() {
             return Err(Error::NoPartition { topic: self.options().topic.clone(), partition });
         }
@@ -127,7 +127,7 @@ impl KafkaTopic {
             brokers: self.options().place(),
             reason: error.to_string(),
         })?;
-        Ok(KafkaLog::new(Arc::clone(&self.0), partition, span, dead_lettered)?)
+        Ok(Log::new(Arc::clone(&self.0), partition, span, dead_lettered)?)
     }
 
     /// Returns once a topic with this name exists.

@@ -18,7 +18,7 @@ type Cells = BTreeMap<(Generation, String, Granularity, i64), Option<i64>>;
 
 /// A cell that overflowed holds `None`.
 #[derive(Debug, Default)]
-pub struct MemoryBuckets {
+pub struct Buckets {
     inner: Mutex<Inner>,
 }
 
@@ -30,7 +30,7 @@ struct Inner {
     prolonged: Vec<(Generation, Horizons)>,
 }
 
-impl MemoryBuckets {
+impl Buckets {
     /// Drops uncommitted changes, as a crash would.
     pub fn crash(&self) {
         let mut inner = self.inner.lock();
@@ -67,7 +67,7 @@ impl MemoryBuckets {
     }
 }
 
-impl BucketReader for MemoryBuckets {
+impl BucketReader for Buckets {
     fn sum_cached(
         &self,
         generation: Generation,
@@ -116,7 +116,7 @@ impl BucketReader for MemoryBuckets {
     }
 }
 
-impl KeySource for MemoryBuckets {
+impl KeySource for Buckets {
     fn key_hashes(&self, generation: Generation) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
         let inner = self.inner.lock();
         let own = inner.cells.keys().filter(|(of, ..)| *of == generation);
@@ -127,7 +127,7 @@ impl KeySource for MemoryBuckets {
     }
 }
 
-impl BucketWriter for MemoryBuckets {
+impl BucketWriter for Buckets {
     fn checkpoint(&self) -> Result<Checkpoint, Error> {
         Ok(self.inner.lock().checkpoint.clone())
     }
@@ -182,7 +182,7 @@ impl BucketWriter for MemoryBuckets {
     }
 }
 
-impl BucketRetention for MemoryBuckets {
+impl BucketRetention for Buckets {
     fn prolong(
         &self,
         generation: Generation,

@@ -16,7 +16,7 @@ use std::time::Duration;
 const SHARDS: usize = 16;
 
 /// Also used in production: a single process uses it in place of Redis.
-pub struct MemoryCache {
+pub struct Cache {
     clock: Arc<dyn Clock>,
     hasher: RandomState,
     shards: Vec<Mutex<LruCache<String, Entry>>>,
@@ -29,7 +29,7 @@ struct Entry {
     until_ms: i64,
 }
 
-impl MemoryCache {
+impl Cache {
     pub fn new(clock: Arc<dyn Clock>, entries_max: usize) -> Self {
         let len_max = NonZeroUsize::new(entries_max.div_ceil(SHARDS)).unwrap_or(NonZeroUsize::MIN);
         let shards = (0..SHARDS).map(|_| Mutex::new(LruCache::new(len_max))).collect();
@@ -60,7 +60,7 @@ impl MemoryCache {
     }
 }
 
-impl ResultCache for MemoryCache {
+impl ResultCache for Cache {
     fn get(&self, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Option<i64>>, Error>> {
         let now_ms = self.clock.now_ms();
         let values = keys.iter().map(|key| self.get_one(key, now_ms)).collect();
@@ -83,9 +83,9 @@ mod tests {
     use raingauge_ports::clock::ManualClock;
     use raingauge_ports::contract;
 
-    fn cache(entries_max: usize) -> (MemoryCache, Arc<ManualClock>) {
+    fn cache(entries_max: usize) -> (Cache, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::at_s(1_000));
-        (MemoryCache::new(Arc::clone(&clock) as Arc<dyn Clock>, entries_max), clock)
+        (Cache::new(Arc::clone(&clock) as Arc<dyn Clock>, entries_max), clock)
     }
 
     #[tokio::test]

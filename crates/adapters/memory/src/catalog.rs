@@ -5,20 +5,20 @@ use raingauge_core::counter::Counter;
 use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::decide::{self, Decision};
-use raingauge_ports::catalog::{Catalog, Change, Error, Policies, Versioned, VersionedPolicy};
+use raingauge_ports::catalog::{self, Change, Error, Policies, Versioned, VersionedPolicy};
 use std::collections::BTreeMap;
 
 /// The versions of each counter, oldest first.
 type Counters = BTreeMap<u32, Vec<Versioned>>;
 
 #[derive(Debug, Default)]
-pub struct MemoryCatalog {
+pub struct Catalog {
     counters: Mutex<Counters>,
     /// Every version, oldest first.
     policies: Mutex<Vec<VersionedPolicy>>,
 }
 
-impl MemoryCatalog {
+impl Catalog {
     fn newest(&self) -> Vec<Versioned> {
         newest(&self.counters.lock())
     }
@@ -48,7 +48,7 @@ fn newest(counters: &Counters) -> Vec<Versioned> {
     counters.values().filter_map(|versions| versions.last()).cloned().collect()
 }
 
-impl Catalog for MemoryCatalog {
+impl catalog::Catalog for Catalog {
     fn list(&self) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
         let newest = self.newest();
         Box::pin(async move { Ok(newest) })
@@ -86,7 +86,7 @@ impl Catalog for MemoryCatalog {
     }
 }
 
-impl Policies for MemoryCatalog {
+impl Policies for Catalog {
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
         Box::pin(async { Ok(self.policies.lock().last().cloned().unwrap_or_default()) })
     }
@@ -118,6 +118,6 @@ impl Policies for MemoryCatalog {
 mod tests {
     #[tokio::test]
     async fn it_keeps_the_contract() {
-        raingauge_ports::contract::catalog::suite(async || super::MemoryCatalog::default()).await;
+        raingauge_ports::contract::catalog::suite(async || super::Catalog::default()).await;
     }
 }

@@ -3,11 +3,11 @@
 use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::Error;
-use raingauge_ports::checks::{Check, Checks, Outcome, Wanted};
+use raingauge_ports::checks::{self, Check, Outcome, Wanted};
 use std::collections::{HashSet, VecDeque};
 
 #[derive(Debug, Default)]
-pub struct MemoryChecks(Mutex<Kept>);
+pub struct Checks(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -16,7 +16,7 @@ struct Kept {
     last_id: i64,
 }
 
-impl Checks for MemoryChecks {
+impl checks::Checks for Checks {
     fn add(&self, checks: Vec<Check>, kept_max: usize) -> BoxFuture<'_, Result<(), Error>> {
         let mut kept = self.0.lock();
         for check in checks {
@@ -60,6 +60,6 @@ impl Checks for MemoryChecks {
 mod tests {
     #[tokio::test]
     async fn it_keeps_the_contract() {
-        raingauge_ports::contract::checks::suite(async || super::MemoryChecks::default()).await;
+        raingauge_ports::contract::checks::suite(async || super::Checks::default()).await;
     }
 }

@@ -12,11 +12,11 @@ type Key = (Partition, u64, u64);
 
 /// Keeps every chunk forever.
 #[derive(Debug, Default)]
-pub struct MemoryChunks {
+pub struct Chunks {
     chunks: Mutex<BTreeMap<Key, Vec<u8>>>,
 }
 
-impl MemoryChunks {
+impl Chunks {
     pub fn len(&self) -> usize {
         self.chunks.lock().len()
     }
@@ -31,7 +31,7 @@ impl MemoryChunks {
     }
 }
 
-impl ChunkStore for MemoryChunks {
+impl ChunkStore for Chunks {
     fn put(&self, partition: Partition, chunk: &Chunk) -> Result<(), Error> {
         self.chunks.lock().insert((partition, chunk.rules, chunk.number), chunk.bytes.clone());
         Ok(())
@@ -50,5 +50,5 @@ impl ChunkStore for MemoryChunks {
 
 #[test]
 fn keeps_the_contract() {
-    raingauge_ports::contract::chunks::keeps_what_it_is_given(&MemoryChunks::default());
+    raingauge_ports::contract::chunks::keeps_what_it_is_given(&Chunks::default());
 }

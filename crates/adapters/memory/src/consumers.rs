@@ -6,7 +6,7 @@ use raingauge_ports::log::Offset;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
-pub struct MemoryConsumers {
+pub struct Consumers {
     consumers: Mutex<BTreeMap<Name, Consumer>>,
 }
 
@@ -16,7 +16,7 @@ struct Consumer {
     records: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-impl ConsumerStore for MemoryConsumers {
+impl ConsumerStore for Consumers {
     fn positions(&self) -> Result<Vec<(Name, Offset)>, Error> {
         let consumers = self.consumers.lock();
         Ok(consumers.iter().map(|(name, consumer)| (name.clone(), consumer.position)).collect())

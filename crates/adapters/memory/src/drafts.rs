@@ -2,15 +2,15 @@
 
 use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
-use raingauge_ports::drafts::{Draft, Drafts, Error};
+use raingauge_ports::drafts::{self, Draft, Error};
 
 #[derive(Debug, Default)]
-pub struct MemoryDrafts {
+pub struct Drafts {
     /// The draft with id n is at index n - 1.
     drafts: Mutex<Vec<Draft>>,
 }
 
-impl MemoryDrafts {
+impl Drafts {
     fn replace_now(&self, mut draft: Draft) -> Result<Draft, Error> {
         let mut drafts = self.drafts.lock();
         let id = draft.id;
@@ -24,7 +24,7 @@ impl MemoryDrafts {
     }
 }
 
-impl Drafts for MemoryDrafts {
+impl drafts::Drafts for Drafts {
     fn list(&self, is_open: bool, limit: u32) -> BoxFuture<'_, Result<Vec<Draft>, Error>> {
         let drafts = self.drafts.lock();
         let mut found: Vec<Draft> =
@@ -64,6 +64,6 @@ mod tests {
 
     #[tokio::test]
     async fn the_contract_is_kept() {
-        raingauge_ports::contract::drafts::suite(async || MemoryDrafts::default()).await;
+        raingauge_ports::contract::drafts::suite(async || Drafts::default()).await;
     }
 }

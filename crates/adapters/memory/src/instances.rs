@@ -4,13 +4,13 @@
 use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::Error;
-use raingauge_ports::instances::{INSTANCES_MAX, Instance, Instances};
+use raingauge_ports::instances::{self, INSTANCES_MAX, Instance};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
-pub struct MemoryInstances(Mutex<BTreeMap<String, Instance>>);
+pub struct Instances(Mutex<BTreeMap<String, Instance>>);
 
-impl Instances for MemoryInstances {
+impl instances::Instances for Instances {
     fn announce(&self, instance: Instance) -> BoxFuture<'_, Result<(), Error>> {
         self.0.lock().insert(instance.id.clone(), instance);
         Box::pin(async { Ok(()) })
@@ -39,7 +39,6 @@ impl Instances for MemoryInstances {
 mod tests {
     #[tokio::test]
     async fn it_keeps_the_contract() {
-        raingauge_ports::contract::instances::suite(async || super::MemoryInstances::default())
-            .await;
+        raingauge_ports::contract::instances::suite(async || super::Instances::default()).await;
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Keeps every block and every identity forever.
 #[derive(Default)]
-pub struct MemoryLog {
+pub struct Log {
     inner: Mutex<Inner>,
     grown: Condvar,
     /// `None` dates every entry to 1970.
@@ -27,7 +27,7 @@ struct Inner {
     end: Offset,
 }
 
-impl MemoryLog {
+impl Log {
     /// A log whose blocks carry the time of this clock.
     pub fn dated(clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..Self::default() }
@@ -46,7 +46,7 @@ impl MemoryLog {
     }
 }
 
-impl EventSink for MemoryLog {
+impl EventSink for Log {
     fn partitions(&self) -> Partition {
         1
     }
@@ -82,7 +82,7 @@ impl EventSink for MemoryLog {
     }
 }
 
-impl EventLog for MemoryLog {
+impl EventLog for Log {
     fn partition(&self) -> Partition {
         0
     }
@@ -114,7 +114,7 @@ impl EventLog for MemoryLog {
     }
 }
 
-impl LogTimes for MemoryLog {
+impl LogTimes for Log {
     fn start_ms(&self) -> i64 {
         0
     }

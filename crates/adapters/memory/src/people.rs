@@ -10,7 +10,7 @@ use raingauge_ports::people::{
 use std::cmp::Reverse;
 
 #[derive(Debug, Default)]
-pub struct MemoryPeople(Mutex<State>);
+pub struct People(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -123,7 +123,7 @@ impl State {
     }
 }
 
-impl MemoryPeople {
+impl People {
     /// Does the work at once, even if the future is never polled.
     fn with<'a, T: Send + 'a>(
         &self,
@@ -134,7 +134,7 @@ impl MemoryPeople {
     }
 }
 
-impl Users for MemoryPeople {
+impl Users for People {
     fn users(&self) -> BoxFuture<'_, Result<Vec<User>, Error>> {
         self.with(|state| Ok(state.users.clone()))
     }
@@ -168,7 +168,7 @@ impl Users for MemoryPeople {
     }
 }
 
-impl Invitations for MemoryPeople {
+impl Invitations for People {
     fn invite(&self, invitation: Invitation) -> BoxFuture<'_, Result<(), Error>> {
         self.with(|state| {
             Invitation::fits(state.invitations.len())?;
@@ -211,7 +211,7 @@ impl Invitations for MemoryPeople {
     }
 }
 
-impl Sessions for MemoryPeople {
+impl Sessions for People {
     fn open_session(&self, session: Session) -> BoxFuture<'_, Result<(), Error>> {
         self.with(|state| {
             state.open_session(session);
@@ -266,7 +266,7 @@ impl Sessions for MemoryPeople {
     }
 }
 
-impl Tokens for MemoryPeople {
+impl Tokens for People {
     fn tokens(&self) -> BoxFuture<'_, Result<Vec<ApiToken>, Error>> {
         self.with(|state| Ok(state.tokens.clone()))
     }
@@ -294,7 +294,7 @@ impl Tokens for MemoryPeople {
     }
 }
 
-impl AuditTrail for MemoryPeople {
+impl AuditTrail for People {
     fn record(&self, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
         self.with(|state| {
             state.entries_ever += 1;
@@ -319,6 +319,6 @@ impl AuditTrail for MemoryPeople {
 mod tests {
     #[tokio::test]
     async fn it_keeps_the_contract() {
-        raingauge_ports::contract::people::suite(async || super::MemoryPeople::default()).await;
+        raingauge_ports::contract::people::suite(async || super::People::default()).await;
     }
 }

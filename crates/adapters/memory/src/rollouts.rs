@@ -2,15 +2,15 @@
 
 use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
-use raingauge_ports::rollouts::{Error, Rollouts, Run};
+use raingauge_ports::rollouts::{self, Error, Run};
 
 #[derive(Debug, Default)]
-pub struct MemoryRollouts {
+pub struct Rollouts {
     /// The run with id n is at index n - 1.
     runs: Mutex<Vec<Run>>,
 }
 
-impl MemoryRollouts {
+impl Rollouts {
     fn begin_now(&self, mut run: Run) -> Result<Run, Error> {
         let mut runs = self.runs.lock();
         if let Some(running) = runs.iter().find(|kept| kept.ended_at.is_none()) {
@@ -34,7 +34,7 @@ impl MemoryRollouts {
     }
 }
 
-impl Rollouts for MemoryRollouts {
+impl rollouts::Rollouts for Rollouts {
     fn begin(&self, run: Run) -> BoxFuture<'_, Result<Run, Error>> {
         let begun = self.begin_now(run);
         Box::pin(async move { begun })
@@ -66,6 +66,6 @@ impl Rollouts for MemoryRollouts {
 mod tests {
     #[tokio::test]
     async fn the_contract_is_kept() {
-        raingauge_ports::contract::rollouts::suite(async || super::MemoryRollouts::default()).await;
+        raingauge_ports::contract::rollouts::suite(async || super::Rollouts::default()).await;
     }
 }

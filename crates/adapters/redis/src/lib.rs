@@ -27,7 +27,7 @@ use std::time::Duration;
 /// Answers of Redis, key by key; `None` where a part of a cluster did not answer in time.
 type Found = Vec<Option<Value>>;
 
-pub struct RedisCache {
+pub struct Cache {
     link: Link,
     clock_factor: u32,
     malformed: metrics::Counter,
@@ -38,7 +38,7 @@ enum Link {
     Cluster(Cluster),
 }
 
-impl RedisCache {
+impl Cache {
     /// Begins to connect and returns. Must be called inside a tokio runtime.
     pub fn open(options: &Options) -> Result<Self, Error> {
         let link = if options.cluster {
@@ -66,7 +66,7 @@ impl RedisCache {
     }
 }
 
-impl ResultCache for RedisCache {
+impl ResultCache for Cache {
     fn get(&self, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Option<i64>>, cache::Error>> {
         Box::pin(async move {
             if keys.is_empty() {

@@ -1,16 +1,16 @@
 //! The catalog on any database.
 
 use crate::database::{Change, Database, Lock, Statement};
-use crate::drafts::SqlDrafts;
-use crate::people::SqlPeople;
-use crate::rollouts::SqlRollouts;
+use crate::drafts::Drafts;
+use crate::people::People;
+use crate::rollouts::Rollouts;
 use crate::rows::{self, PolicyRow, Row};
-use crate::watch::{SqlChecks, SqlInstances};
+use crate::watch::{Checks, Instances};
 use raingauge_core::counter::Counter;
 use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::decide::{self, Decision};
-use raingauge_ports::catalog::{self, Catalog, Error, Policies, Versioned, VersionedPolicy};
+use raingauge_ports::catalog::{self, Catalog as _, Error, Policies, Versioned, VersionedPolicy};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -33,7 +33,7 @@ pub struct Dialect {
 
 /// The catalog in a database, and access to the other ports stored in the same one.
 #[derive(Clone, Debug)]
-pub struct SqlCatalog<D> {
+pub struct Catalog<D> {
     database: D,
     /// All counters as the last change of this process found them. The next change reads only what
     /// has changed since.
@@ -71,34 +71,34 @@ impl Newest {
     }
 }
 
-impl<D: Database> SqlCatalog<D> {
+impl<D: Database> Catalog<D> {
     pub(crate) fn over(database: D) -> Self {
         Self { database, newest: Arc::default() }
     }
 
     /// The drafts in the same database.
-    pub fn drafts(&self) -> SqlDrafts<D> {
-        SqlDrafts(self.database.clone())
+    pub fn drafts(&self) -> Drafts<D> {
+        Drafts(self.database.clone())
     }
 
     /// The instances in the same database.
-    pub fn instances(&self) -> SqlInstances<D> {
-        SqlInstances(self.database.clone())
+    pub fn instances(&self) -> Instances<D> {
+        Instances(self.database.clone())
     }
 
     /// The checks in the same database.
-    pub fn checks(&self) -> SqlChecks<D> {
-        SqlChecks(self.database.clone())
+    pub fn checks(&self) -> Checks<D> {
+        Checks(self.database.clone())
     }
 
     /// The people in the same database.
-    pub fn people(&self) -> SqlPeople<D> {
-        SqlPeople(self.database.clone())
+    pub fn people(&self) -> People<D> {
+        People(self.database.clone())
     }
 
     /// The rollouts in the same database.
-    pub fn rollouts(&self) -> SqlRollouts<D> {
-        SqlRollouts(self.database.clone())
+    pub fn rollouts(&self) -> Rollouts<D> {
+        Rollouts(self.database.clone())
     }
 
     /// Waits for calls in progress and closes the connections. Later calls are refused.
@@ -182,7 +182,7 @@ impl<D: Database> SqlCatalog<D> {
     }
 }
 
-impl<D: Database> Catalog for SqlCatalog<D> {
+impl<D: Database> catalog::Catalog for Catalog<D> {
     fn list(&self) -> BoxFuture<'_, Result<Vec<Versioned>, Error>> {
         Box::pin(self.versioned(Statement::new(rows::LIST)))
     }
@@ -229,7 +229,7 @@ impl<D: Database> Catalog for SqlCatalog<D> {
     }
 }
 
-impl<D: Database> Policies for SqlCatalog<D> {
+impl<D: Database> Policies for Catalog<D> {
     fn cache_policy(&self) -> BoxFuture<'_, Result<VersionedPolicy, Error>> {
         Box::pin(async { Ok(self.policies(1).await?.pop().unwrap_or_default()) })
     }

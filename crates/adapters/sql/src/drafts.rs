@@ -2,7 +2,7 @@
 
 use crate::database::{Change, Database, Lock, Statement, lock};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::drafts::{Draft, Drafts, Error, State};
+use raingauge_ports::drafts::{self, Draft, Error, State};
 
 /// Every change of a draft begins by taking this lock.
 const LOCK: Lock = lock!("drafts_revision");
@@ -60,9 +60,9 @@ type Row = (
 
 /// The drafts in a database that also holds the catalog.
 #[derive(Clone, Debug)]
-pub struct SqlDrafts<D>(pub(crate) D);
+pub struct Drafts<D>(pub(crate) D);
 
-impl<D: Database> SqlDrafts<D> {
+impl<D: Database> Drafts<D> {
     async fn list_now(&self, is_open: bool, limit: u32) -> Result<Vec<Draft>, Error> {
         let statement = Statement::new(LIST).with(i64::from(is_open)).with(i64::from(limit));
         let rows: Vec<Row> = self.0.rows(statement).await?;
@@ -99,7 +99,7 @@ impl<D: Database> SqlDrafts<D> {
     }
 }
 
-impl<D: Database> Drafts for SqlDrafts<D> {
+impl<D: Database> drafts::Drafts for Drafts<D> {
     fn list(&self, is_open: bool, limit: u32) -> BoxFuture<'_, Result<Vec<Draft>, Error>> {
         Box::pin(self.list_now(is_open, limit))
     }

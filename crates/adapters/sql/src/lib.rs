@@ -24,12 +24,12 @@ mod rows;
 mod sqlite;
 mod watch;
 
-pub use catalog::SqlCatalog;
+pub use catalog::Catalog;
 pub use database::Database;
-pub use drafts::SqlDrafts;
+pub use drafts::Drafts;
 #[cfg(feature = "mysql")]
 pub use mysql::{Migrated, MySql, MySqlCatalog, MySqlOptions, MySqlTls};
-pub use people::SqlPeople;
-pub use rollouts::SqlRollouts;
+pub use people::People;
+pub use rollouts::Rollouts;
 pub use sqlite::{Sqlite, SqliteCatalog};
-pub use watch::{SqlChecks, SqlInstances};
+pub use watch::{Checks, Instances};

@@ -5,7 +5,7 @@ mod fault;
 mod options;
 mod schema;
 
-use crate::catalog::{Dialect, SqlCatalog};
+use crate::catalog::{Catalog, Dialect};
 use crate::database::{Change, Database, Lock, Row, Statement, Unavailable, bound, lock};
 use connections::{Connections, Lease};
 pub use options::{MySqlOptions, MySqlTls};
@@ -34,7 +34,7 @@ const CATALOG: Dialect = Dialect {
 
 /// The catalog in a MySQL or MariaDB database, which any number of processes and machines may
 /// share.
-pub type MySqlCatalog = SqlCatalog<MySql>;
+pub type MySqlCatalog = Catalog<MySql>;
 
 impl MySqlCatalog {
     /// Connects, and refuses a database whose schema does not match this program.

@@ -16,9 +16,9 @@ const LOCK: Lock = lock!("people_revision");
 
 /// The people in a database that also holds the catalog.
 #[derive(Clone, Debug)]
-pub struct SqlPeople<D>(pub(crate) D);
+pub struct People<D>(pub(crate) D);
 
-impl<D: Database> SqlPeople<D> {
+impl<D: Database> People<D> {
     async fn users_where(&self, statement: Statement) -> Result<Vec<User>, Error> {
         let rows: Vec<UserRow> = self.0.rows(statement).await?;
         rows.into_iter().map(rows::user).collect()
@@ -185,7 +185,7 @@ fn hex(hash: &Hash) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl<D: Database> Users for SqlPeople<D> {
+impl<D: Database> Users for People<D> {
     fn users(&self) -> BoxFuture<'_, Result<Vec<User>, Error>> {
         Box::pin(self.users_where(Statement::new(rows::USERS)))
     }
@@ -222,7 +222,7 @@ impl<D: Database> Users for SqlPeople<D> {
     }
 }
 
-impl<D: Database> Invitations for SqlPeople<D> {
+impl<D: Database> Invitations for People<D> {
     fn invite(&self, invitation: Invitation) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(self.invite_now(invitation))
     }
@@ -256,7 +256,7 @@ impl<D: Database> Invitations for SqlPeople<D> {
     }
 }
 
-impl<D: Database> Sessions for SqlPeople<D> {
+impl<D: Database> Sessions for People<D> {
     fn open_session(&self, session: Session) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(self.open_session_now(session))
     }
@@ -291,7 +291,7 @@ impl<D: Database> Sessions for SqlPeople<D> {
     }
 }
 
-impl<D: Database> Tokens for SqlPeople<D> {
+impl<D: Database> Tokens for People<D> {
     fn tokens(&self) -> BoxFuture<'_, Result<Vec<ApiToken>, Error>> {
         Box::pin(async {
             let rows: Vec<TokenRow> = self.0.rows(Statement::new(rows::TOKENS)).await?;
@@ -325,7 +325,7 @@ impl<D: Database> Tokens for SqlPeople<D> {
     }
 }
 
-impl<D: Database> AuditTrail for SqlPeople<D> {
+impl<D: Database> AuditTrail for People<D> {
     fn record(&self, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move { Ok(self.0.run(rows::insert_entry(entry)).await?) })
     }

@@ -2,7 +2,7 @@
 
 use crate::database::{Change, Database, Lock, Statement, lock};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::rollouts::{Error, Rollouts, Run};
+use raingauge_ports::rollouts::{self, Error, Run};
 
 /// Every change of a rollout begins by taking this lock.
 const LOCK: Lock = lock!("rollouts_revision");
@@ -31,9 +31,9 @@ type Row = (i64, i64, i64, String, String, Option<i64>, String, String);
 
 /// The rollouts in a database that also holds the catalog.
 #[derive(Clone, Debug)]
-pub struct SqlRollouts<D>(pub(crate) D);
+pub struct Rollouts<D>(pub(crate) D);
 
-impl<D: Database> SqlRollouts<D> {
+impl<D: Database> Rollouts<D> {
     async fn rows(&self, statement: Statement) -> Result<Vec<Run>, Error> {
         let rows: Vec<Row> = self.0.rows(statement).await?;
         rows.into_iter().map(run_of).collect()
@@ -69,7 +69,7 @@ impl<D: Database> SqlRollouts<D> {
     }
 }
 
-impl<D: Database> Rollouts for SqlRollouts<D> {
+impl<D: Database> rollouts::Rollouts for Rollouts<D> {
     fn begin(&self, run: Run) -> BoxFuture<'_, Result<Run, Error>> {
         Box::pin(self.begin_now(run))
     }

@@ -3,7 +3,7 @@
 mod fault;
 mod schema;
 
-use crate::catalog::{Dialect, SqlCatalog};
+use crate::catalog::{Catalog, Dialect};
 use crate::database::{Change, Database, Lock, Row, Statement, Unavailable, bound};
 use fault::Faults;
 use raingauge_ports::catalog::Error;
@@ -40,7 +40,7 @@ const CATALOG: Dialect = Dialect {
 };
 
 /// The catalog in an SQLite file, which several processes of one machine may share.
-pub type SqliteCatalog = SqlCatalog<Sqlite>;
+pub type SqliteCatalog = Catalog<Sqlite>;
 
 impl SqliteCatalog {
     /// Opens the catalog in this file, creates the file if it does not exist, and brings its schema

@@ -4,8 +4,8 @@
 use crate::database::{Database, Statement};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::Error;
-use raingauge_ports::checks::{Check, Checks, Outcome, Wanted};
-use raingauge_ports::instances::{INSTANCES_MAX, Instance, Instances};
+use raingauge_ports::checks::{self, Check, Outcome, Wanted};
+use raingauge_ports::instances::{self, INSTANCES_MAX, Instance};
 
 const ANNOUNCE: &str = "REPLACE INTO instances
     (instance_id, name, roles, version, address, started_at, seen_at, measures) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
@@ -43,13 +43,13 @@ type CheckRow =
 
 /// The instances in a database that also holds the catalog.
 #[derive(Clone, Debug)]
-pub struct SqlInstances<D>(pub(crate) D);
+pub struct Instances<D>(pub(crate) D);
 
 /// The checks in a database that also holds the catalog.
 #[derive(Clone, Debug)]
-pub struct SqlChecks<D>(pub(crate) D);
+pub struct Checks<D>(pub(crate) D);
 
-impl<D: Database> Instances for SqlInstances<D> {
+impl<D: Database> instances::Instances for Instances<D> {
     fn announce(&self, instance: Instance) -> BoxFuture<'_, Result<(), Error>> {
         let roles = instance.roles.join(",");
         let statement = Statement::new(ANNOUNCE).with(instance.id).with(instance.name).with(roles);
@@ -85,7 +85,7 @@ fn instance(
     Instance { id, name, roles, version, address, started_s, seen_s, measures }
 }
 
-impl<D: Database> Checks for SqlChecks<D> {
+impl<D: Database> checks::Checks for Checks<D> {
     fn add(&self, checks: Vec<Check>, kept_max: usize) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             for check in &checks {
@@ -114,7 +114,7 @@ impl<D: Database> Checks for SqlChecks<D> {
     }
 }
 
-impl<D: Database> SqlChecks<D> {
+impl<D: Database> Checks<D> {
     async fn found(&self, statement: Statement) -> Result<Vec<Check>, Error> {
         let rows: Vec<CheckRow> = self.0.rows(statement).await?;
         rows.into_iter().map(check).collect()

@@ -3,7 +3,7 @@
 use super::{Engines, FOLLOW_INTERVAL};
 use crate::settings::{ResultCache, Settings};
 use raingauge_counters::Counters;
-use raingauge_memory::MemoryCache;
+use raingauge_memory as memory;
 use raingauge_ports::cache;
 use raingauge_ports::clock::every;
 use raingauge_reader::{CachePolicies, Options, Reader};
@@ -28,7 +28,7 @@ pub async fn reader(
 
     let results: Option<Arc<dyn cache::ResultCache>> = match settings.caching.result {
         ResultCache::None => None,
-        ResultCache::Memory => Some(Arc::new(MemoryCache::new(
+        ResultCache::Memory => Some(Arc::new(memory::Cache::new(
             Arc::clone(&engines.clock),
             settings.caching.memory_entries_max,
         ))),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   every role:  Follower ── catalog, checkpoints ──▶ Published
-//!   writer:      Group ──▶ Fleet ──▶ a Worker for each partition: KafkaLog, CqlWriter
+//!   writer:      Group ──▶ Fleet ──▶ a Worker for each partition: kafka::Log, cql::Writer
 //! ```
 
 mod options;
@@ -22,10 +22,9 @@ use raingauge_consumers::Overtaken;
 use raingauge_counters::TakesEffect;
 use raingauge_cql::schema::Layout;
 use raingauge_cql::{
-    CompactionOptions, CompactionTables, CompactionWay, Cql, CqlCheckpoints, CqlChunks, CqlLease,
-    CqlReader, CqlWriter, Feed, NodeCompactor,
+    self as cql, CompactionOptions, CompactionTables, CompactionWay, Feed, NodeCompactor,
 };
-use raingauge_kafka::{Group, KafkaFeed, KafkaSink, KafkaTopic, Plan};
+use raingauge_kafka::{self as kafka, Group, Plan};
 use raingauge_operations::Maintenance;
 use raingauge_operations::rollouts::STILL_MAX;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
@@ -116,7 +115,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
     let topic = open_topic(settings, startup).await?;
 
     check_topic(startup, &cql, &topic).await?;
-    topic.keep_windows_in(Arc::new(CqlChunks::new(
+    topic.keep_windows_in(Arc::new(cql::Chunks::new(
         cql.clone(),
         &settings.cluster.kafka.topic,
         settings.dedupe.window,
@@ -125,7 +124,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
 
     let published = Arc::new(Published::default());
     let follower = start_follower(settings, startup, &database, &cql, &topic, &published).await?;
-    let stored = Arc::new(CqlReader::new(cql.clone()));
+    let stored = Arc::new(cql::Reader::new(cql.clone()));
     let (live, stream) = if settings.cluster.publishes_tiles {
         let leases = open_leases(&topic, startup).await?;
         let stored = Arc::clone(&stored);
@@ -139,11 +138,11 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
         (None, None)
     };
 
-    let sink: Arc<dyn EventSink> = Arc::new(KafkaSink::new(&topic)?);
+    let sink: Arc<dyn EventSink> = Arc::new(kafka::Sink::new(&topic)?);
     let logs = open_logs(&topic).await?;
     let maintenance =
         settings.cluster.has(Role::Portal).then(|| start_maintenance(settings, &cql, &clock));
-    let audit_lease = Arc::new(CqlLease::new(cql.clone(), "checks", holder(settings)));
+    let audit_lease = Arc::new(cql::Lease::new(cql.clone(), "checks", holder(settings)));
     let (stop, stopping) = watch::channel(false);
     let (fleet, troubles) = if settings.cluster.has(Role::Writer) {
         let follows = Follows { follower: &follower, published: &published };
@@ -189,12 +188,12 @@ async fn start_follower(
     settings: &Settings,
     startup: &Startup,
     database: &Database,
-    cql: &Cql,
-    topic: &KafkaTopic,
+    cql: &cql::Cluster,
+    topic: &kafka::Topic,
     published: &Arc<Published>,
 ) -> anyhow::Result<Arc<Follower>> {
     let checkpoints: Arc<dyn Checkpoints> =
-        Arc::new(CqlCheckpoints::new(cql.clone(), &settings.cluster.kafka.topic));
+        Arc::new(cql::Checkpoints::new(cql.clone(), &settings.cluster.kafka.topic));
     let never = |_: &NotThere| false;
     let what = "the catalog and the checkpoints of the writers";
     let start = async || {
@@ -205,7 +204,7 @@ async fn start_follower(
     Ok(until_there(startup, what, never, start).await?)
 }
 
-async fn open_cql(settings: &Settings, startup: &Startup) -> anyhow::Result<Cql> {
+async fn open_cql(settings: &Settings, startup: &Startup) -> anyhow::Result<cql::Cluster> {
     use raingauge_cql::Error::{Datacenter, Keyspace, Refused, SchemaTooNew, SettingsDiffer, Tls};
 
     let options = cql_options(settings);
@@ -218,24 +217,28 @@ async fn open_cql(settings: &Settings, startup: &Startup) -> anyhow::Result<Cql>
 
     let what = format!("the bucket store, {}", options.place());
     let open = async || {
-        let cql = Cql::connect(options.clone()).await?;
+        let cql = cql::Cluster::connect(options.clone()).await?;
         cql.check_settings(&settings.cluster.kafka.topic, &settings_here).await?;
         Ok(cql)
     };
     Ok(until_there(startup, &what, is_final, open).await?)
 }
 
-async fn open_topic(settings: &Settings, startup: &Startup) -> anyhow::Result<KafkaTopic> {
+async fn open_topic(settings: &Settings, startup: &Startup) -> anyhow::Result<kafka::Topic> {
     use raingauge_kafka::Error::{NoTopic, Unreachable};
     let options = kafka_options(settings);
     let is_final = |error: &_| !matches!(error, NoTopic { .. } | Unreachable { .. });
     let what = format!("the event log, topic {} of {}", options.topic, options.place());
-    Ok(until_there(startup, &what, is_final, async || KafkaTopic::open(options.clone()).await)
+    Ok(until_there(startup, &what, is_final, async || kafka::Topic::open(options.clone()).await)
         .await?)
 }
 
 /// Compares the topic with the one that was counted: a recreated topic is not read.
-async fn check_topic(startup: &Startup, cql: &Cql, topic: &KafkaTopic) -> anyhow::Result<()> {
+async fn check_topic(
+    startup: &Startup,
+    cql: &cql::Cluster,
+    topic: &kafka::Topic,
+) -> anyhow::Result<()> {
     let Some(id) = topic.id() else { return Ok(()) };
     let name = &topic.options().topic;
     let epoch = topic.options().epoch;
@@ -248,7 +251,7 @@ async fn check_topic(startup: &Startup, cql: &Cql, topic: &KafkaTopic) -> anyhow
 }
 
 /// Opens every partition for inspection.
-async fn open_logs(topic: &KafkaTopic) -> anyhow::Result<Vec<Arc<dyn EventLog>>> {
+async fn open_logs(topic: &kafka::Topic) -> anyhow::Result<Vec<Arc<dyn EventLog>>> {
     let topic = topic.clone();
     let open = move || {
         let open = |partition| Ok(Arc::new(topic.log(partition)?) as Arc<dyn EventLog>);
@@ -258,7 +261,11 @@ async fn open_logs(topic: &KafkaTopic) -> anyhow::Result<Vec<Arc<dyn EventLog>>>
 }
 
 /// Starts compaction of the cluster, which one portal at a time runs.
-fn start_maintenance(settings: &Settings, cql: &Cql, clock: &Arc<dyn Clock>) -> Arc<Maintenance> {
+fn start_maintenance(
+    settings: &Settings,
+    cql: &cql::Cluster,
+    clock: &Arc<dyn Clock>,
+) -> Arc<Maintenance> {
     let compaction = settings.maintenance.compaction.clone();
     let options = CompactionOptions {
         way: match compaction.way {
@@ -273,7 +280,7 @@ fn start_maintenance(settings: &Settings, cql: &Cql, clock: &Arc<dyn Clock>) -> 
 
     Arc::new(Maintenance::start(
         Arc::new(NodeCompactor::new(cql.clone(), options)),
-        Arc::new(CqlLease::new(cql.clone(), "maintenance", holder(settings))),
+        Arc::new(cql::Lease::new(cql.clone(), "maintenance", holder(settings))),
         Arc::clone(clock),
         settings.maintenance.options.clone(),
     ))
@@ -292,8 +299,8 @@ struct Follows<'a> {
 
 fn start_fleet(
     settings: &Settings,
-    topic: &KafkaTopic,
-    cql: Cql,
+    topic: &kafka::Topic,
+    cql: cql::Cluster,
     sink: Arc<dyn EventSink>,
     follows: Follows<'_>,
     clock: Arc<dyn Clock>,
@@ -311,7 +318,7 @@ fn start_fleet(
     };
 
     let feed = if settings.cluster.publishes_tiles {
-        Some(Arc::new(KafkaFeed::new(topic)?) as Arc<dyn TileFeed>)
+        Some(Arc::new(kafka::Feed::new(topic)?) as Arc<dyn TileFeed>)
     } else {
         None
     };
@@ -347,7 +354,7 @@ struct Member {
 }
 
 impl Member {
-    fn join(topic: &KafkaTopic) -> anyhow::Result<Self> {
+    fn join(topic: &kafka::Topic) -> anyhow::Result<Self> {
         let group = Group::join(topic)?;
         let mut told = group.assigned();
         let (assigned, receiver) = watch::channel(Vec::new());
@@ -386,8 +393,8 @@ impl Membership for Member {
 }
 
 struct PartitionEngines {
-    topic: KafkaTopic,
-    cql: Cql,
+    topic: kafka::Topic,
+    cql: cql::Cluster,
     feed: Option<Feed>,
     runtime: Handle,
 }
@@ -400,7 +407,7 @@ impl Partitions for PartitionEngines {
 
     fn store(&self, partition: Partition) -> Arc<dyn BucketWriter> {
         let topic = self.topic.options().topic.clone();
-        let writer = CqlWriter::new(self.cql.clone(), topic, partition, self.runtime.clone());
+        let writer = cql::Writer::new(self.cql.clone(), topic, partition, self.runtime.clone());
         Arc::new(match &self.feed {
             Some(feed) => writer.with_feed(feed.clone()),
             None => writer,
@@ -418,8 +425,8 @@ pub async fn skip_lost(
         settings.cluster.is_cluster,
         "the log of a data folder drops nothing before it is counted: cluster.engines is not \"cluster\""
     );
-    let cql = Cql::connect(cql_options(settings)).await?;
-    let topic = KafkaTopic::open(kafka_options(settings)).await?;
+    let cql = cql::Cluster::connect(cql_options(settings)).await?;
+    let topic = kafka::Topic::open(kafka_options(settings)).await?;
     let engines = PartitionEngines { topic, cql, feed: None, runtime: Handle::current() };
     let find_and_skip = move || {
         let log = engines.topic.log(partition)?;
@@ -452,7 +459,10 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
         done.push(format!("{} ({server:?}): schema version {from} is now {to}", cql.place()));
 
         let topic = &settings.cluster.kafka.topic;
-        Cql::connect(cql.clone()).await?.put_settings(topic, &fingerprint(settings)).await?;
+        cql::Cluster::connect(cql.clone())
+            .await?
+            .put_settings(topic, &fingerprint(settings))
+            .await?;
 
         let kafka = &settings.cluster.kafka;
         let retention_ms = settings.log.retention.as_millis() as i64;

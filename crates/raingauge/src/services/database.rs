@@ -2,14 +2,14 @@
 
 use super::files;
 use crate::settings::Settings;
-use raingauge_memory::MemoryInstances;
+use raingauge_memory as memory;
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::checks::Checks;
 use raingauge_ports::drafts::Drafts;
 use raingauge_ports::instances::Instances;
 use raingauge_ports::people::People;
 use raingauge_ports::rollouts::Rollouts;
-use raingauge_sql::{SqlCatalog, SqliteCatalog};
+use raingauge_sql::{self as sql, SqliteCatalog};
 use std::sync::Arc;
 
 /// Every port whose adapter uses the database.
@@ -24,7 +24,7 @@ pub struct Database {
 
 impl Database {
     fn of<D: raingauge_sql::Database>(
-        catalog: SqlCatalog<D>,
+        catalog: sql::Catalog<D>,
         instances: Arc<dyn Instances>,
     ) -> Self {
         Self {
@@ -60,7 +60,7 @@ pub async fn in_data_folder(settings: &Settings) -> anyhow::Result<Database> {
         Arc::new(catalog.instances())
     } else {
         // The only process of a data folder need not announce itself on disk.
-        Arc::<MemoryInstances>::default()
+        Arc::<memory::Instances>::default()
     };
     Ok(Database::of(catalog, instances))
 }

@@ -9,7 +9,7 @@ use raingauge_embedded::{
     LogClock, LogOptions, LogRepair, RepairAllowed, SegmentLog, StoreCompactor, TileOptions,
     TileStore,
 };
-use raingauge_memory::MemoryLease;
+use raingauge_memory as memory;
 use raingauge_operations::Maintenance;
 use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::catalog::Catalog;
@@ -49,7 +49,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
     let writer = Arc::new(start_writer(settings, &log, &store, &published, &clock)?);
     let maintenance = Maintenance::start(
         Arc::new(StoreCompactor::new(Arc::clone(&store))),
-        Arc::new(MemoryLease),
+        Arc::new(memory::Lease),
         Arc::clone(&clock),
         settings.maintenance.options.clone(),
     );
@@ -77,7 +77,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
         clock,
         wall_clock,
         maintenance: Some(Arc::new(maintenance)),
-        audit_lease: Arc::new(MemoryLease),
+        audit_lease: Arc::new(memory::Lease),
         // No other process can conduct a rollout: it continues at once.
         rollout_still_max: Duration::ZERO,
         disk: Some(folder.clone()),

@@ -148,15 +148,15 @@ impl Consumer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raingauge_memory::{MemoryConsumers, MemoryLog};
+    use raingauge_memory as memory;
     use raingauge_ports::contract::log::batch;
     use raingauge_ports::log::{EventSink, Needs};
 
     const LONG: Duration = Duration::from_secs(60);
 
     struct World {
-        log: Arc<MemoryLog>,
-        store: Arc<MemoryConsumers>,
+        log: Arc<memory::Log>,
+        store: Arc<memory::Consumers>,
     }
 
     impl World {

@@ -143,7 +143,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raingauge_memory::MemoryConsumers;
+    use raingauge_memory as memory;
 
     fn name(text: &str) -> Name {
         Name::new(text).unwrap()
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_log_is_needed_from_the_least_of_the_consumers_places() {
-        let store = MemoryConsumers::default();
+        let store = memory::Consumers::default();
         store.commit(&name("idle"), 30, Vec::new()).unwrap();
 
         let registry = Registry::of(&store, 0).unwrap();

@@ -288,7 +288,7 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::measures::values::RANGE_COUNTS;
-    use raingauge_memory::{MemoryBuckets, MemoryInstances};
+    use raingauge_memory as memory;
     use raingauge_policy::cache::Strategy;
     use raingauge_ports::clock::ManualClock;
     use raingauge_reader::Engines;
@@ -301,7 +301,11 @@ mod tests {
         counts: Arc<Mutex<u64>>,
     }
 
-    fn process(name: &str, instances: &Arc<MemoryInstances>, clock: &Arc<ManualClock>) -> Process {
+    fn process(
+        name: &str,
+        instances: &Arc<memory::Instances>,
+        clock: &Arc<ManualClock>,
+    ) -> Process {
         let counts = Arc::<Mutex<u64>>::default();
         let told = Arc::clone(&counts);
         let render = move || format!("raingauge_range_counts_total {}", told.lock());
@@ -314,7 +318,7 @@ mod tests {
             measures: Arc::clone(&measures),
             instances: Arc::clone(instances) as _,
             reader: Arc::new(Reader::new(
-                Engines::new(Arc::<MemoryBuckets>::default(), Arc::default(), Arc::clone(&clock)),
+                Engines::new(Arc::<memory::Buckets>::default(), Arc::default(), Arc::clone(&clock)),
                 Default::default(),
             )),
             policies: Arc::new(CachePolicies::new(name)),
@@ -326,7 +330,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_sees_the_whole() {
-        let instances = Arc::new(MemoryInstances::default());
+        let instances = Arc::new(memory::Instances::default());
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let [a, b] = ["a", "b"].map(|name| process(name, &instances, &clock));
         b.watch.deps.published.fail("the disk is full");
@@ -362,7 +366,7 @@ mod tests {
     /// A portal adds up the activity of all writers; each process knows its own at once.
     #[tokio::test]
     async fn activity_is_added_up() {
-        let instances = Arc::new(MemoryInstances::default());
+        let instances = Arc::new(memory::Instances::default());
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let [portal, one, other] =
             ["portal", "one", "other"].map(|name| process(name, &instances, &clock));
@@ -396,7 +400,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_silent_is_gone_and_later_forgotten() {
-        let instances = Arc::new(MemoryInstances::default());
+        let instances = Arc::new(memory::Instances::default());
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let [a, b] = ["a", "b"].map(|name| process(name, &instances, &clock));
         b.watch.announce().await;

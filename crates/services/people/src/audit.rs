@@ -315,10 +315,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_of_entries_is_counted() {
-        use raingauge_memory::MemoryPeople;
+        use raingauge_memory as memory;
         use raingauge_ports::clock::ManualClock;
 
-        let people = Arc::new(MemoryPeople::default());
+        let people = Arc::new(memory::People::default());
         let clock = Arc::new(ManualClock::at_s(7));
         let audit = AuditLog::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
         let note = async |name: &'static str| {

@@ -8,7 +8,7 @@ use crate::accounts::{Accounts, Admitted};
 use crate::invitations::Invitee;
 use crate::{Options, Origin, Principal, Refusal};
 use raingauge_core::access::Role;
-use raingauge_memory::MemoryPeople;
+use raingauge_memory as memory;
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::people::{Entry, Filter};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl House {
     fn empty() -> Self {
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let options = Options { sign_in: true, session_max_s: 24 * HOUR_S, ..Options::default() };
-        let people = Arc::<MemoryPeople>::default();
+        let people = Arc::<memory::People>::default();
         let accounts = Accounts::new(people as _, Arc::clone(&clock) as _, options);
         Self { accounts, clock }
     }

@@ -143,7 +143,7 @@ fn bearer(header: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::secrets::TOKEN_PREFIX;
-    use raingauge_memory::MemoryPeople;
+    use raingauge_memory as memory;
     use raingauge_ports::clock::ManualClock;
     use raingauge_ports::contract::people as contract;
     use raingauge_ports::people::{ApiToken, Tokens as _};
@@ -164,7 +164,7 @@ mod tests {
 
     #[tokio::test]
     async fn tokens_of_the_portal_open_what_is_closed() {
-        let people = Arc::new(MemoryPeople::default());
+        let people = Arc::new(memory::People::default());
         let made =
             Arc::new(MadeTokens::new(Arc::clone(&people) as _, Arc::new(ManualClock::at_s(7))));
         let tokens = |required| {

@@ -116,7 +116,7 @@ fn stopped() -> Error {
 mod tests {
     use super::*;
     use parking_lot::Mutex;
-    use raingauge_memory::MemoryLog;
+    use raingauge_memory as memory;
     use raingauge_ports::contract::log::batch;
     use raingauge_ports::log::{EventSink, LogTimes, Needs, Partition};
     use raingauge_ports::scans::Scans;
@@ -124,7 +124,7 @@ mod tests {
     /// A log that records where a walk has left it.
     #[derive(Default)]
     struct Noted {
-        log: MemoryLog,
+        log: memory::Log,
         left: Mutex<Vec<Offset>>,
     }
 

@@ -4,7 +4,7 @@
 use crate::load::{Counting, Event, NOW_S, Place};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::{Plan, Slice};
-use raingauge_cql::{Cql, CqlReader, Options};
+use raingauge_cql::{self as cql, Options};
 use raingauge_ports::buckets::{BucketReader, Query, generation_of};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -32,7 +32,9 @@ fn largest(place: &Place) {
 
     let options = Options { scan_time_max: Duration::from_secs(600), ..place.options.clone() };
     let connect = || {
-        CqlReader::new(place.runtime.block_on(Cql::connect(options.clone())).expect("connected"))
+        cql::Reader::new(
+            place.runtime.block_on(cql::Cluster::connect(options.clone())).expect("connected"),
+        )
     };
     let reader = connect();
     let plan = Plan::new(NOW_S - NOW_S % DAY_S, NOW_S - NOW_S % DAY_S + DAY_S).expect("a day");
@@ -48,7 +50,7 @@ fn largest(place: &Place) {
         began.elapsed().as_secs_f64()
     );
 
-    let search = |reader: &CqlReader, how: &str| {
+    let search = |reader: &cql::Reader, how: &str| {
         let began = Instant::now();
         let slice = Slice { granularity: Granularity::Day, from_s: plan.from_s, to_s: plan.to_s };
         let found =

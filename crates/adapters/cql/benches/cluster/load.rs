@@ -3,7 +3,7 @@
 use raingauge_core::bucket::DAY_S;
 use raingauge_core::retention::Horizons;
 use raingauge_cql::schema::{Layout, migrate};
-use raingauge_cql::{Cql, CqlWriter, Options, ReadPlan};
+use raingauge_cql::{self as cql, Options, ReadPlan};
 use raingauge_ports::buckets::{Added, BucketWriter, Checkpoint, generation_of};
 use raingauge_ports::log::Partition;
 use rand::rngs::StdRng;
@@ -42,9 +42,9 @@ impl Place {
         Some(Self { runtime, options })
     }
 
-    pub fn cql(&self, read_plan: ReadPlan) -> Cql {
+    pub fn cql(&self, read_plan: ReadPlan) -> cql::Cluster {
         let options = Options { read_plan, ..self.options.clone() };
-        self.runtime.block_on(Cql::connect(options)).expect("connected")
+        self.runtime.block_on(cql::Cluster::connect(options)).expect("connected")
     }
 
     pub fn run(&self, statement: &str) {
@@ -82,7 +82,7 @@ pub fn recent(name: &str, keys: usize, len: usize, seed: u64) -> Vec<Event> {
 
 /// A worker's part of counting: entries in order, with a commit after a fixed number.
 pub struct Counting {
-    writer: CqlWriter,
+    writer: cql::Writer,
     checkpoint: Checkpoint,
 }
 
@@ -93,8 +93,8 @@ impl Counting {
 
     pub fn with_tables(place: &Place, log: &str, partition: Partition, write_tables: bool) -> Self {
         let options = Options { write_tables, ..place.options.clone() };
-        let cql = place.runtime.block_on(Cql::connect(options)).expect("connected");
-        let writer = CqlWriter::new(cql, log, partition, place.runtime.handle().clone());
+        let cql = place.runtime.block_on(cql::Cluster::connect(options)).expect("connected");
+        let writer = cql::Writer::new(cql, log, partition, place.runtime.handle().clone());
         writer.stamp_from(STAMP_BASE_US);
         Self { writer, checkpoint: Checkpoint::default() }
     }

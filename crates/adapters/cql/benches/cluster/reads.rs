@@ -3,7 +3,7 @@
 use crate::load::{Counting, Event, Latencies, NOW_S, Place};
 use raingauge_core::bucket::DAY_S;
 use raingauge_core::plan::Plan;
-use raingauge_cql::{CqlReader, ReadPlan};
+use raingauge_cql::{self as cql, ReadPlan};
 use raingauge_ports::buckets::{BucketReader, Query, generation_of};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -34,7 +34,7 @@ pub fn run(place: &Place) {
         );
 
         for (name, read_plan) in [("tiles", ReadPlan::Tiles), ("tables", ReadPlan::Tables)] {
-            let reader = Arc::new(CqlReader::new(place.cql(read_plan)));
+            let reader = Arc::new(cql::Reader::new(place.cql(read_plan)));
 
             // Warm, then measured.
             ask(place, &reader, counter, &MIX, RUN / 3);
@@ -76,7 +76,7 @@ struct Asked {
 /// Asks for ranges of the mix, one after another from each of some readers.
 fn ask(
     place: &Place,
-    reader: &Arc<CqlReader>,
+    reader: &Arc<cql::Reader>,
     counter: u32,
     mix: &[(&str, i64, usize)],
     run: Duration,

@@ -2,7 +2,7 @@
 
 use super::tiles::Slot;
 use crate::session::Statements;
-use crate::{Cql, Error, cell, error, keys};
+use crate::{Cluster, Error, cell, error, keys};
 use raingauge_core::bucket::Granularity;
 use raingauge_core::tile::id::TileId;
 use raingauge_core::tile::{OVERFLOWED, Overflow};
@@ -227,7 +227,7 @@ pub fn changed_rows(
 }
 
 /// Sends statements as one request.
-pub async fn send(cql: &Cql, writes: &[Write]) -> Result<(), Error> {
+pub async fn send(cql: &Cluster, writes: &[Write]) -> Result<(), Error> {
     let mut batch = Batch::new(BatchType::Unlogged);
     batch.set_is_idempotent(true);
     for write in writes {

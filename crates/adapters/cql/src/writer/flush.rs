@@ -2,8 +2,8 @@
 
 use super::batch;
 use super::tiles::{Record, Slot};
-use crate::states::Chunks;
-use crate::{Cql, Error, cell, error, keys, states, wall_s};
+use crate::states::StateChunks;
+use crate::{Cluster, Error, cell, error, keys, states, wall_s};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use raingauge_core::tile::Tile;
 use raingauge_ports::buckets::{Checkpoint, Generation, Progress};
@@ -25,7 +25,7 @@ const LOAD_TILES_MAX: usize = 128;
 type Listed<'a> = (Generation, &'a str, &'a Slot);
 
 pub struct Flush<'a> {
-    pub cql: &'a Cql,
+    pub cql: &'a Cluster,
     pub partition: Partition,
     pub gives_up: &'a AtomicBool,
     pub feed: Option<&'a dyn TileFeed>,
@@ -280,7 +280,7 @@ impl Flush<'_> {
     pub async fn delete_state(
         &self,
         log: &str,
-        chunks: Chunks,
+        chunks: StateChunks,
         written_us: i64,
     ) -> Result<(), Error> {
         self.until_done("a state is deleted", async || {

@@ -8,7 +8,7 @@ use super::batch::{self, Write};
 use super::flush::Flush;
 use super::tiles::newest_of;
 use super::ttl::{self, Now};
-use crate::{Cql, Error, cell, error, keys, wall_s};
+use crate::{Cluster, Error, cell, error, keys, wall_s};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
 use raingauge_core::retention::Horizons;
@@ -67,7 +67,7 @@ pub struct Progress {
 /// What a task needs from its writer.
 #[derive(Clone)]
 pub struct Context {
-    pub cql: Cql,
+    pub cql: Cluster,
     pub partition: Partition,
     /// Timestamp of the task's writes: nothing stored has a later one, and everything written later
     /// has.

@@ -1,7 +1,7 @@
 //! The checkpoint of a partition: who writes it, and how large it may be.
 
 use crate::support::Place;
-use raingauge_cql::CqlCheckpoints;
+use raingauge_cql as cql;
 use raingauge_ports::buckets::{BucketWriter, Checkpoint};
 use raingauge_ports::cluster::Checkpoints;
 
@@ -42,7 +42,7 @@ fn a_state_is_never_written_under_an_older_timestamp() {
 #[test]
 fn a_state_may_be_larger_than_a_mutation() {
     let Some(place) = Place::new() else { return };
-    let checkpoints = CqlCheckpoints::new(place.cql(), "test-log");
+    let checkpoints = cql::Checkpoints::new(place.cql(), "test-log");
     let session = place.cql().session_for_tests();
     let rows = || {
         let statement = format!("SELECT count(*) FROM {}.state_table", place.options.keyspace);

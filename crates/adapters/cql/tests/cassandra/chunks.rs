@@ -1,14 +1,14 @@
 //! Dedupe windows on a real cluster.
 
 use crate::support::Place;
-use raingauge_cql::CqlChunks;
+use raingauge_cql as cql;
 use raingauge_ports::contract::chunks as contract;
 use std::time::Duration;
 
 #[test]
 fn chunks_keep_the_contract() {
     let Some(place) = Place::new() else { return };
-    let chunks = CqlChunks::new(
+    let chunks = cql::Chunks::new(
         place.cql(),
         "test-log",
         Duration::from_secs(86_400),
@@ -18,7 +18,7 @@ fn chunks_keep_the_contract() {
     contract::keeps_what_it_is_given(&chunks);
 
     // Other logs have windows of their own, and all of them expire.
-    let other = CqlChunks::new(
+    let other = cql::Chunks::new(
         place.cql(),
         "other-log",
         Duration::from_secs(86_400),

@@ -4,7 +4,9 @@
 
 use crate::support::{Place, layout};
 use raingauge_cql::schema::migrate;
-use raingauge_cql::{CompactionOptions, CompactionTables, CompactionWay, Cql, NodeCompactor};
+use raingauge_cql::{
+    self as cql, CompactionOptions, CompactionTables, CompactionWay, NodeCompactor,
+};
 use raingauge_ports::maintenance::{Compactor, Node};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -294,7 +296,7 @@ fn the_keyspace_is_known_by_its_name_on_the_server() {
     let mut options = ground.place.options.clone();
     options.keyspace = options.keyspace.to_uppercase();
     ground.place.block_on(migrate(&options, &layout())).expect("nothing to do");
-    let cql = ground.place.block_on(Cql::connect(options)).expect("connected");
+    let cql = ground.place.block_on(cql::Cluster::connect(options)).expect("connected");
     let command = ground.command.clone();
     let compactor =
         NodeCompactor::new(cql, CompactionOptions { command, ..CompactionOptions::default() });

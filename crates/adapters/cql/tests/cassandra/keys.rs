@@ -5,7 +5,7 @@ use crate::tables::table;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::Slice;
 use raingauge_core::retention::Horizons;
-use raingauge_cql::{Cql, CqlReader, Options};
+use raingauge_cql::{self as cql, Options};
 use raingauge_ports::buckets::{BucketReader, BucketRetention, Generation, generation_of};
 use raingauge_ports::contract::buckets::Ledger;
 use raingauge_ports::tiles::writer_of;
@@ -29,7 +29,7 @@ fn the_largest_keys_are_right_or_said_to_be_incomplete() {
     ledger.commit();
 
     let slice = Slice { granularity: Granularity::Day, from_s: BEGIN_S, to_s: BEGIN_S + DAY_S };
-    let largest = |reader: &CqlReader, scan_max| {
+    let largest = |reader: &cql::Reader, scan_max| {
         place.block_on(reader.largest_keys(generation, slice, 3, scan_max)).expect("keys")
     };
 
@@ -40,7 +40,7 @@ fn the_largest_keys_are_right_or_said_to_be_incomplete() {
     assert!(!largest(&store.reader, len as usize - 1).is_complete);
 
     let hasty = Options { scan_time_max: Duration::ZERO, ..place.options.clone() };
-    let hasty = CqlReader::new(place.block_on(Cql::connect(hasty)).expect("connected"));
+    let hasty = cql::Reader::new(place.block_on(cql::Cluster::connect(hasty)).expect("connected"));
     assert!(!largest(&hasty, 1_000).is_complete, "it answers in time, with what it has");
 }
 
@@ -88,7 +88,7 @@ fn the_largest_keys_are_found_without_reading_each_key() {
 
     let all = Slice { granularity: Granularity::Day, from_s: BEGIN_S, to_s: BEGIN_S + 200 * DAY_S };
     let largest = |slice| {
-        let reader = CqlReader::new(place.cql());
+        let reader = cql::Reader::new(place.cql());
         let largest =
             place.block_on(reader.largest_keys(generation, slice, 2, 1_000)).expect("keys");
         assert!(largest.is_complete);
@@ -124,7 +124,7 @@ fn spans_that_are_not_listed_are_read_key_by_key() {
     place.run(&format!("INSERT INTO {keyspace}.schema_version (id, version) VALUES (1, {next})"));
 
     let slice = Slice { granularity: Granularity::Day, from_s: BEGIN_S, to_s: BEGIN_S + DAY_S };
-    let reader = CqlReader::new(place.cql());
+    let reader = cql::Reader::new(place.cql());
     let largest = place.block_on(reader.largest_keys(generation, slice, 1, 1_000)).expect("keys");
     assert_eq!((largest.keys, largest.is_complete), (vec![("k49".to_owned(), 49)], true));
 }
@@ -179,7 +179,7 @@ fn a_list_that_is_older_than_its_tiles_is_mended() {
     count();
 
     let slice = Slice { granularity: Granularity::Day, from_s: BEGIN_S, to_s: BEGIN_S + DAY_S };
-    let reader = CqlReader::new(place.cql());
+    let reader = cql::Reader::new(place.cql());
     let largest = place.block_on(reader.largest_keys(generation, slice, 1, 1_000)).expect("keys");
     assert_eq!((place.listed(generation), largest.keys), (1, vec![("k".to_owned(), 3)]));
 }

@@ -1,17 +1,17 @@
 //! The lease of maintenance on a real cluster.
 
 use crate::support::Place;
-use raingauge_cql::CqlLease;
+use raingauge_cql as cql;
 use raingauge_ports::contract::maintenance as contract;
 use raingauge_ports::maintenance::Lease;
 
 #[test]
 fn one_process_at_a_time_has_the_lease() {
     let Some(place) = Place::new() else { return };
-    let lease = |holder: &str| CqlLease::new(place.cql(), "maintenance", holder);
+    let lease = |holder: &str| cql::Lease::new(place.cql(), "maintenance", holder);
     let ann = lease("ann");
     let ben = lease("ben");
-    let other = CqlLease::new(place.cql(), "something else", "ann");
+    let other = cql::Lease::new(place.cql(), "something else", "ann");
     place.block_on(async {
         contract::keeps_a_lease(&ann).await;
         contract::lets_one_process_hold_it(&ann, &ben).await;
@@ -26,7 +26,7 @@ fn one_process_at_a_time_has_the_lease() {
 fn a_lease_runs_out_unless_it_is_renewed() {
     let Some(place) = Place::new() else { return };
     let [lease, ben] =
-        ["ann", "ben"].map(|holder| CqlLease::new(place.cql(), "maintenance", holder));
+        ["ann", "ben"].map(|holder| cql::Lease::new(place.cql(), "maintenance", holder));
     let session = place.cql().session_for_tests();
 
     place.block_on(async {

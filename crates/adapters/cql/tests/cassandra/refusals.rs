@@ -3,11 +3,11 @@
 use crate::support::{Place, layout};
 use raingauge_core::plan::Plan;
 use raingauge_cql::schema::{self, migrate};
-use raingauge_cql::{Cql, CqlReader, Error, Options};
+use raingauge_cql::{self as cql, Error, Options};
 use raingauge_ports::buckets::{BucketReader, Query, generation_of};
 
 fn refused(place: &Place, options: Options) -> Error {
-    place.block_on(Cql::connect(options)).err().expect("it is refused")
+    place.block_on(cql::Cluster::connect(options)).err().expect("it is refused")
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_schema_of_a_newer_program_is_left_alone() {
 #[test]
 fn a_table_that_was_altered_is_named() {
     let Some(place) = Place::new() else { return };
-    let reader = CqlReader::new(place.cql());
+    let reader = cql::Reader::new(place.cql());
     place.run(&format!("DROP TABLE {}.tile_table", place.options.keyspace));
 
     let error = refused(&place, place.options.clone());

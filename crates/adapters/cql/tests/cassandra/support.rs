@@ -4,7 +4,7 @@ use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::Horizons;
 use raingauge_core::tile::Overflow;
 use raingauge_cql::schema::{Layout, migrate};
-use raingauge_cql::{Cql, CqlReader, CqlWriter, Options, ReadPlan};
+use raingauge_cql::{self as cql, Options, ReadPlan};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
     Added, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
@@ -62,20 +62,20 @@ impl Place {
         self.runtime.block_on(future)
     }
 
-    pub fn cql(&self) -> Cql {
-        self.block_on(Cql::connect(self.options.clone())).expect("connected")
+    pub fn cql(&self) -> cql::Cluster {
+        self.block_on(cql::Cluster::connect(self.options.clone())).expect("connected")
     }
 
     pub fn store(&self, partition: Partition) -> Store {
         let cql = self.cql();
         let writer =
-            CqlWriter::new(cql.clone(), "test-log", partition, self.runtime.handle().clone());
-        Store { reader: CqlReader::new(cql), writer }
+            cql::Writer::new(cql.clone(), "test-log", partition, self.runtime.handle().clone());
+        Store { reader: cql::Reader::new(cql), writer }
     }
 
-    pub fn reading(&self, read_plan: ReadPlan) -> CqlReader {
+    pub fn reading(&self, read_plan: ReadPlan) -> cql::Reader {
         let options = Options { read_plan, ..self.options.clone() };
-        CqlReader::new(self.block_on(Cql::connect(options)).expect("connected"))
+        cql::Reader::new(self.block_on(cql::Cluster::connect(options)).expect("connected"))
     }
 
     pub fn run(&self, statement: &str) {
@@ -86,7 +86,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Ok(cql) = self.block_on(Cql::connect(self.options.clone())) {
+        if let Ok(cql) = self.block_on(cql::Cluster::connect(self.options.clone())) {
             let statement = format!("DROP KEYSPACE {}", self.options.keyspace);
             let _ = self.block_on(cql.session_for_tests().query_unpaged(statement, ()));
         }
@@ -102,8 +102,8 @@ pub fn layout() -> Layout {
 
 /// What the contract is asked of.
 pub struct Store {
-    pub reader: CqlReader,
-    pub writer: CqlWriter,
+    pub reader: cql::Reader,
+    pub writer: cql::Writer,
 }
 
 /// The writer belongs to a thread without a runtime, as its worker is.

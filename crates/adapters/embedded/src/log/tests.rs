@@ -2,7 +2,7 @@ mod failures;
 mod simulator;
 
 use super::*;
-use raingauge_memory::MemoryLog;
+use raingauge_memory as memory;
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::contract::log::{self as contract, batch, texts};
 use std::fs::OpenOptions;
@@ -44,7 +44,7 @@ async fn both_logs_keep_the_contract() {
     let folder = tempfile::tempdir().unwrap();
     let small = Options { segment_bytes: 200, ..Options::default() };
     let on_disk = open_with(folder.path(), small, 1_000).unwrap();
-    keeps_the_contract(&MemoryLog::default()).await;
+    keeps_the_contract(&memory::Log::default()).await;
     keeps_the_contract(&on_disk).await;
     assert!(segment_files(folder.path()).len() > 3, "this test goes over several segments");
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::allocations::allocated_bytes;
 use proptest::prelude::*;
 use raingauge_core::bucket::DAY_S;
-use raingauge_memory::{MemoryBuckets, MemoryConsumers};
+use raingauge_memory as memory;
 use raingauge_ports::consumers::{self, Name};
 use raingauge_ports::contract::{buckets as contract, consumers as contract_of_consumers};
 use std::io::Read;
@@ -33,7 +33,7 @@ async fn keeps_the_contract(store: &(impl BucketReader + BucketWriter + KeySourc
 
 #[tokio::test]
 async fn both_stores_keep_the_contract() {
-    keeps_the_contract(&MemoryBuckets::default()).await;
+    keeps_the_contract(&memory::Buckets::default()).await;
     let folder = tempfile::tempdir().unwrap();
     keeps_the_contract(&open(folder.path(), 1 << 20)).await;
     let folder = tempfile::tempdir().unwrap();
@@ -50,7 +50,7 @@ fn records(store: &TileStore) -> &dyn consumers::ConsumerStore {
 async fn both_stores_keep_the_contract_of_consumers() {
     let folder = tempfile::tempdir().unwrap();
     let on_disk = open(folder.path(), 1 << 20);
-    for store in [records(&on_disk), &MemoryConsumers::default()] {
+    for store in [records(&on_disk), &memory::Consumers::default()] {
         contract_of_consumers::keeps_records_with_the_position(store);
         contract_of_consumers::reads_records_in_order(store);
         contract_of_consumers::keeps_consumers_apart(store);
@@ -173,7 +173,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let (mut store, model) = (open(folder.path(), cache_bytes), MemoryBuckets::default());
+        let (mut store, model) = (open(folder.path(), cache_bytes), memory::Buckets::default());
         for (index, step) in steps.iter().enumerate() {
             run_step(step, &model);
             run_step(step, &store);

@@ -3,7 +3,7 @@
 use crate::support::{made, options, until};
 use raingauge_core::tile::Tile;
 use raingauge_core::tile::id::TileId;
-use raingauge_kafka::{KafkaFeed, KafkaTopic, listen};
+use raingauge_kafka::{self as kafka, listen};
 use raingauge_ports::tiles::{Part, TileChanges, TileFeed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -22,8 +22,8 @@ async fn who_listens_hears_everything_in_order_and_of_no_gap() {
     };
     made(&options, 1).await;
 
-    let topic = KafkaTopic::open(options).await.expect("the topic opens");
-    let feed = KafkaFeed::new(&topic).expect("a feed");
+    let topic = kafka::Topic::open(options).await.expect("the topic opens");
+    let feed = kafka::Feed::new(&topic).expect("a feed");
     let heard = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&heard);
     let _listening =

@@ -27,8 +27,8 @@ async fn events_are_spread_by_their_identity() {
     };
     crate::support::made(&options, 4).await;
 
-    let topic = raingauge_kafka::KafkaTopic::open(options).await.unwrap();
-    let sink = raingauge_kafka::KafkaSink::new(&topic).unwrap();
+    let topic = raingauge_kafka::Topic::open(options).await.unwrap();
+    let sink = raingauge_kafka::Sink::new(&topic).unwrap();
     assert_eq!((topic.partitions(), sink.partitions()), (4, 4));
 
     let ids: Vec<String> = (0..400).map(|number| format!("id-{number}")).collect();

@@ -1,5 +1,5 @@
 use crate::support::{SOON, foreign, made, options};
-use raingauge_kafka::{Assigned, Group, KafkaTopic, Options};
+use raingauge_kafka::{self as kafka, Assigned, Group, Options};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ async fn each_partition_has_one_member() {
     };
     made(&options, 4).await;
 
-    let topic = KafkaTopic::open(options.clone()).await.unwrap();
+    let topic = kafka::Topic::open(options.clone()).await.unwrap();
     let first = Group::join(&topic).unwrap();
     let mut of_first = first.assigned();
     assert_eq!(holds(&mut of_first, |held| held.len() == 4).await, (0..4).collect());
@@ -47,8 +47,8 @@ async fn a_named_member_keeps_its_partitions() {
 
     let named = |name: &str| Options { instance_id: Some(name.to_owned()), ..options.clone() };
     let (one, two) = (
-        KafkaTopic::open(named("one")).await.unwrap(),
-        KafkaTopic::open(named("two")).await.unwrap(),
+        kafka::Topic::open(named("one")).await.unwrap(),
+        kafka::Topic::open(named("two")).await.unwrap(),
     );
     let (first, second) = (Group::join(&one).unwrap(), Group::join(&two).unwrap());
     let (mut of_first, mut of_second) = (first.assigned(), second.assigned());
@@ -77,7 +77,7 @@ async fn a_name_is_held_once() {
     };
     made(&options, 2).await;
 
-    let topic = KafkaTopic::open(Options { instance_id: Some("twin".to_owned()), ..options })
+    let topic = kafka::Topic::open(Options { instance_id: Some("twin".to_owned()), ..options })
         .await
         .unwrap();
     let first = Group::join(&topic).unwrap();
@@ -107,7 +107,7 @@ async fn positions_are_reported_to_the_group() {
     let options = Options { epoch: 2, ..options };
     made(&options, 2).await;
 
-    let topic = KafkaTopic::open(options.clone()).await.unwrap();
+    let topic = kafka::Topic::open(options.clone()).await.unwrap();
     let group = Group::join(&topic).unwrap();
     holds(&mut group.assigned(), |held| held.len() == 2).await;
 

@@ -1,7 +1,7 @@
 //! The leases of readers, from one process to all.
 
 use crate::support::{made, options, until};
-use raingauge_kafka::{KafkaLeases, KafkaTopic};
+use raingauge_kafka as kafka;
 use raingauge_ports::leases::{LeaseMessage, LeaseTopic};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,8 +13,8 @@ async fn all_receive_the_same_in_one_order_and_senders_get_results() {
     };
     made(&options, 3).await;
 
-    let topic = KafkaTopic::open(options.clone()).await.expect("the topic opens");
-    let leases = KafkaLeases::open(&topic).await.expect("the leases open");
+    let topic = kafka::Topic::open(options.clone()).await.expect("the topic opens");
+    let leases = kafka::Leases::open(&topic).await.expect("the leases open");
     let heard = [(); 2].map(|()| Arc::new(Mutex::new(Vec::new())));
     let _listening = heard.each_ref().map(|heard| {
         let heard = Arc::clone(heard);

@@ -2,7 +2,7 @@
 
 use crate::support::{Broker, One, made, options_at, plan};
 use raingauge_core::event::Event;
-use raingauge_kafka::{KafkaTopic, Options, Sasl, SaslMechanism, Security, Tls, migrate};
+use raingauge_kafka::{self as kafka, Options, Sasl, SaslMechanism, Security, Tls, migrate};
 use raingauge_ports::log::Batch;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn is_refused(options: Options) {
     let options = Options { request_timeout: Duration::from_secs(3), ..options };
     let refusals = [
         migrate(&options, &plan(1)).await.map(drop).expect_err("it is not let in").to_string(),
-        KafkaTopic::open(options).await.map(drop).expect_err("it is not let in").to_string(),
+        kafka::Topic::open(options).await.map(drop).expect_err("it is not let in").to_string(),
     ];
     for refusal in refusals {
         println!("{refusal}");

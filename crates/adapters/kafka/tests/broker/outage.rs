@@ -2,7 +2,7 @@
 
 use crate::support::{Broker, One, SOON, options_at};
 use raingauge_core::event::Event;
-use raingauge_kafka::{KafkaLog, Options};
+use raingauge_kafka::{self as kafka, Options};
 use raingauge_ports::contract::log::texts;
 use raingauge_ports::log::{Batch, Error, EventLog, EventSink};
 use raingauge_ports::record::Entry;
@@ -22,7 +22,7 @@ fn batch(round: usize) -> Batch {
 }
 
 /// Reads on and on, as a worker does, until it has read up to the offset in `until`.
-fn follow(log: &KafkaLog, until: &AtomicUsize) -> Result<Vec<String>, Error> {
+fn follow(log: &kafka::Log, until: &AtomicUsize) -> Result<Vec<String>, Error> {
     let mut ids = Vec::new();
     let mut next = 0;
     while next < until.load(Ordering::Acquire) as u64 {

@@ -1,6 +1,6 @@
 //! A topic of its own for each test, and a producer that is not raingauge's.
 
-use raingauge_kafka::{KafkaLog, KafkaSink, KafkaTopic, Migrated, Options, Plan, migrate};
+use raingauge_kafka::{self as kafka, Migrated, Options, Plan, migrate};
 use raingauge_ports::log::{Batch, EventLog, EventSink, Offset};
 use rdkafka::ClientConfig;
 use rdkafka::message::{Header, OwnedHeaders};
@@ -92,9 +92,9 @@ pub async fn made(options: &Options, partitions: u16) -> Vec<Migrated> {
 
 /// A new topic of one partition: what is sent to it and how it is read.
 pub struct One {
-    pub topic: KafkaTopic,
-    pub sink: KafkaSink,
-    pub log: KafkaLog,
+    pub topic: kafka::Topic,
+    pub sink: kafka::Sink,
+    pub log: kafka::Log,
 }
 
 impl One {
@@ -104,8 +104,8 @@ impl One {
     }
 
     pub async fn open(options: &Options) -> Self {
-        let topic = KafkaTopic::open(options.clone()).await.expect("the topic opens");
-        let sink = KafkaSink::new(&topic).expect("a sink");
+        let topic = kafka::Topic::open(options.clone()).await.expect("the topic opens");
+        let sink = kafka::Sink::new(&topic).expect("a sink");
         let log = topic.counting_log(0).expect("a log");
         Self { topic, sink, log }
     }

@@ -1,5 +1,5 @@
 use crate::support::{One, SOON, made, options, plan, until};
-use raingauge_kafka::{Error, KafkaLeases, KafkaTopic, Options, Plan, migrate};
+use raingauge_kafka::{self as kafka, Error, Options, Plan, migrate};
 use raingauge_ports::contract::log::batch;
 use raingauge_ports::log::{self, EventLog, LogTimes};
 use rdkafka::ClientConfig;
@@ -21,7 +21,7 @@ async fn topics_are_made_once() {
     let Some(options) = options("make") else {
         return;
     };
-    assert!(matches!(KafkaTopic::open(options.clone()).await, Err(Error::NoTopic { .. })));
+    assert!(matches!(kafka::Topic::open(options.clone()).await, Err(Error::NoTopic { .. })));
 
     let first = made(&options, 3).await;
     assert!(first.iter().all(|done| done.created), "{first:?}");
@@ -34,7 +34,7 @@ async fn topics_are_made_once() {
 
     let again = made(&options, 3).await;
     assert!(again.iter().all(|done| !done.created && done.warnings.is_empty()), "{again:?}");
-    assert_eq!(KafkaTopic::open(options).await.unwrap().partitions(), 3);
+    assert_eq!(kafka::Topic::open(options).await.unwrap().partitions(), 3);
 }
 
 #[tokio::test]
@@ -43,8 +43,8 @@ async fn without_a_topic_of_leases_the_error_says_how_to_make_it() {
         return;
     };
     create(&options, 1, &[("message.timestamp.type", "LogAppendTime")]).await;
-    let topic = KafkaTopic::open(options.clone()).await.expect("the topic opens");
-    let refused = KafkaLeases::open(&topic).await.err().expect("it is refused").to_string();
+    let topic = kafka::Topic::open(options.clone()).await.expect("the topic opens");
+    let refused = kafka::Leases::open(&topic).await.err().expect("it is refused").to_string();
     assert!(
         refused.contains(&options.leases_topic()) && refused.contains("raingauge migrate"),
         "{refused}"
@@ -64,7 +64,7 @@ async fn a_topic_with_other_partitions_is_refused() {
 
     let wanted = Options { partitions: Some(2), ..options };
     assert!(matches!(
-        KafkaTopic::open(wanted).await,
+        kafka::Topic::open(wanted).await,
         Err(Error::PartitionsChanged { found: 3, wanted: 2, .. })
     ));
 }
@@ -76,7 +76,7 @@ async fn a_topic_that_cannot_be_counted_by_is_refused() {
     };
     create(&first, 1, &[]).await;
     assert!(matches!(migrate(&first, &plan(1)).await, Err(Error::NotAppendTime { .. })));
-    assert!(matches!(KafkaTopic::open(first).await, Err(Error::NotAppendTime { .. })));
+    assert!(matches!(kafka::Topic::open(first).await, Err(Error::NotAppendTime { .. })));
 
     let compacted = options("compacted").unwrap();
     create(
@@ -163,7 +163,7 @@ async fn a_topic_that_is_recreated_while_it_is_read_is_refused() {
     let id = one.topic.id().expect("these brokers know of ids");
     one.append(batch(&["a", "b"])).await;
     assert_eq!(
-        KafkaTopic::open(options.clone()).await.unwrap().id(),
+        kafka::Topic::open(options.clone()).await.unwrap().id(),
         Some(id),
         "it stays the same"
     );
@@ -225,7 +225,8 @@ async fn a_wrong_address_is_named() {
         request_timeout: Duration::from_secs(2),
         ..Options::default()
     };
-    let error = KafkaTopic::open(options.clone()).await.err().expect("nobody is there").to_string();
+    let error =
+        kafka::Topic::open(options.clone()).await.err().expect("nobody is there").to_string();
     assert!(error.contains(&port.to_string()) && error.contains("kafka.brokers"), "{error}");
     let error = migrate(&options, &plan(1)).await.unwrap_err().to_string();
     assert!(error.contains(&port.to_string()), "{error}");
@@ -237,6 +238,6 @@ async fn an_unknown_property_is_named() {
         properties: [("no.such.thing".to_owned(), "1".to_owned())].into(),
         ..Options::default()
     };
-    let error = KafkaTopic::open(options).await.err().expect("it is refused").to_string();
+    let error = kafka::Topic::open(options).await.err().expect("it is refused").to_string();
     assert!(error.contains("no.such.thing"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Control entries that are in every partition or in none.
 
 use crate::support::{Broker, SOON, made, options, options_at, shown, until};
-use raingauge_kafka::{KafkaSink, KafkaTopic, Options};
+use raingauge_kafka::{self as kafka, Options};
 use raingauge_ports::contract::log::{batch, texts};
 use raingauge_ports::log::{Error, EventSink, PayloadOf};
 use std::collections::BTreeSet;
@@ -11,10 +11,10 @@ use std::time::Duration;
 
 const PARTITIONS: u16 = 4;
 
-async fn opened(options: &Options) -> (KafkaTopic, Arc<KafkaSink>) {
+async fn opened(options: &Options) -> (kafka::Topic, Arc<kafka::Sink>) {
     made(options, PARTITIONS).await;
-    let topic = KafkaTopic::open(options.clone()).await.expect("the topic opens");
-    let sink = Arc::new(KafkaSink::new(&topic).expect("a sink"));
+    let topic = kafka::Topic::open(options.clone()).await.expect("the topic opens");
+    let sink = Arc::new(kafka::Sink::new(&topic).expect("a sink"));
     (topic, sink)
 }
 
@@ -24,7 +24,7 @@ fn note(text: &str) -> PayloadOf {
 }
 
 /// The notes that a partition holds, without whom they are for. Blocks the thread.
-fn notes(topic: &KafkaTopic, partition: u16) -> Vec<String> {
+fn notes(topic: &kafka::Topic, partition: u16) -> Vec<String> {
     let suffix = format!(" for {partition}]");
     let texts = texts(&topic.log(partition).unwrap(), 0);
     texts
@@ -105,8 +105,8 @@ async fn a_broker_that_is_killed_leaves_no_entry_in_some_partitions() {
     let options = Options { request_timeout: Duration::from_secs(2), ..soon.clone() };
     made(&Options { request_timeout: SOON, ..soon }, PARTITIONS).await;
 
-    let topic = KafkaTopic::open(options).await.expect("the topic opens");
-    let sink = Arc::new(KafkaSink::new(&topic).expect("a sink"));
+    let topic = kafka::Topic::open(options).await.expect("the topic opens");
+    let sink = Arc::new(kafka::Sink::new(&topic).expect("a sink"));
 
     let acknowledged = Arc::new(AtomicUsize::new(0));
     let failed = Arc::new(AtomicUsize::new(0));

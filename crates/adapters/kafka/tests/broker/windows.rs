@@ -2,8 +2,8 @@
 
 use crate::support::{One, SOON, options, shown, until};
 use raingauge_core::event::Event;
-use raingauge_kafka::{KafkaLog, KafkaTopic, Options};
-use raingauge_memory::MemoryChunks;
+use raingauge_kafka::{self as kafka, Options};
+use raingauge_memory as memory;
 use raingauge_ports::cluster;
 use raingauge_ports::dedupe::{CHUNK_OFFSETS, Chunk, ChunkStore};
 use raingauge_ports::log::{Batch, Block, Error, EventLog, Offset, Partition};
@@ -19,7 +19,7 @@ const EVENTS: u64 = CHUNK_OFFSETS + 2_000;
 /// A store that counts what it gives.
 #[derive(Default)]
 struct Counted {
-    chunks: MemoryChunks,
+    chunks: memory::Chunks,
     given: AtomicUsize,
 }
 
@@ -60,14 +60,14 @@ async fn filled(options: &Options) -> One {
 }
 
 /// A process that takes the partition over.
-async fn successor(options: &Options, store: &Arc<Counted>) -> KafkaLog {
-    let topic = KafkaTopic::open(options.clone()).await.expect("the topic opens");
+async fn successor(options: &Options, store: &Arc<Counted>) -> kafka::Log {
+    let topic = kafka::Topic::open(options.clone()).await.expect("the topic opens");
     topic.keep_windows_in(Arc::clone(store) as Arc<dyn ChunkStore>);
     topic.counting_log(0).expect("a log")
 }
 
 /// Which of the offsets from `from` on hold an event that counts.
-fn counts(log: &KafkaLog, from: Offset) -> Result<Vec<Offset>, Error> {
+fn counts(log: &kafka::Log, from: Offset) -> Result<Vec<Offset>, Error> {
     let mut next = from;
     let mut counting = Vec::new();
     let deadline = Instant::now() + SOON;

@@ -1,7 +1,7 @@
 use crate::server::{AMPLE, Server, free_port, is_installed, open, until, works};
 use crate::single::keeps_the_contract;
 use raingauge_ports::cache::ResultCache;
-use raingauge_redis::RedisCache;
+use raingauge_redis as redis;
 use rustix::process::Signal;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -48,7 +48,7 @@ fn entries() -> Vec<(String, i64)> {
 }
 
 /// How many of the entries there are.
-async fn found(cache: &RedisCache) -> Option<usize> {
+async fn found(cache: &redis::Cache) -> Option<usize> {
     let entries = entries();
     let found = cache.get(entries.iter().map(|(key, _)| key.clone()).collect()).await.ok()?;
     let right = found

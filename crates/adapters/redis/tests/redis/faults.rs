@@ -1,6 +1,6 @@
 use crate::server::{AMPLE, Server, free_port, is_installed, open, until, works};
 use raingauge_ports::cache::ResultCache;
-use raingauge_redis::RedisCache;
+use raingauge_redis as redis;
 use rustix::process::Signal;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ const SHORT: Duration = Duration::from_millis(100);
 const KEPT: Duration = Duration::from_secs(60);
 
 /// Both kinds of call fail; neither takes longer than it may, by far.
-async fn fails(cache: &RedisCache) -> bool {
+async fn fails(cache: &redis::Cache) -> bool {
     let calls = async {
         let got = cache.get(vec!["works".to_owned()]).await;
         let put = cache.put(vec![("works".to_owned(), 2)], KEPT).await;

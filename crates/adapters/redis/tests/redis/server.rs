@@ -1,5 +1,5 @@
 use raingauge_ports::cache::ResultCache;
-use raingauge_redis::{Options, RedisCache};
+use raingauge_redis::{self as redis, Options};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -125,8 +125,8 @@ fn answers(port: u16, child: &mut Child) -> bool {
     false
 }
 
-pub fn open(urls: &[String], cluster: bool, timeout: Duration) -> RedisCache {
-    RedisCache::open(&Options { cluster, timeout, ..Options::new(urls) })
+pub fn open(urls: &[String], cluster: bool, timeout: Duration) -> redis::Cache {
+    redis::Cache::open(&Options { cluster, timeout, ..Options::new(urls) })
         .expect("options that can be used")
 }
 
@@ -139,7 +139,7 @@ pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-pub async fn works(cache: &RedisCache) -> bool {
+pub async fn works(cache: &redis::Cache) -> bool {
     let entry = ("works".to_owned(), 1);
     cache.put(vec![entry], Duration::from_secs(9)).await.is_ok()
         && cache.get(vec!["works".to_owned()]).await.is_ok_and(|found| found == [Some(1)])

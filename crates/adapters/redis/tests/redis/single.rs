@@ -1,11 +1,11 @@
 use crate::server::{AMPLE, Server, is_installed, open, until, works};
 use raingauge_ports::cache::ResultCache;
 use raingauge_ports::contract::cache as contract;
-use raingauge_redis::{Error, Options, RedisCache};
+use raingauge_redis::{self as redis, Error, Options};
 use std::time::Duration;
 
 /// The whole contract, under keys of this process.
-pub async fn keeps_the_contract(cache: &RedisCache) {
+pub async fn keeps_the_contract(cache: &redis::Cache) {
     until("a connection", async || works(cache).await).await;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time");
     let prefix = format!("{}:{}", std::process::id(), now.as_nanos());
@@ -49,7 +49,7 @@ async fn a_sum_is_stored_as_published() {
     assert!((290..=300).contains(&ttl_s), "{ttl_s}");
 
     let fast = Options { clock_factor: 600, timeout: AMPLE, ..Options::new([server.url()]) };
-    let fast = RedisCache::open(&fast).expect("options that can be used");
+    let fast = redis::Cache::open(&fast).expect("options that can be used");
     fast.put(vec![(key.to_owned(), 487)], Duration::from_secs(60_000)).await.expect("put");
 
     let ttl_ms: i64 = server.ask(&["PTTL", key]).parse().expect("a number");
@@ -85,7 +85,7 @@ async fn what_is_no_number_counts_as_nothing() {
 #[tokio::test]
 async fn addresses_are_checked() {
     let refused = |urls: &[&str], cluster| {
-        RedisCache::open(&Options { cluster, ..Options::new(urls.iter().copied()) })
+        redis::Cache::open(&Options { cluster, ..Options::new(urls.iter().copied()) })
             .err()
             .expect("refused")
     };

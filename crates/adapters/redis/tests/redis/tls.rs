@@ -1,6 +1,6 @@
 use crate::server::{AMPLE, Server, free_port, is_installed, until, works};
 use raingauge_ports::cache::ResultCache;
-use raingauge_redis::{Error, Identity, Options, RedisCache, Tls};
+use raingauge_redis::{self as redis, Error, Identity, Options, Tls};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -97,20 +97,20 @@ async fn tls_is_spoken_with_whom_the_authority_vouches_for() {
 
     let identity = Some(Identity { certificate: bytes("certificate.pem"), key: bytes("key.pem") });
     let cache =
-        RedisCache::open(&options(Some(Tls { authority: Some(bytes("ca.pem")), identity })))
+        redis::Cache::open(&options(Some(Tls { authority: Some(bytes("ca.pem")), identity })))
             .expect("opened");
     until("a connection", async || works(&cache).await).await;
 
     // The machine does not trust that authority, and Redis demands a client certificate.
     for tls in [None, Some(Tls { authority: Some(bytes("ca.pem")), identity: None })] {
-        let cache = RedisCache::open(&options(tls)).expect("opened");
+        let cache = redis::Cache::open(&options(tls)).expect("opened");
         assert!(cache.get(vec!["a".to_owned()]).await.is_err());
     }
 
     let plain = Options { tls: Some(Tls::default()), ..Options::new(["redis://127.0.0.1:1"]) };
-    assert!(matches!(RedisCache::open(&plain), Err(Error::TlsWithoutTls)));
+    assert!(matches!(redis::Cache::open(&plain), Err(Error::TlsWithoutTls)));
 
     let broken = Tls { authority: Some(b"no certificate".to_vec()), identity: None };
-    let error = RedisCache::open(&options(Some(broken))).err().expect("refused").to_string();
+    let error = redis::Cache::open(&options(Some(broken))).err().expect("refused").to_string();
     assert!(error.contains("certificates"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use raingauge_core::counter::{Counter, State};
-use raingauge_memory::MemoryCatalog;
+use raingauge_memory as memory;
 use raingauge_policy::cache::{Choice, Policy, Strategy as Caching};
 use raingauge_ports::catalog::{Catalog, Policies};
 use raingauge_ports::contract::catalog::{change, counter};
@@ -45,7 +45,7 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Takes these steps on an empty catalog and in memory, and compares every answer and what is there
 /// in the end.
 pub async fn compare(catalog: &dyn Catalog, steps: Vec<Step>) {
-    let memory = MemoryCatalog::default();
+    let memory = memory::Catalog::default();
     for (number, step) in steps.into_iter().enumerate() {
         let expected = take(&memory, step.clone(), number).await;
         assert_eq!(take(catalog, step, number).await, expected);

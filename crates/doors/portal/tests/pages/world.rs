@@ -13,10 +13,7 @@ use raingauge_core::event::Event;
 use raingauge_counters::documents::CounterKind;
 use raingauge_counters::recount::Recounter;
 use raingauge_counters::{Counters, Drafts, RecentEvents};
-use raingauge_memory::{
-    MemoryBuckets, MemoryCatalog, MemoryChecks, MemoryDrafts, MemoryInstances, MemoryLease,
-    MemoryLog, MemoryPeople, MemoryRollouts,
-};
+use raingauge_memory as memory;
 use raingauge_operations::rollouts::{self, STILL_MAX};
 use raingauge_operations::self_audit;
 use raingauge_operations::watch::{self, About};
@@ -51,12 +48,12 @@ pub struct World {
     pub clock: Arc<ManualClock>,
     /// What the process says of itself in the text format of Prometheus.
     pub metrics: Arc<Mutex<String>>,
-    pub instances: Arc<MemoryInstances>,
+    pub instances: Arc<memory::Instances>,
     /// The bucket store, to be changed behind the log's back.
-    pub buckets: Arc<MemoryBuckets>,
+    pub buckets: Arc<memory::Buckets>,
     pub people: Arc<dyn People>,
-    pub drafts: Arc<MemoryDrafts>,
-    pub rollouts: Arc<MemoryRollouts>,
+    pub drafts: Arc<memory::Drafts>,
+    pub rollouts: Arc<memory::Rollouts>,
     /// A backfill that runs for every counter for as long as it stands here.
     pub running: Arc<Mutex<Option<Backfill>>>,
     router: Router,
@@ -136,8 +133,8 @@ impl World {
     ) -> Self {
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let openid = openid.map(|make| make(Arc::clone(&clock) as _));
-        let log = Arc::new(MemoryLog::dated(Arc::clone(&clock) as _));
-        let buckets = Arc::new(MemoryBuckets::default());
+        let log = Arc::new(memory::Log::dated(Arc::clone(&clock) as _));
+        let buckets = Arc::new(memory::Buckets::default());
         let published = Arc::new(Published::default());
 
         let logs = vec![Arc::clone(&log) as Arc<dyn EventLog>];
@@ -166,7 +163,7 @@ impl World {
         );
 
         let counters = Counters::new(
-            Arc::new(MemoryCatalog::default()),
+            Arc::new(memory::Catalog::default()),
             log,
             Arc::clone(&published),
             clock_port.clone(),
@@ -196,8 +193,8 @@ impl World {
         let reader = Arc::new(reader);
         let recounter = Arc::new(recounter);
 
-        let instances = Arc::<MemoryInstances>::default();
-        let rollouts = Arc::<MemoryRollouts>::default();
+        let instances = Arc::<memory::Instances>::default();
+        let rollouts = Arc::<memory::Rollouts>::default();
         let watch = Arc::new(Watch::new(watch::Deps {
             about: About {
                 name: "all-1".to_owned(),
@@ -217,8 +214,8 @@ impl World {
         let audit = Arc::new(SelfAudit::new(self_audit::Deps {
             recounter: Arc::clone(&recounter),
             reader: Arc::clone(&reader),
-            checks: Arc::new(MemoryChecks::default()),
-            lease: Arc::new(MemoryLease),
+            checks: Arc::new(memory::Checks::default()),
+            lease: Arc::new(memory::Lease),
             logs: logs.clone(),
             published: Arc::clone(&published),
             clock: clock_port.clone(),
@@ -235,8 +232,8 @@ impl World {
             still_max: STILL_MAX,
         });
 
-        let people: Arc<dyn People> = Arc::<MemoryPeople>::default();
-        let drafts = Arc::new(MemoryDrafts::default());
+        let people: Arc<dyn People> = Arc::<memory::People>::default();
+        let drafts = Arc::new(memory::Drafts::default());
         let workflow = Drafts::new(
             Arc::clone(&drafts) as _,
             Arc::clone(&people),

@@ -3,12 +3,12 @@
 use crate::settings::Settings;
 use anyhow::Context;
 use raingauge_ports::cache::ResultCache;
-use raingauge_redis::{Identity, RedisCache, Tls};
+use raingauge_redis::{self as redis, Identity, Tls};
 use std::path::Path;
 use std::sync::Arc;
 
 pub fn redis_cache(settings: &Settings) -> anyhow::Result<Arc<dyn ResultCache>> {
-    Ok(Arc::new(RedisCache::open(&options(settings)?)?))
+    Ok(Arc::new(redis::Cache::open(&options(settings)?)?))
 }
 
 fn options(settings: &Settings) -> anyhow::Result<raingauge_redis::Options> {

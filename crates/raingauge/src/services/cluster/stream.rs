@@ -4,8 +4,8 @@
 use crate::services::waiting::{Startup, until_there};
 use crate::settings::Settings;
 use raingauge_app::Role;
-use raingauge_cql::CqlReader;
-use raingauge_kafka::{KafkaLeases, KafkaTopic, Listening};
+use raingauge_cql as cql;
+use raingauge_kafka::{self as kafka, Listening};
 use raingauge_ports::buckets::BucketReader;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::leases::LeaseTopic;
@@ -17,14 +17,14 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 pub async fn open_leases(
-    topic: &KafkaTopic,
+    topic: &kafka::Topic,
     startup: &Startup,
-) -> anyhow::Result<Arc<KafkaLeases>> {
+) -> anyhow::Result<Arc<kafka::Leases>> {
     use raingauge_kafka::Error::{NoTopic, Unreachable};
     let is_final = |error: &_| !matches!(error, NoTopic { .. } | Unreachable { .. });
     let what = format!("the leases of readers, topic {}", topic.options().leases_topic());
     Ok(Arc::new(
-        until_there(startup, &what, is_final, async || KafkaLeases::open(topic).await).await?,
+        until_there(startup, &what, is_final, async || kafka::Leases::open(topic).await).await?,
     ))
 }
 
@@ -46,9 +46,9 @@ impl Drop for Stream {
 /// readers, so that its acknowledgements wait for them.
 pub fn follow_tiles(
     settings: &Settings,
-    topic: &KafkaTopic,
-    stored: Arc<CqlReader>,
-    leases: &Arc<KafkaLeases>,
+    topic: &kafka::Topic,
+    stored: Arc<cql::Reader>,
+    leases: &Arc<kafka::Leases>,
     published: &Published,
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<(Option<Arc<LiveTiles>>, Stream)> {

@@ -1,7 +1,7 @@
 //! A keyspace, topics, a group and a database for one test alone.
 
 use crate::server::{Home, PATIENCE, Server};
-use raingauge_cql::Cql;
+use raingauge_cql as cql;
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -181,7 +181,7 @@ impl Place {
             ..raingauge_cql::Options::default()
         };
         self.runtime.block_on(async {
-            let cql = Cql::connect(options).await.map_err(|error| error.to_string())?;
+            let cql = cql::Cluster::connect(options).await.map_err(|error| error.to_string())?;
             let ran = cql
                 .session_for_tests()
                 .query_unpaged(statement, ())

@@ -4,7 +4,7 @@ use raingauge_core::counter::Counter;
 use raingauge_core::limits::{BUCKETS_PER_REQUEST_MAX, REASON_LEN_MAX, VERSIONS_PER_HOUR_MAX};
 use raingauge_core::plan::Plan;
 use raingauge_counters::Error;
-use raingauge_memory::MemoryCatalog;
+use raingauge_memory as memory;
 use raingauge_ports::catalog::{Catalog, Change};
 use raingauge_ports::scans::Stop;
 use raingauge_writer::belongs;
@@ -157,7 +157,7 @@ async fn a_catalog_that_lacks_what_was_counted_does_not_belong_to_it() {
     services.replace(counter(1, json!({"description": "edited"}))).await;
     belongs::check(&*services.catalog, &services.published).await.expect("its own");
 
-    let older = MemoryCatalog::default();
+    let older = memory::Catalog::default();
     let change = Change { by: "me".to_owned(), reason: "a test".to_owned(), at_s: NOON_S };
     let create =
         |id| older.create(Counter::from_json(&counter(id, json!({}))).unwrap(), change.clone());
@@ -177,7 +177,7 @@ async fn a_catalog_with_another_configuration_of_the_same_version_counts() {
     services.create(counter(1, json!({}))).await;
     services.writer.stop();
 
-    let other = Arc::new(MemoryCatalog::default());
+    let other = Arc::new(memory::Catalog::default());
     let change = Change { by: "me".to_owned(), reason: String::new(), at_s: NOON_S };
     other
         .create(Counter::from_json(&counter(1, json!({"value": 7}))).unwrap(), change)

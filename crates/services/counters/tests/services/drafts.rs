@@ -7,7 +7,7 @@ use raingauge_counters::Drafts;
 use raingauge_counters::difference::Changed;
 use raingauge_counters::documents::{self, CounterKind, Document, DocumentKind, Provenance};
 use raingauge_counters::drafts::{Actor, Decision, DraftChange, Error, NotSecond, Proposal};
-use raingauge_memory::{MemoryDrafts, MemoryPeople};
+use raingauge_memory as memory;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::drafts::{Draft, State};
@@ -110,8 +110,8 @@ impl DocumentKind for Notes {
 }
 
 fn workflow(kind: Arc<dyn DocumentKind>, needs_approval: bool) -> Drafts {
-    let store = Arc::<MemoryDrafts>::default();
-    let people = Arc::<MemoryPeople>::default();
+    let store = Arc::<memory::Drafts>::default();
+    let people = Arc::<memory::People>::default();
     let clock = Arc::new(ManualClock::at_s(NOON_S));
     Drafts::new(store, people, clock, needs_approval).with(kind)
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{NOON_S, Services, counter, event_x};
 use parking_lot::Mutex;
-use raingauge_memory::MemoryBuckets;
+use raingauge_memory as memory;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::BucketWriter;
 use raingauge_ports::cluster::{Checkpoints, Error, Included};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The checkpoints of a store of one partition, which can be out of reach.
 struct Stored {
-    store: Arc<MemoryBuckets>,
+    store: Arc<memory::Buckets>,
     is_away: Mutex<bool>,
 }
 
@@ -22,7 +22,7 @@ impl Stored {
     /// A request that may fail, of a state that is there.
     fn read<T: Send + 'static>(
         &self,
-        read: impl Fn(&MemoryBuckets) -> T,
+        read: impl Fn(&memory::Buckets) -> T,
     ) -> BoxFuture<'_, Result<T, Error>> {
         let found = if *self.is_away.lock() {
             Err(Error("it timed out".to_owned()))

@@ -2,7 +2,7 @@ use crate::support::{ALLOWANCE_S, NOON_S, Services, counter, event, event_x};
 use raingauge_core::bucket::DAY_S;
 use raingauge_core::event::Event;
 use raingauge_core::limits::EVENTS_PER_REQUEST_MAX;
-use raingauge_memory::MemoryLog;
+use raingauge_memory as memory;
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::published::Published;
@@ -80,7 +80,7 @@ async fn the_number_of_events_of_a_request_is_limited() {
 
 #[tokio::test]
 async fn a_writer_that_lags_or_stopped_takes_no_more() {
-    let log = Arc::<MemoryLog>::default();
+    let log = Arc::<memory::Log>::default();
     let published = Arc::<Published>::default();
     let clock = Arc::new(ManualClock::at_s(NOON_S));
     let sink = Arc::clone(&log) as Arc<dyn EventSink>;

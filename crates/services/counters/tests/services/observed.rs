@@ -111,6 +111,6 @@ async fn what_is_remembered_has_bounds() {
 
 #[test]
 fn an_empty_log_has_nothing() {
-    let log: Arc<dyn EventLog> = Arc::<raingauge_memory::MemoryLog>::default();
+    let log: Arc<dyn EventLog> = Arc::<raingauge_memory::Log>::default();
     assert_eq!(observed(&[log], EVENTS_MAX).expect("looked"), Observed::default());
 }

@@ -75,7 +75,7 @@ async fn a_preview_says_what_a_draft_would_have_counted() {
 
 #[test]
 fn a_preview_of_an_empty_log_is_empty() {
-    let log: Arc<dyn EventLog> = Arc::<raingauge_memory::MemoryLog>::default();
+    let log: Arc<dyn EventLog> = Arc::<raingauge_memory::Log>::default();
     let figures =
         preview(&[log], &Counter::from_json(&counter(1, json!({}))).unwrap(), &Stop::default())
             .unwrap();

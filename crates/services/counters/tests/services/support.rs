@@ -4,7 +4,7 @@ use raingauge_core::event::Event;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
-use raingauge_memory::{MemoryBuckets, MemoryCatalog, MemoryLog};
+use raingauge_memory as memory;
 use raingauge_ports::buckets::{BucketReader, BucketWriter, Query};
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::clock::{Clock, ManualClock};
@@ -33,8 +33,8 @@ impl<T: EventLog + EventSink> Log for T {}
 pub struct Services {
     pub clock: Arc<ManualClock>,
     pub log: Arc<dyn Log>,
-    pub store: Arc<MemoryBuckets>,
-    pub catalog: Arc<MemoryCatalog>,
+    pub store: Arc<memory::Buckets>,
+    pub catalog: Arc<memory::Catalog>,
     pub published: Arc<Published>,
     pub writer: Arc<Handle>,
     pub ingest: Ingest,
@@ -45,7 +45,7 @@ pub struct Services {
 impl Services {
     pub fn start() -> Self {
         Self::start_on(
-            Arc::<MemoryLog>::default(),
+            Arc::<memory::Log>::default(),
             Arc::default(),
             Arc::default(),
             ManualClock::at_s(NOON_S).into(),
@@ -54,8 +54,8 @@ impl Services {
 
     pub fn start_on(
         log: Arc<dyn Log>,
-        store: Arc<MemoryBuckets>,
-        catalog: Arc<MemoryCatalog>,
+        store: Arc<memory::Buckets>,
+        catalog: Arc<memory::Catalog>,
         clock: Arc<ManualClock>,
     ) -> Self {
         let published = Arc::<Published>::default();

@@ -6,7 +6,7 @@ use raingauge_core::event::Event;
 use raingauge_core::retention::Horizons;
 use raingauge_counters as counters;
 use raingauge_counters::Counters;
-use raingauge_memory::{MemoryBuckets, MemoryLog};
+use raingauge_memory as memory;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
     self, Added, BucketRetention, BucketWriter, Cell, Checkpoint, Generation,
@@ -95,7 +95,7 @@ async fn a_full_log_refuses_at_the_door_and_a_closed_one_is_a_failure() {
 
 /// A store whose commits wait until the test ends.
 struct Hanging {
-    store: MemoryBuckets,
+    store: memory::Buckets,
     released: Mutex<mpsc::Receiver<()>>,
 }
 
@@ -159,8 +159,8 @@ impl BucketRetention for Hanging {
 async fn a_commit_that_hangs_is_a_failure_and_keeps_nobody_from_ending() {
     let (release, released) = mpsc::channel();
     let store =
-        Arc::new(Hanging { store: MemoryBuckets::default(), released: Mutex::new(released) });
-    let log = Arc::<MemoryLog>::default();
+        Arc::new(Hanging { store: memory::Buckets::default(), released: Mutex::new(released) });
+    let log = Arc::<memory::Log>::default();
     let published = Arc::<Published>::default();
     let options = Options { commit_time_max: Duration::from_millis(1), ..Options::default() };
 

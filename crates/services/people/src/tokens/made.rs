@@ -143,13 +143,13 @@ fn known_of(token: ApiToken) -> Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raingauge_memory::MemoryPeople;
+    use raingauge_memory as memory;
     use raingauge_ports::clock::ManualClock;
     use raingauge_ports::contract::people::{NOW_S, hash, token};
 
     #[tokio::test]
     async fn tokens_are_followed_expire_and_are_noted() {
-        let people = Arc::new(MemoryPeople::default());
+        let people = Arc::new(memory::People::default());
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let made = MadeTokens::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);
         made.refresh().await.unwrap();
@@ -178,7 +178,7 @@ mod tests {
 
     #[tokio::test]
     async fn tokens_do_not_outlast_their_database_for_long() {
-        let people = Arc::new(MemoryPeople::default());
+        let people = Arc::new(memory::People::default());
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         people.add_token(token(1, "shop")).await.unwrap();
         let made = MadeTokens::new(Arc::clone(&people) as _, Arc::clone(&clock) as _);

@@ -3,7 +3,7 @@ use raingauge_core::code::Refusal;
 use raingauge_core::counter::Counter;
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
-use raingauge_memory::MemoryBuckets;
+use raingauge_memory as memory;
 use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Generation};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::published::{Published, Timeline, View};
@@ -16,7 +16,7 @@ pub const TODAY_S: i64 = 20_000 * DAY_S;
 
 /// One counter with the keys `c:…`.
 pub struct Service {
-    pub store: Arc<MemoryBuckets>,
+    pub store: Arc<memory::Buckets>,
     pub published: Arc<Published>,
     pub clock: Arc<ManualClock>,
     pub reader: Reader,
@@ -25,7 +25,7 @@ pub struct Service {
 impl Service {
     /// Retention in days, and the parts of the timeline.
     pub fn new(retention_days: Json, parts: Vec<(i64, Generation)>, now_s: i64) -> Self {
-        let store = Arc::<MemoryBuckets>::default();
+        let store = Arc::<memory::Buckets>::default();
         let published = Arc::<Published>::default();
         let clock = Arc::new(ManualClock::at_s(now_s));
         let engines = Engines::new(

@@ -5,7 +5,7 @@ use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
 use raingauge_core::tile::Overflow;
-use raingauge_memory::{MemoryBuckets, MemoryCache};
+use raingauge_memory as memory;
 use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
@@ -30,7 +30,7 @@ pub const DAYS: i64 = 4;
 /// A store that is never in memory. Its reads can be held when they have seen what is stored, and
 /// made to fail; they are counted.
 pub struct Remote {
-    pub store: MemoryBuckets,
+    pub store: memory::Buckets,
     pub reads: AtomicUsize,
     pub fails: AtomicBool,
     pub held: watch::Sender<bool>,
@@ -87,7 +87,7 @@ impl BucketReader for Remote {
 
 /// A cache in memory that remembers what it was asked, and can be made to fail or to hang.
 pub struct Watched {
-    pub cache: MemoryCache,
+    pub cache: memory::Cache,
     pub gets: AtomicUsize,
     pub puts: Mutex<Vec<(String, i64, Duration)>>,
     pub fails: AtomicBool,
@@ -152,14 +152,14 @@ impl Service {
         let clock = Arc::new(ManualClock::at_s(NOON_S + 400));
         let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
         let remote = Arc::new(Remote {
-            store: MemoryBuckets::default(),
+            store: memory::Buckets::default(),
             reads: AtomicUsize::new(0),
             fails: AtomicBool::new(false),
             held: watch::Sender::new(false),
         });
 
         let cache = Arc::new(Watched {
-            cache: MemoryCache::new(Arc::clone(&shared), 1_000_000),
+            cache: memory::Cache::new(Arc::clone(&shared), 1_000_000),
             gets: AtomicUsize::new(0),
             puts: Mutex::default(),
             fails: AtomicBool::new(false),
@@ -214,13 +214,13 @@ impl Service {
     }
 }
 
-pub fn fill(store: &MemoryBuckets, key: &str) {
+pub fn fill(store: &memory::Buckets, key: &str) {
     for time_s in (NOON_S - DAYS * DAY_S..NOON_S + DAYS * DAY_S).step_by(QUARTER_S as usize) {
         add(store, key, time_s, value_at(time_s));
     }
 }
 
-fn add(store: &MemoryBuckets, key: &str, time_s: i64, value: i64) {
+fn add(store: &memory::Buckets, key: &str, time_s: i64, value: i64) {
     let counter: u32 = key[1..2].parse().expect("the id of a counter");
     let added = Added { offset: 0, time_s, value };
     store.add(generation_of(counter, 0), key, added, &Horizons::default()).expect("added");

@@ -4,7 +4,7 @@ use parking_lot::Condvar;
 use raingauge_core::counter::Counter;
 use raingauge_core::event::Event;
 use raingauge_core::retention::Horizons;
-use raingauge_memory::{MemoryBuckets, MemoryLog};
+use raingauge_memory as memory;
 use raingauge_ports::buckets::{
     self, Added, BucketRetention, BucketWriter, Cell, Checkpoint, Generation,
 };
@@ -17,7 +17,7 @@ use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A partition of several.
-struct NumberedLog(MemoryLog, Partition);
+struct NumberedLog(memory::Log, Partition);
 
 impl EventLog for NumberedLog {
     fn partition(&self) -> Partition {
@@ -61,7 +61,7 @@ enum Hangs {
 
 /// A store that returns nothing until it gets the stop signal.
 struct HangingStore {
-    inner: MemoryBuckets,
+    inner: memory::Buckets,
     hangs: Hangs,
     gives_up: Mutex<bool>,
     told: Condvar,
@@ -155,7 +155,7 @@ struct World {
 impl World {
     fn new(hangs: [Hangs; 2]) -> Arc<Self> {
         let logs = (0..2)
-            .map(|partition| Arc::new(NumberedLog(MemoryLog::default(), partition)))
+            .map(|partition| Arc::new(NumberedLog(memory::Log::default(), partition)))
             .collect();
         let assigned = watch::Sender::new(vec![0, 1]);
         let has_left = AtomicBool::new(false);
@@ -188,7 +188,7 @@ impl Partitions for World {
         let hangs = self.hangs[usize::from(partition)];
         let gives_up = Mutex::default();
         let told = Condvar::default();
-        Arc::new(HangingStore { inner: MemoryBuckets::default(), hangs, gives_up, told })
+        Arc::new(HangingStore { inner: memory::Buckets::default(), hangs, gives_up, told })
     }
 }
 

@@ -204,7 +204,7 @@ impl Place {
         }
         has_what_it_committed(&store, committed)?;
 
-        let model = MemoryBuckets::default();
+        let model = memory::Buckets::default();
         (0..position).for_each(|offset| count(&model, offset));
 
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::event::Event;
 use raingauge_core::plan::Slice;
-use raingauge_memory::MemoryBuckets;
+use raingauge_memory as memory;
 use raingauge_ports::buckets::{Generation, generation_of};
 use raingauge_ports::log::EventLog;
 use serde_json::json;
@@ -231,7 +231,7 @@ fn a_longer_retention_does_not_bring_back_what_has_expired() {
 /// A store whose buckets go by themselves has given them the time of the shorter retention.
 #[test]
 fn a_longer_retention_reaches_what_is_stored() {
-    let store = Arc::new(MemoryBuckets::default());
+    let store = Arc::new(memory::Buckets::default());
     let mut world = World::new(Medium::Memory(Arc::clone(&store), Arc::default()));
     world.set_counter(1, &counter(1, kept(1, 3, 30)));
     world.set_counter(2, &counter(1, kept(1, 3, 20)));
@@ -347,7 +347,7 @@ fn a_log_shorter_than_the_store_is_refused() {
     world.set_counter(1, &counter(1, json!({})));
     world.drain();
     world.worker().commit().unwrap();
-    let shorter = Arc::new(raingauge_memory::MemoryLog::default());
+    let shorter = Arc::new(raingauge_memory::Log::default());
     let worker = world.worker();
     let store = Arc::clone(&worker.store);
     let published = Arc::clone(&worker.published);

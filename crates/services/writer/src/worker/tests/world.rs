@@ -11,7 +11,7 @@ use raingauge_core::counter::Counter;
 use raingauge_core::event::Event;
 use raingauge_core::plan::Slice;
 use raingauge_embedded::{TileOptions, TileStore};
-use raingauge_memory::{MemoryBuckets, MemoryConsumers, MemoryLog};
+use raingauge_memory as memory;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{BucketReader, BucketWriter, Cell, Generation};
 use raingauge_ports::clock::{Clock, ManualClock};
@@ -36,7 +36,7 @@ pub const FOREIGN: &[u8] = br#"{"for":"campaigns","kind":"backfill","counter":1}
 /// The log in memory, with times of acceptance and a beginning that moves. What is appended before
 /// anybody has read becomes one block now and then, as it does when many append at once.
 pub struct DatedLog {
-    log: MemoryLog,
+    log: memory::Log,
     clock: Arc<ManualClock>,
     inner: Mutex<Dates>,
 }
@@ -60,7 +60,7 @@ struct Dates {
 
 impl DatedLog {
     pub fn new(clock: Arc<ManualClock>) -> Self {
-        Self { log: MemoryLog::default(), clock, inner: Mutex::default() }
+        Self { log: memory::Log::default(), clock, inner: Mutex::default() }
     }
 
     /// Lets the next trim take what is older than now.
@@ -230,7 +230,7 @@ fn with_voids(block: Block, voids: &BTreeSet<Offset>) -> Block {
 
 /// What a store is made of again after a crash.
 pub enum Medium {
-    Memory(Arc<MemoryBuckets>, Arc<MemoryConsumers>),
+    Memory(Arc<memory::Buckets>, Arc<memory::Consumers>),
     /// A folder, and the cache, small enough that commits fall due by themselves.
     Disk(tempfile::TempDir, Option<Arc<TileStore>>),
 }

@@ -3,7 +3,7 @@
 
 use super::engines::SimLog;
 use parking_lot::Mutex;
-use raingauge_memory::MemoryChunks;
+use raingauge_memory as memory;
 use raingauge_ports::dedupe::{
     CHUNK_OFFSETS, Chunk, ChunkStore, Recorder, Verdict, Window, begin_ms,
 };
@@ -19,7 +19,7 @@ const STRIDE: u64 = CHUNK_OFFSETS / 6;
 
 pub struct Deduped {
     log: Arc<SimLog>,
-    chunks: Arc<MemoryChunks>,
+    chunks: Arc<memory::Chunks>,
     /// Whether a worker begins with an empty window, a defect that the simulator must find.
     forgets: bool,
     counting: Mutex<Option<Cursor>>,
@@ -35,7 +35,7 @@ struct Cursor {
 }
 
 impl Deduped {
-    pub fn new(log: Arc<SimLog>, chunks: Arc<MemoryChunks>, forgets: bool) -> Self {
+    pub fn new(log: Arc<SimLog>, chunks: Arc<memory::Chunks>, forgets: bool) -> Self {
         Self {
             log,
             chunks,

@@ -15,7 +15,7 @@ use crate::worker::{Options, Worker};
 use parking_lot::Mutex;
 use raingauge_core::bucket::DAY_S;
 use raingauge_core::counter::Counter;
-use raingauge_memory::{MemoryCatalog, MemoryChunks};
+use raingauge_memory as memory;
 use raingauge_ports::buckets::BucketWriter;
 use raingauge_ports::catalog::{Catalog, Change};
 use raingauge_ports::clock::{Clock, ManualClock};
@@ -69,12 +69,12 @@ pub struct Play {
     random: Random,
     runtime: Runtime,
     clock: Arc<ManualClock>,
-    catalog: Arc<MemoryCatalog>,
+    catalog: Arc<memory::Catalog>,
     logs: Vec<Arc<SimLog>>,
     /// The events of each partition that repeat others.
     repetitions: Vec<Repetitions>,
     /// The stored chunks of dedupe windows.
-    chunks: Arc<MemoryChunks>,
+    chunks: Arc<memory::Chunks>,
     servers: Arc<Mutex<Servers>>,
     /// The worker that counts each partition, if any, and the zombies that still believe they do.
     owners: Vec<Option<Node>>,
@@ -112,7 +112,7 @@ impl Play {
         let mut random = Random(seed);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let clock = Arc::new(ManualClock::at_s(START_S));
-        let catalog = Arc::<MemoryCatalog>::default();
+        let catalog = Arc::<memory::Catalog>::default();
         let servers = Arc::<Mutex<Servers>>::default();
 
         let partitions = 1 + random.below(PARTITIONS_MAX) as Partition;
