@@ -1,12 +1,12 @@
 //! The command line: which commands there are. What each of them takes stands beside what it does,
 //! in `commands`.
 
-use crate::client::Trust;
 use crate::commands::{
     cache_policy, check_config, count, counters, demo, import, maintenance, migrate, portal,
     recount, repair, serve, skip_lost, token,
 };
 use clap::{Args, Parser, Subcommand};
+use raingauge_console::Trust;
 use raingauge_core::moment::Moment;
 use raingauge_ports::clock::{Clock as _, SystemClock};
 use std::path::PathBuf;

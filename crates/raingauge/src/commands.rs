@@ -14,12 +14,10 @@ pub mod repair;
 pub mod serve;
 mod session;
 pub mod skip_lost;
-mod table;
 pub mod token;
 
 use crate::cli::Command;
-use serde_json::Value;
-use std::io::Write;
+use raingauge_console::{note, print, print_json, table};
 
 pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
@@ -39,21 +37,4 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Demo(demo) => demo.run(),
         Command::Lab(lab) => raingauge_lab::cli::run(*lab),
     }
-}
-
-/// Prints a text and a line end to standard output.
-fn print(text: &str) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}")?;
-    out.flush()
-}
-
-/// Prints JSON for a machine, indented for human readers.
-fn print_json(json: &Value) -> std::io::Result<()> {
-    print(&format!("{json:#}"))
-}
-
-/// Prints a remark for people to standard error, so that standard output holds the result alone.
-fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,7 +1,6 @@
 //! raingauge: counts events exactly, and answers how many of X between t1 and t2.
 
 mod cli;
-mod client;
 mod commands;
 mod descriptors;
 mod first_link;

@@ -5,10 +5,10 @@ use super::{note, print, print_json};
 use crate::cli::Place;
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use raingauge_console::Method;
 use raingauge_policy::cache::{Choice, Policy, Step, Strategy};
 use serde_json::Value;
 use std::path::PathBuf;
-use ureq::http::Method;
 
 const PATH: &str = "/v1/cache-policy";
 

@@ -13,11 +13,11 @@ use super::{note, print, print_json};
 use crate::cli::Place;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+use raingauge_console::Method;
 use raingauge_counters::export::{Settings, counter_to_yaml};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
-use ureq::http::Method;
 
 /// Interval between polls of a backfill's progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);

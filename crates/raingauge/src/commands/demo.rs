@@ -4,17 +4,17 @@ mod live;
 mod material;
 mod questions;
 
-use super::import::{Account, Bar, Local, pump};
+use super::import::Local;
 use super::session::OwnServer;
 use super::table::grouped;
 use super::{counters, counters::Drafts};
 use super::{note, print, print_json};
-use crate::client::Client;
 use crate::serve;
 use anyhow::{Context, bail};
 use clap::Args;
 use live::Replay;
-use raingauge_import::{Mapping, Progress, Rows};
+use raingauge_console::Client;
+use raingauge_import::{Bar, Mapping, Rows, run_once};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -164,12 +164,7 @@ fn import_all(own: &OwnServer, folder: &Path) -> anyhow::Result<()> {
     for file in material::FILES {
         let mapping = Mapping::parse(file.mapping)?;
         let rows = Rows::read(Box::new(file.content), Path::new(file.name), &mapping)?;
-        let progress = Progress::new(rows.identity());
-        let mut account = Account::new(progress, None, folder.join("rejected.csv"), &mut bar)?;
-
-        pump(rows, &local, &mut account)?;
-        rows_read += account.finish()?.rows;
-        bar.next_file();
+        rows_read += run_once(&local, rows, folder.join("rejected.csv"), &mut bar)?.rows;
     }
 
     bar.finish();

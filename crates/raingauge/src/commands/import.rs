@@ -1,41 +1,17 @@
 //! `raingauge import`
-//!
-//! ```text
-//!   file ─▶ reader ─▶ batches ─▶ senders ─▶ receipts ─▶ account: in the order of the rows
-//!           1 thread            a few        any order     rejected rows, progress file, bar
-//! ```
-//!
-//! Every event has an id that depends only on its file and row, so a batch whose outcome is unknown
-//! can be sent again: the server reports what it had counted as duplicates. The progress file saves
-//! the work of sending everything again; it never decides what is counted while the server still
-//! remembers the ids.
 
-mod account;
-mod bar;
-mod http;
 mod local;
-mod pipeline;
-mod resume;
-mod sink;
 
-pub use account::{Account, Totals};
-pub use bar::Bar;
 pub use local::Local;
-pub use pipeline::run as pump;
 
-use super::session::Session;
 use super::table::grouped;
-use super::{note, print, print_json};
+use super::{print, print_json};
 use crate::cli::Place;
-use anyhow::Context;
 use clap::Args;
-use http::Http;
-use raingauge_import::{Error, Mapping, Rows};
-use resume::Start;
+use raingauge_import::{Error, Http, Mapping, Options, Outcome, Rows, Sink};
 use serde_json::json;
-use sink::Sink;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a server remembers ids by default.
 const DEDUPE_WINDOW: Duration = Duration::from_secs(24 * 3_600);
@@ -76,17 +52,6 @@ pub struct Import {
     place: Place,
 }
 
-/// The outcome of an import.
-struct Finished {
-    totals: Totals,
-    /// Rows that an earlier run had handled.
-    resumed_after: u64,
-    /// Time until everything was durable.
-    durable_after: Duration,
-    /// Time until everything was counted, if known.
-    counted_after: Option<Duration>,
-}
-
 impl Import {
     pub fn run(self) -> anyhow::Result<()> {
         let mapping = Mapping::load(&self.mapping).map_err(|error| match error {
@@ -99,17 +64,14 @@ impl Import {
         // The file is opened before the server is contacted: most mistakes show here. It is opened
         // once, as it may be a pipe.
         let rows = Rows::open(&self.file, &mapping)?;
-        let finished = self.place.with(|session| match session.own() {
+        let outcome = self.place.with(|session| match session.own() {
             Some(own) => self.import(&Local::new(own), rows, &mapping, own.dedupe_window),
-            None => self.import(&self.http(session)?, rows, &mapping, DEDUPE_WINDOW),
+            None => {
+                let http = Http::connect(session.client.clone())?;
+                self.import(&http, rows, &mapping, DEDUPE_WINDOW)
+            }
         })?;
-        self.report(&finished)
-    }
-
-    fn http(&self, session: &Session) -> anyhow::Result<Http> {
-        // An unreachable server is reported at once, and not after many retries.
-        session.client.get("/healthz", &[])?;
-        Ok(Http::new(session.client.clone()))
+        self.report(&outcome)
     }
 
     fn import<S: Sink>(
@@ -118,47 +80,22 @@ impl Import {
         rows: Rows,
         mapping: &Mapping,
         window: Duration,
-    ) -> anyhow::Result<Finished> {
-        let began = Instant::now();
-        let progress_path = self.progress_path();
-        let start = Start {
-            path: &progress_path,
+    ) -> anyhow::Result<Outcome> {
+        let options = Options {
+            file: &self.file,
+            mapping,
+            progress_path: self.progress_path(),
+            keep_progress: self.progress_file.is_some(),
+            rejected_path: self.rejected_path(),
             restart: self.restart,
             resume_anyway: self.resume_anyway,
             window,
         };
-
-        let (rows, progress) = start.rows(sink, rows, &self.file, mapping)?;
-        let resumed_after = progress.rows_sent;
-        if resumed_after > 0 {
-            note(&format!("going on after row {}", grouped(resumed_after as i64)));
-        }
-
-        let mut bar = Bar::new(rows.len_bytes(), (resumed_after, rows.bytes_read()));
-        let mut account =
-            Account::new(progress, Some(progress_path.clone()), self.rejected_path(), &mut bar)?;
-        let last = pump(rows, sink, &mut account)?;
-        let totals = account.finish()?;
-
-        bar.finish();
-        let durable_after = began.elapsed();
-        let counted = sink.wait_applied(last)?;
-
-        if self.progress_file.is_none() {
-            std::fs::remove_file(&progress_path)
-                .with_context(|| format!("cannot remove {}", progress_path.display()))?;
-        }
-
-        Ok(Finished {
-            totals,
-            resumed_after,
-            durable_after,
-            counted_after: counted.then(|| began.elapsed()),
-        })
+        raingauge_import::run(sink, rows, options)
     }
 
-    fn report(&self, finished: &Finished) -> anyhow::Result<()> {
-        let Finished { totals, resumed_after, durable_after, counted_after } = finished;
+    fn report(&self, outcome: &Outcome) -> anyhow::Result<()> {
+        let Outcome { totals, resumed_after, durable_after, counted_after } = outcome;
         let seconds = durable_after.as_secs_f64();
         let rows_per_second = (totals.rows - resumed_after) as f64 / seconds.max(1e-6);
         let rejected_file =

@@ -4,13 +4,12 @@ use super::session::Session;
 use super::table::{Align, render};
 use super::{note, print, print_json};
 use crate::cli::Place;
-use crate::client::Client;
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use raingauge_console::{Client, Method};
 use raingauge_core::time::format_rfc3339;
 use serde_json::{Value, json};
 use std::time::Duration;
-use ureq::http::Method;
 
 /// Interval between checks whether a compaction has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);

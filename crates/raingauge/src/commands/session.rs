@@ -1,11 +1,11 @@
 //! The server of a command: a running one, or one that the command starts over a data folder.
 
 use crate::cli::Place;
-use crate::client::{Client, Trust};
 use crate::observe;
 use crate::serve::{self, Server};
 use crate::settings::Settings;
 use raingauge_app::App;
+use raingauge_console::{Client, Trust};
 use raingauge_core::access::{Scope, Scopes};
 use raingauge_people::tokens::{Token, new_token};
 use std::path::Path;

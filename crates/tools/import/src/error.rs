@@ -26,6 +26,8 @@ pub enum Error {
         path.display(), differences.join(", ")
     )]
     ProgressOfAnother { path: PathBuf, differences: Vec<String> },
+    #[error("{} is there already and holds no rejected rows: name another file with --rejected", path.display())]
+    NoRejectedRows { path: PathBuf },
 }
 
 fn count(number: usize, what: &str) -> String {

@@ -4,20 +4,22 @@ use crate::error::Error;
 use crate::limits::REJECTED_ROW_LEN_MAX;
 use raingauge_core::code::Refusal;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 const HEADER: &[u8] = b"line,code,detail,row\n";
+/// How every version of the file begins.
+const START: &[u8] = b"line,code,";
 
 /// Appends rejected rows to a CSV file: the row's line number, a stable code, an explanation, and
 /// the raw row (its first 4 KiB). If a resumed import rejects a row again, the row is appended
 /// again with the same line number.
-pub struct Rejected {
+pub struct RejectedRows {
     path: PathBuf,
     file: BufWriter<File>,
 }
 
-impl Rejected {
+impl RejectedRows {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let open = || {
             let file = OpenOptions::new().create(true).append(true).open(path)?;
@@ -30,6 +32,27 @@ impl Rejected {
         };
         let file = open().map_err(|source| Error::Write { path: path.to_owned(), source })?;
         Ok(Self { path: path.to_owned(), file })
+    }
+
+    /// Removes the rejected rows of an earlier import, which would be taken for those of this one.
+    /// Any other file is left alone.
+    pub fn remove(path: &Path) -> Result<(), Error> {
+        let mut start = Vec::new();
+        match File::open(path)
+            .and_then(|file| file.take(START.len() as u64).read_to_end(&mut start))
+        {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => return Err(Error::Open { path: path.to_owned(), source }),
+        }
+
+        match &start[..] {
+            // An empty file may be anything, even a device: rows are appended to it.
+            [] => Ok(()),
+            START => std::fs::remove_file(path)
+                .map_err(|source| Error::Write { path: path.to_owned(), source }),
+            _ => Err(Error::NoRejectedRows { path: path.to_owned() }),
+        }
     }
 
     /// `raw` may be empty if the row is no longer available.
@@ -78,7 +101,7 @@ mod tests {
         let rows: [(u64, &str, &[u8]); 3] =
             [(7, "say \"when\"", b"a,\"b\nc\",\xff"), (9, "", b""), (11, "x", &[b'y'; 5_000])];
         for (line, detail, raw) in rows {
-            let mut rejected = Rejected::open(&path).unwrap();
+            let mut rejected = RejectedRows::open(&path).unwrap();
             rejected.write(line, &Refusal::new(Code::TimeInvalid, detail), raw).unwrap();
             rejected.sync().unwrap();
         }
@@ -97,8 +120,28 @@ mod tests {
     }
 
     #[test]
+    fn only_rejected_rows_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rejected.csv");
+        RejectedRows::remove(&path).unwrap();
+
+        let mut file = RejectedRows::open(&path).unwrap();
+        file.write(7, &Refusal::new(Code::TooLate, "x"), b"row").unwrap();
+        file.sync().unwrap();
+        RejectedRows::remove(&path).unwrap();
+        assert!(!path.exists());
+
+        for other in ["my precious data", ""] {
+            std::fs::write(&path, other).unwrap();
+            let removed = RejectedRows::remove(&path).map_err(|error| error.to_string());
+            assert_eq!(removed.is_err_and(|error| error.contains("--rejected")), !other.is_empty());
+            assert!(path.exists());
+        }
+    }
+
+    #[test]
     fn a_place_that_cannot_be_written_is_named() {
-        let error = Rejected::open(Path::new("/nowhere/rejected.csv")).err().unwrap();
+        let error = RejectedRows::open(Path::new("/nowhere/rejected.csv")).err().unwrap();
         assert_eq!(error.to_string(), "cannot write /nowhere/rejected.csv");
     }
 }

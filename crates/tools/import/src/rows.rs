@@ -21,7 +21,7 @@ use std::time::UNIX_EPOCH;
 /// One row of a file: the event built from it, or the reason for its rejection.
 #[derive(Debug)]
 pub struct Row<'a> {
-    /// The row's number, from 1. Rejected rows count; the header and empty lines do not.
+    /// The row's number, from 1. RejectedRows rows count; the header and empty lines do not.
     pub number: u64,
     /// The line of the file, from 1, on which the row begins.
     pub line: u64,
@@ -238,7 +238,7 @@ impl Rows {
     }
 
     /// Returns the identity of this import.
-    pub fn identity(&self) -> Identity {
+    pub(crate) fn identity(&self) -> Identity {
         Identity {
             file: self.path.display().to_string(),
             size: self.len,

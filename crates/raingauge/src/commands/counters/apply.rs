@@ -1,15 +1,14 @@
 //! Compares the counters of a file with those of the server, and makes the changes.
 
 use super::draft::{Drafts, remove_version};
-use crate::client::Client;
 use anyhow::{Context, anyhow, bail};
+use raingauge_console::{Client, Method};
 use raingauge_core::counter::{Counter, State};
 use raingauge_core::ruleset::conflicts;
 use raingauge_counters::difference;
 use raingauge_policy::cache::Policy;
 use serde::Serialize;
 use serde_json::{Value, json};
-use ureq::http::Method;
 
 /// A counter of the server, and its version.
 pub struct Existing {

@@ -5,7 +5,7 @@
 //! pickups a minute on average. The week before now is sent at once, and the rest as time passes.
 
 use super::material;
-use crate::client::Client;
+use raingauge_console::{Client, Method};
 use raingauge_core::time::format_rfc3339;
 use raingauge_import::{Mapping, Rows};
 use raingauge_ports::clock::{Clock as _, SystemClock};
@@ -87,12 +87,7 @@ impl Week {
         while events.peek().is_some() {
             let batch = Value::from_iter(events.by_ref().take(BATCH_LEN)).to_string();
             let headers = [("content-type", "application/cloudevents-batch+json")];
-            client.send(
-                ureq::http::Method::POST,
-                "/v1/events?wait=applied",
-                &headers,
-                batch.as_bytes(),
-            )?;
+            client.send(Method::POST, "/v1/events?wait=applied", &headers, batch.as_bytes())?;
         }
 
         Ok(())

@@ -2,8 +2,8 @@
 
 use super::super::table::{Align, grouped, render};
 use super::material::RAIN_KEY;
-use crate::client::Client;
 use anyhow::{Context, bail};
+use raingauge_console::Client;
 use raingauge_core::time::format_rfc3339;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Writes events straight into the log of this process.
 
 use super::super::session::OwnServer;
-use super::sink::{Receipt, Refused, Sink};
 use raingauge_core::event::Event;
+use raingauge_import::{Receipt, RejectedEvent, Sink};
 use raingauge_writer::ingest::{self, Intake};
 
 /// Batches in flight: one is written while another one is filled, and one waits.
@@ -54,7 +54,7 @@ impl Sink for Local<'_> {
     fn send(&self, payload: Intake) -> anyhow::Result<Receipt> {
         let ingest = &self.own.app().ingest;
         let receipt = self.own.runtime.block_on(ingest.finish(payload, false))?;
-        let refused = |refused: ingest::RejectedEvent| Refused {
+        let refused = |refused: ingest::RejectedEvent| RejectedEvent {
             index: refused.index,
             code: refused.refusal.code.as_str().to_owned(),
             detail: refused.refusal.detail,

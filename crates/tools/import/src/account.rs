@@ -1,19 +1,17 @@
 //! The outcome of the rows so far: totals, the file of rejected rows, the progress file, the bar.
 
-use super::bar::Bar;
-use super::pipeline::Settled;
-use anyhow::{Context, bail};
+use crate::bar::Bar;
+use crate::pipeline::BatchOutcome;
+use crate::progress::Progress;
+use crate::rejected::RejectedRows;
+use anyhow::Context;
 use raingauge_core::code::{Code, Refusal};
-use raingauge_import::{Progress, Rejected};
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Shortest time between saves of the progress: each save syncs two files and a folder to the disk,
 /// which the event log needs too. A row that is sent again because of it is a duplicate.
 const SAVE_INTERVAL: Duration = Duration::from_millis(200);
-/// How the file of rejected rows begins.
-const REJECTED_START: &[u8] = b"line,code,";
 
 /// Rows of the file, and their outcomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +27,7 @@ pub struct Account<'a> {
     /// `None` when the import cannot be resumed.
     progress_path: Option<PathBuf>,
     saved: Instant,
-    rejected: Option<Rejected>,
+    rejected: Option<RejectedRows>,
     rejected_path: PathBuf,
     bar: &'a mut Bar,
 }
@@ -42,7 +40,7 @@ impl<'a> Account<'a> {
         bar: &'a mut Bar,
     ) -> anyhow::Result<Self> {
         if progress.rows_sent == 0 {
-            remove_rejected(&rejected_path)?;
+            RejectedRows::remove(&rejected_path)?;
         }
         let mut account = Self {
             progress,
@@ -59,8 +57,8 @@ impl<'a> Account<'a> {
     }
 
     /// Takes the next batch, in the order of the rows.
-    pub fn settle(&mut self, settled: &Settled) -> anyhow::Result<()> {
-        let Settled { lines, receipt, .. } = settled;
+    pub(crate) fn settle(&mut self, settled: &BatchOutcome) -> anyhow::Result<()> {
+        let BatchOutcome { lines, receipt, .. } = settled;
         self.keep_rejected(settled)?;
         let progress = &mut self.progress;
         progress.rows_sent = lines.last_row;
@@ -74,8 +72,8 @@ impl<'a> Account<'a> {
         Ok(())
     }
 
-    fn keep_rejected(&mut self, settled: &Settled) -> anyhow::Result<()> {
-        let Settled { lines, receipt, .. } = settled;
+    fn keep_rejected(&mut self, settled: &BatchOutcome) -> anyhow::Result<()> {
+        let BatchOutcome { lines, receipt, .. } = settled;
         if receipt.rejected.is_empty() && lines.rejected.is_empty() {
             return Ok(());
         }
@@ -96,7 +94,7 @@ impl<'a> Account<'a> {
         rows.sort_by_key(|(line, ..)| *line);
         let file = match &mut self.rejected {
             Some(file) => file,
-            none => none.insert(Rejected::open(&self.rejected_path)?),
+            none => none.insert(RejectedRows::open(&self.rejected_path)?),
         };
 
         for (line, refusal, raw) in rows {
@@ -105,7 +103,7 @@ impl<'a> Account<'a> {
         Ok(())
     }
 
-    /// Rejected rows reach the disk before the progress that skips them.
+    /// RejectedRows rows reach the disk before the progress that skips them.
     fn save(&mut self) -> anyhow::Result<()> {
         if let Some(rejected) = &mut self.rejected {
             rejected.sync()?;
@@ -127,34 +125,8 @@ impl<'a> Account<'a> {
     }
 }
 
-pub fn now_s() -> i64 {
+pub(crate) fn now_s() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
-}
-
-/// Removes rejected rows of an earlier import, which would be taken for those of this one. Removes
-/// nothing else.
-fn remove_rejected(path: &Path) -> anyhow::Result<()> {
-    let mut start = Vec::new();
-    match std::fs::File::open(path)
-        .and_then(|file| file.take(REJECTED_START.len() as u64).read_to_end(&mut start))
-    {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        read => drop(read.with_context(|| format!("{} cannot be read", path.display()))?),
-    }
-
-    if !start.is_empty() && start != REJECTED_START {
-        bail!(
-            "{} is there already and holds no rejected rows: name another file with --rejected",
-            path.display()
-        );
-    }
-
-    if start.is_empty() {
-        // An empty file may be anything, even a device: rows are appended to it.
-        return Ok(());
-    }
-
-    std::fs::remove_file(path).with_context(|| format!("{} cannot be removed", path.display()))
 }
 
 /// Returns a server's refusal in the form of the file of rejected rows.
@@ -168,21 +140,6 @@ fn refusal_of(code: &str, detail: &str) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_rejected_rows_are_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rejected.csv");
-        remove_rejected(&path).unwrap();
-        let mut file = Rejected::open(&path).unwrap();
-        file.write(7, &refusal_of("too_late", "x"), b"row").unwrap();
-        file.sync().unwrap();
-        remove_rejected(&path).unwrap();
-        assert!(!path.exists());
-        std::fs::write(&path, "my precious data").unwrap();
-        assert!(remove_rejected(&path).unwrap_err().to_string().contains("--rejected"));
-        assert!(path.exists());
-    }
 
     #[test]
     fn a_code_that_nobody_knows_is_kept_in_the_detail() {

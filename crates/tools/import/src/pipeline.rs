@@ -1,15 +1,15 @@
 //! Turns rows into batches on one thread; a few threads send them; the caller's thread keeps
 //! account.
 
-use super::account::Account;
-use super::sink::{Receipt, Sink};
+use crate::Rows;
+use crate::account::Account;
+use crate::sink::{Receipt, Sink};
 use raingauge_core::code::Refusal;
-use raingauge_import::Rows;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Rows of one batch.
-pub const BATCH_ROWS_MAX: usize = 5_000;
+const BATCH_ROWS_MAX: usize = 5_000;
 /// Bytes of rows after which a batch is closed; an event is about twice as long as its row.
 const BATCH_BYTES: usize = 1 << 20;
 /// Most unsettled batches. It bounds the memory of an import, also while one batch is sent
@@ -18,7 +18,7 @@ const UNSETTLED_MAX: usize = 12;
 
 /// The rows of a batch, besides their events.
 #[derive(Default)]
-pub struct Lines {
+pub(crate) struct Lines {
     /// The line of each event's row, and where the row ends in `raw`.
     events: Vec<(u64, usize)>,
     raw: Vec<u8>,
@@ -31,7 +31,7 @@ pub struct Lines {
 }
 
 /// A batch that is durable, or refused as a whole.
-pub struct Settled {
+pub(crate) struct BatchOutcome {
     pub number: u64,
     pub lines: Lines,
     pub receipt: Receipt,
@@ -59,7 +59,7 @@ impl Lines {
 }
 
 /// Sends all rows. Returns the last event, if the sink keeps it.
-pub fn run<S: Sink>(
+pub fn send_all<S: Sink>(
     mut rows: Rows,
     sink: &S,
     account: &mut Account<'_>,
@@ -110,7 +110,7 @@ fn read<S: Sink>(
 }
 
 /// Reads the rows of one batch, at most `rows_max`. Returns whether the file has ended.
-pub fn batch<S: Sink>(
+pub(crate) fn batch<S: Sink>(
     rows: &mut Rows,
     sink: &S,
     rows_max: usize,
@@ -148,7 +148,7 @@ pub fn batch<S: Sink>(
 fn send<S: Sink>(
     sink: &S,
     waiting: &Mutex<Receiver<Work<S::Payload>>>,
-    answers: Sender<anyhow::Result<Settled>>,
+    answers: Sender<anyhow::Result<BatchOutcome>>,
 ) {
     loop {
         let next = waiting.lock().map(|waiting| waiting.recv());
@@ -160,7 +160,7 @@ fn send<S: Sink>(
             if lines.events.is_empty() { Ok(Receipt::default()) } else { sink.send(payload) };
         let failed = sent.is_err();
 
-        let settled = sent.map(|receipt| Settled { number, lines, receipt, last_event });
+        let settled = sent.map(|receipt| BatchOutcome { number, lines, receipt, last_event });
         if answers.send(settled).is_err() || failed {
             return;
         }
@@ -171,7 +171,7 @@ fn send<S: Sink>(
 /// each.
 fn settle(
     account: &mut Account<'_>,
-    answered: Receiver<anyhow::Result<Settled>>,
+    answered: Receiver<anyhow::Result<BatchOutcome>>,
     permits: Sender<()>,
 ) -> anyhow::Result<Option<Vec<u8>>> {
     let mut early = std::collections::BTreeMap::new();

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use rustls::crypto::aws_lc_rs;
 use rustls::{AlertDescription, CertificateError};
 use serde_json::Value;
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::Agent;
-use ureq::http::{Method, Request, Response, StatusCode, header};
+pub use ureq::http::Method;
+use ureq::http::{Request, Response, StatusCode, header};
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
 /// Longest wait for a connection.
@@ -255,26 +257,22 @@ fn sentence(problem: &Value) -> String {
     }
 }
 
+/// Percent-encodes a value for a path, a query or a form, except what RFC 3986 leaves unreserved.
+pub fn encoded(value: &str) -> PercentEncode<'_> {
+    const RESERVED: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(value, RESERVED)
+}
+
 fn with_parameters(path: &str, parameters: &[(&str, &str)]) -> String {
     let mut whole = path.to_owned();
     for (at, (name, value)) in parameters.iter().enumerate() {
         whole.push(if at == 0 { '?' } else { '&' });
         whole.push_str(name);
         whole.push('=');
-        push_encoded(value, &mut whole);
+        whole.extend(encoded(value));
     }
     whole
-}
-
-/// Percent-encodes everything that RFC 3986 does not leave unreserved.
-fn push_encoded(text: &str, out: &mut String) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(byte.into());
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
 }
 
 #[cfg(test)]

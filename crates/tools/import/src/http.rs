@@ -1,17 +1,15 @@
 //! Sends events to a server, as NDJSON. Events without a receipt are sent again: the ids make that
 //! safe.
 
-use super::super::note;
-use super::sink::{Receipt, Refused, Sink};
-use crate::client::{self, Client};
+use crate::sink::{Receipt, RejectedEvent, Sink};
 use anyhow::Context;
+use raingauge_console::{Client, Method, client, note};
 use raingauge_core::code::Code;
 use raingauge_core::event::Event;
 use raingauge_core::time::format_rfc3339;
 use serde_json::Value;
 use std::io::Write;
 use std::time::{Duration, Instant};
-use ureq::http::Method;
 
 /// Connections, each with a batch in flight.
 const SENDERS: usize = 3;
@@ -29,8 +27,10 @@ pub struct Http {
 }
 
 impl Http {
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    /// Fails at once, and not after many retries, when no server answers.
+    pub fn connect(client: Client) -> anyhow::Result<Self> {
+        client.get("/healthz", &[])?;
+        Ok(Self { client })
     }
 
     /// Posts lines until it gets an answer that a retry would not change.
@@ -105,7 +105,7 @@ impl Sink for Http {
 
 fn receipt_of(json: &Value) -> Option<Receipt> {
     let refused = |json: &Value| {
-        Some(Refused {
+        Some(RejectedEvent {
             index: usize::try_from(json["index"].as_u64()?).ok()?,
             code: json["code"].as_str()?.to_owned(),
             detail: json["detail"].as_str()?.to_owned(),

@@ -1,8 +1,8 @@
 //! Shows the progress of an import: a bar in a terminal, a line every few seconds elsewhere.
 
-use super::super::note;
-use super::super::table::grouped;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use raingauge_console::note;
+use raingauge_console::table::grouped;
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
@@ -51,13 +51,13 @@ impl Bar {
     }
 
     /// Begins the next file.
-    pub fn next_file(&mut self) {
+    pub(crate) fn next_file(&mut self) {
         self.before = self.now;
     }
 
     /// Records that the rows of this file up to `rows` are durable, for which `bytes` of it were
     /// read.
-    pub fn advance(&mut self, rows: u64, bytes: u64) {
+    pub(crate) fn advance(&mut self, rows: u64, bytes: u64) {
         self.now = (self.before.0 + rows, self.before.1 + bytes);
         match &self.bar {
             Some(bar) => {

@@ -7,12 +7,12 @@ use raingauge_core::event::Event;
 pub struct Receipt {
     pub accepted: u64,
     pub duplicates: u64,
-    pub rejected: Vec<Refused>,
+    pub rejected: Vec<RejectedEvent>,
 }
 
 /// One event of a batch that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RejectedEvent {
     /// Its place among the events of the batch.
     pub index: usize,
     pub code: String,
