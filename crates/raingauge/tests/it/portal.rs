@@ -2,6 +2,7 @@
 
 use crate::client::{Answer, Client, at, drops_counter};
 use crate::server::{Home, Server, until};
+use raingauge_console::encoded;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -22,7 +23,6 @@ pub fn first_link(home: &Home) -> Option<String> {
 }
 
 fn form(fields: &[(&str, &str)]) -> String {
-    let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
     let pairs: Vec<String> =
         fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
     pairs.join("&")

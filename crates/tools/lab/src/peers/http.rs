@@ -4,7 +4,6 @@
 use super::question::Question;
 use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
-use std::fmt::Write;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -74,20 +73,6 @@ pub fn head(path: &str, content_type: &str, length: usize) -> Vec<u8> {
         "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\n\r\n"
     )
     .into_bytes()
-}
-
-/// Percent-encodes a value for a path or a form.
-pub fn encoded(value: &str) -> String {
-    let mut text = String::with_capacity(value.len() * 3);
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            // Writing to memory cannot fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
 }
 
 /// Parses the response at the start of `bytes`, and returns it with its length; `None` while it is
@@ -189,8 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_encoded_for_a_path() {
-        assert_eq!(encoded("a='b c'&ü"), "a%3D%27b%20c%27%26%C3%BC");
+    fn requests_are_complete() {
         assert!(get("/x").starts_with(b"GET /x HTTP/1.1\r\n"));
         assert!(post("/x", "text/plain", b"abc").ends_with(b"content-length: 3\r\n\r\nabc"));
     }

@@ -12,6 +12,7 @@ use crate::events::Drop;
 use crate::plan::QUARTER_S;
 use crate::workload::{Range, Workload, key_of};
 use anyhow::{Context, Result};
+use raingauge_console::encoded;
 use serde::Deserialize;
 use std::fmt::Write;
 use std::time::Duration;
@@ -51,7 +52,7 @@ fn lines<'a>(events: impl Iterator<Item = (&'a Drop, u64)>) -> String {
 }
 
 fn exec(sql: &str) -> Vec<u8> {
-    http::get(&format!("/exec?query={}", http::encoded(sql)))
+    http::get(&format!("/exec?query={}", encoded(sql)))
 }
 
 fn within(city: u32, from_s: i64, to_s: i64) -> String {

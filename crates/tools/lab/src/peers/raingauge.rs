@@ -11,6 +11,7 @@ use crate::http::{JSON, NDJSON};
 use crate::server::Lab;
 use crate::workload::{Workload, key_of};
 use anyhow::{Context, Result, ensure};
+use raingauge_console::encoded;
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -63,7 +64,7 @@ impl Client for Connected {
                 }
             }
             Question::Series(days, _) => {
-                let key = http::encoded(&key_of(days.city));
+                let key = encoded(&key_of(days.city)).to_string();
                 let from_s = days.from_s;
                 let to_s = days.to_s;
                 let path =

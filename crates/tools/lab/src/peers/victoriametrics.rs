@@ -13,6 +13,7 @@ use crate::events::Drop;
 use crate::plan::DAY_S;
 use crate::workload::{Range, Workload, key_of};
 use anyhow::{Context, Result, ensure};
+use raingauge_console::encoded;
 use serde::Deserialize;
 use std::fmt::Write;
 use std::time::Duration;
@@ -81,7 +82,7 @@ fn request(question: &Question) -> Vec<u8> {
             let parts: Vec<String> = parts.map(labelled).collect();
             let query = format!("union({})", parts.join(", "));
 
-            http::post("/api/v1/query", FORM, format!("query={}", http::encoded(&query)).as_bytes())
+            http::post("/api/v1/query", FORM, format!("query={}", encoded(&query)).as_bytes())
         }
         Question::Series(days, _) => {
             let query = format!(r#"count_over_time(drops{{key="{}"}}[1d])"#, key_of(days.city));
@@ -89,7 +90,7 @@ fn request(question: &Question) -> Vec<u8> {
             // Without nocache, the steps would be aligned to round times.
             let form = format!(
                 "query={}&start={}.999&end={}.999&step=86400&nocache=1",
-                http::encoded(&query),
+                encoded(&query),
                 days.from_s + DAY_S - 1,
                 days.to_s - 1
             );
@@ -241,7 +242,7 @@ impl Peer for VictoriaMetrics {
 
         // Bypasses the cache of long windows, which would miss samples that are just becoming
         // visible.
-        let form = format!("query={}&nocache=1", http::encoded(&query));
+        let form = format!("query={}&nocache=1", encoded(&query));
         let body = self
             .connect()
             .await?
