@@ -14,7 +14,7 @@ pub const QUARTERS: usize = 96;
 
 /// Recent activity of one counter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Told", into = "Told")]
+#[serde(try_from = "SerializedRecent", into = "SerializedRecent")]
 pub struct Recent {
     /// The quarter hour since 1970 of the last element of `counted`.
     pub newest: i64,
@@ -40,7 +40,7 @@ impl Default for Recent {
 /// The serialized form for other processes: the quarter hours from the first one with a counted
 /// event.
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct SerializedRecent {
     #[serde(default, skip_serializing_if = "is_zero")]
     newest: i64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -55,7 +55,7 @@ const fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-impl From<Recent> for Told {
+impl From<Recent> for SerializedRecent {
     fn from(recent: Recent) -> Self {
         let Recent { newest, counted, skipped, late } = recent;
         let counted = counted.into_iter().skip_while(|events| *events == 0).collect();
@@ -64,11 +64,11 @@ impl From<Recent> for Told {
 }
 
 /// The input comes from another process, perhaps of another version.
-impl TryFrom<Told> for Recent {
+impl TryFrom<SerializedRecent> for Recent {
     type Error = &'static str;
 
-    fn try_from(told: Told) -> Result<Self, Self::Error> {
-        let Told { newest, counted, skipped, late } = told;
+    fn try_from(told: SerializedRecent) -> Result<Self, Self::Error> {
+        let SerializedRecent { newest, counted, skipped, late } = told;
         if counted.len() > QUARTERS || !newest.checked_mul(QUARTER_S).is_some_and(is_countable_s) {
             return Err("is no day of quarter hours");
         }

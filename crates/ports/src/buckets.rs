@@ -91,7 +91,7 @@ pub struct Query {
 
 /// What one entry of the log adds to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Added {
+pub struct Addition {
     pub offset: Offset,
     /// When the event happened, in seconds since 1970.
     pub time_s: i64,

@@ -76,7 +76,7 @@ pub struct Check {
 
 /// Selects checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Selection {
     pub outcome: Option<Outcome>,
     /// Only checks with smaller ids, for the next page.
     pub before: Option<i64>,
@@ -89,7 +89,7 @@ pub trait Checks: Send + Sync {
     fn add(&self, checks: Vec<Check>, kept_max: usize) -> BoxFuture<'_, Result<(), Error>>;
 
     /// Returns checks, newest first.
-    fn list(&self, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Check>, Error>>;
+    fn list(&self, selection: Selection) -> BoxFuture<'_, Result<Vec<Check>, Error>>;
 
     /// Returns the newest check of each key whose newest check differs, newest first: the
     /// differences that are still unresolved.

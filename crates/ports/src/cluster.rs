@@ -18,7 +18,7 @@ pub struct Error(pub String);
 
 /// How far the bucket store includes a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Included {
+pub struct StoredPosition {
     pub partition: Partition,
     pub position: Offset,
     /// Changes when the writer's state does.

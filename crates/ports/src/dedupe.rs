@@ -20,7 +20,7 @@ mod recorder;
 mod window;
 
 pub use chunk::{Chunk, Content};
-pub use recorder::{Recorder, Restored};
+pub use recorder::{Recorder, RestoredChunk};
 pub use window::{Fingerprint, SLICES, Verdict, Window, begin_ms};
 
 use crate::cluster::Error;

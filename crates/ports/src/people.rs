@@ -85,7 +85,7 @@ pub enum UserChange {
 
 /// A removed user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovedUser {
     pub user: User,
     /// Replaces the name.
     pub pseudonym: String,

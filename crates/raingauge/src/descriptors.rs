@@ -21,7 +21,7 @@ const CONNECTIONS_MIN: usize = 8;
 
 /// The descriptors that a process wants.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct Demand {
     doors: usize,
     /// For each door, besides its reserve.
     connections: usize,
@@ -73,17 +73,17 @@ pub fn fit(settings: &mut Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn wanted(settings: &Settings) -> Wanted {
+fn wanted(settings: &Settings) -> Demand {
     let doors = 1 + usize::from(settings.server.grpc_listen.is_some());
     let connections = settings.server.connections_max;
     if settings.cluster.is_cluster {
-        return Wanted { doors, connections, segments: 0, tables: 0 };
+        return Demand { doors, connections, segments: 0, tables: 0 };
     }
 
     // One more segment is written to, and one is about to be removed.
     let log_bytes = settings.log.retention_bytes.max(settings.log.consumer_lag_bytes_max);
     let segments = log_bytes / settings.log.segment_bytes + 2;
-    Wanted {
+    Demand {
         doors,
         connections,
         segments: usize::try_from(segments).unwrap_or(usize::MAX),
@@ -102,7 +102,7 @@ fn raise() -> usize {
 
 /// Up to a quarter of what remains besides the base is for tables and up to a quarter for segments;
 /// the rest is for connections, divided equally among the doors, and for their reserves.
-fn shares(limit: usize, wanted: Wanted) -> Option<Shares> {
+fn shares(limit: usize, wanted: Demand) -> Option<Shares> {
     let left = limit.checked_sub(BASE)?;
     let tables = (left / 4).min(wanted.tables);
     let segments = (left / 4).min(wanted.segments);
@@ -120,7 +120,7 @@ mod tests {
     fn connections_leave_room_for_files() {
         let shares = |limit, doors, connections| {
             let found =
-                shares(limit, Wanted { doors, connections, segments: 514, tables: TABLES_MAX })?;
+                shares(limit, Demand { doors, connections, segments: 514, tables: TABLES_MAX })?;
             Some((found.connections, found.segments, found.tables))
         };
         assert_eq!(shares(65_536, 2, 10_000), Some((10_000, 514, TABLES_MAX)));

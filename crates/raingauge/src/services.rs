@@ -36,7 +36,7 @@ use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{EventLog, EventSink, Partition};
 use raingauge_ports::maintenance::Lease;
 use raingauge_ports::published::Published;
-use raingauge_writer::states::{Shows, States};
+use raingauge_writer::states::{PublishedStates, States};
 use raingauge_writer::watchdog::Watchdog;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub struct Engines {
     pub keys: Arc<dyn KeySource>,
     pub published: Arc<Published>,
     pub states: Arc<dyn States>,
-    pub shows: Arc<dyn Shows>,
+    pub writer_states: Arc<dyn PublishedStates>,
     /// How changes of the catalog reach writers in other processes; `None` announces them in the
     /// log.
     pub takes_effect: Option<Arc<dyn TakesEffect>>,

@@ -3,7 +3,7 @@
 use crate::writer::Stored;
 use crate::{Cluster, error, states};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::cluster::{self, Error, Included};
+use raingauge_ports::cluster::{self, Error, StoredPosition};
 use raingauge_ports::log::{Offset, Partition};
 
 pub struct Checkpoints {
@@ -17,7 +17,7 @@ impl Checkpoints {
         Self { cql, log: log.into() }
     }
 
-    async fn read(&self) -> Result<Vec<Included>, crate::Error> {
+    async fn read(&self) -> Result<Vec<StoredPosition>, crate::Error> {
         let statement = &self.cql.statements.checkpoints;
         let found = self
             .cql
@@ -28,11 +28,12 @@ impl Checkpoints {
 
         let rows = found.into_rows_result().map_err(error::request)?;
         let rows = rows.rows::<(i32, i64, Option<i64>)>().map_err(error::request)?;
-        let included = |(partition, position, state_version): (i32, i64, Option<i64>)| Included {
-            partition: partition as Partition,
-            position: position as Offset,
-            state_version: state_version.unwrap_or(0),
-        };
+        let included =
+            |(partition, position, state_version): (i32, i64, Option<i64>)| StoredPosition {
+                partition: partition as Partition,
+                position: position as Offset,
+                state_version: state_version.unwrap_or(0),
+            };
 
         rows.map(|row| row.map(included)).collect::<Result<_, _>>().map_err(error::request)
     }
@@ -58,7 +59,7 @@ impl Checkpoints {
 }
 
 impl cluster::Checkpoints for Checkpoints {
-    fn included(&self) -> BoxFuture<'_, Result<Vec<Included>, Error>> {
+    fn included(&self) -> BoxFuture<'_, Result<Vec<StoredPosition>, Error>> {
         Box::pin(async { self.read().await.map_err(|error| Error(error.to_string())) })
     }
 

@@ -20,7 +20,7 @@ use raingauge_core::bucket::Granularity;
 use raingauge_core::retention::Horizons;
 use raingauge_core::tile::id;
 use raingauge_ports::buckets::{
-    self, Added, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
+    self, Addition, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
 };
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{Offset, Partition};
@@ -214,10 +214,10 @@ impl BucketWriter for Writer {
         &self,
         generation: Generation,
         key: &str,
-        added: Added,
+        added: Addition,
         horizons: &Horizons,
     ) -> Result<(), Error> {
-        let Added { offset, time_s, value } = added;
+        let Addition { offset, time_s, value } = added;
         let keeps = |granularity| horizons.keeps(granularity, time_s);
 
         // Coarser buckets are kept at least as long as finer ones.

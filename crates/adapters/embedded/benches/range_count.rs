@@ -13,7 +13,7 @@ use raingauge_core::plan::Plan;
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
 use raingauge_embedded::{TileOptions, TileStore};
-use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Checkpoint, Query};
+use raingauge_ports::buckets::{Addition, BucketReader, BucketWriter, Checkpoint, Query};
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::published::{Published, Timeline, View};
 use raingauge_reader::{Engines, Options, Range, Reader};
@@ -62,8 +62,11 @@ fn filled(folder: &std::path::Path, cells: u64, cache_bytes: usize) -> TileStore
         for event in 0..48 {
             let day = event * 2 + (random(&mut state) % 2) as i64;
             let quarter = (random(&mut state) % 96) as i64;
-            let added =
-                Added { offset: 0, time_s: START_S + day * DAY_S + quarter * QUARTER_S, value: 1 };
+            let added = Addition {
+                offset: 0,
+                time_s: START_S + day * DAY_S + quarter * QUARTER_S,
+                value: 1,
+            };
             store.add(1, &key, added, &FOREVER).expect("added");
         }
 

@@ -2,8 +2,8 @@
 
 mod acknowledged;
 mod appender;
+mod identities;
 mod inspect;
-mod known;
 mod note;
 mod repair;
 mod run;
@@ -15,8 +15,8 @@ use crate::files::{DiskFolder, Folder};
 use crate::room::Room;
 use acknowledged::Acknowledged;
 use appender::{Answered, Appender, Committer, Lookup, Request};
+use identities::{Identities, SET_IDS_MAX};
 use inspect::Mending;
-use known::{Known, SET_IDS_MAX};
 use note::Note;
 use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
@@ -93,7 +93,7 @@ pub struct SegmentLog {
 pub struct Inspection {
     segments: Segments,
     mending: Mending,
-    known: Known,
+    known: Identities,
     acknowledged: Acknowledged,
     noted: Note,
     room: Room,
@@ -146,7 +146,7 @@ impl Inspection {
         let (segments, mending) =
             inspect::inspect(Arc::clone(&folder), options.segment_bytes).map_err(repairable)?;
         acknowledged.check(segments.end()).map_err(repairable)?;
-        let known = Known::open(Arc::clone(&folder), &options).map_err(repairable)?;
+        let known = Identities::open(Arc::clone(&folder), &options).map_err(repairable)?;
         let room = Room::new(folder.path(), options.reserve_bytes);
         let noted = Note::read(folder, "clock")?;
         Ok(Self { segments, mending, known, acknowledged, noted, room, options })

@@ -27,7 +27,7 @@ use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
+    Addition, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
     KeySource, Largest, Query,
 };
 use raingauge_ports::log::Offset;
@@ -405,11 +405,11 @@ impl BucketWriter for TileStore {
         &self,
         generation: Generation,
         key: &str,
-        added: Added,
+        added: Addition,
         horizons: &Horizons,
     ) -> Result<(), Error> {
         // Tiles and position move together, so no entry is applied twice.
-        let Added { time_s, value, .. } = added;
+        let Addition { time_s, value, .. } = added;
         let keeps = Granularity::ALL.map(|granularity| horizons.keeps(granularity, time_s));
         let ids = [TileId::day_of(time_s), TileId::span_of(time_s)];
         let wanted = match keeps {

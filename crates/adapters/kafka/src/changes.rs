@@ -19,7 +19,7 @@
 
 use crate::error::Error;
 use crate::producer::{Outgoing, Producer, Ticket};
-use crate::stream::{self, Listening, Told, take};
+use crate::stream::{self, Listening, StreamMessage, take};
 use crate::topic::Topic;
 use parking_lot::Mutex;
 use raingauge_core::tile::Tile;
@@ -121,7 +121,7 @@ fn encode(change: &TileChanges) -> Vec<u8> {
     bytes
 }
 
-impl Told for TileChanges {
+impl StreamMessage for TileChanges {
     const GAP: Self = Self::Gap;
 
     fn decode(bytes: &[u8]) -> Option<Self> {

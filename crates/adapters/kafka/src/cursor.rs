@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::ends;
 use crate::error::{self, Error};
-use crate::reader::{Made, Reader, Unfit};
+use crate::reader::{Answer, Reader, Unfit};
 use crate::restore::Restoring;
 use crate::topic::Shared;
 use raingauge_core::time::format_rfc3339;
@@ -164,7 +164,7 @@ impl Cursor {
     }
 
     /// Takes the messages read so far.
-    pub fn answer(&mut self) -> Made {
+    pub fn answer(&mut self) -> Answer {
         let made = self.reader.answer();
         self.answered.clone_from(&made.blocks);
         made

@@ -14,7 +14,7 @@
 
 use crate::error::Error;
 use crate::producer::{Outgoing, Producer, Ticket};
-use crate::stream::{self, Listening, Told, take};
+use crate::stream::{self, Listening, StreamMessage, take};
 use crate::topic::Topic;
 use raingauge_ports::leases::{LeaseMessage, LeaseTopic, Sent};
 use rdkafka::message::OwnedHeaders;
@@ -89,7 +89,7 @@ fn encode(message: &LeaseMessage) -> Vec<u8> {
     bytes
 }
 
-impl Told for LeaseMessage {
+impl StreamMessage for LeaseMessage {
     const GAP: Self = Self::Gap;
 
     fn decode(bytes: &[u8]) -> Option<Self> {

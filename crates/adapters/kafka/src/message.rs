@@ -94,7 +94,7 @@ fn rfc3339_ms(time_ms: i64) -> String {
 /// Decodes a message that was appended at `appended_ms`. A pure function of its arguments.
 pub fn read<'a, M: Message>(message: &'a M, appended_ms: i64, options: &Options) -> Reading<'a> {
     // rdkafka panics at a header name that is not UTF-8. Such a message must not end the counting.
-    let Ok(headers) = catch_unwind(AssertUnwindSafe(|| Known::of(message))) else {
+    let Ok(headers) = catch_unwind(AssertUnwindSafe(|| KnownHeaders::of(message))) else {
         return Reading::Refused(Refusal::new(
             Code::HeaderMalformed,
             "the name of a header is not UTF-8",
@@ -145,7 +145,7 @@ pub fn partition_of(identity: Identity, partitions: Partition) -> Partition {
 
 /// The headers that are read; the first one of each name counts.
 #[derive(Default)]
-struct Known<'a> {
+struct KnownHeaders<'a> {
     control: bool,
     signature: Option<&'a [u8]>,
     content_type: Option<&'a [u8]>,
@@ -158,7 +158,7 @@ struct Known<'a> {
     refused_keys: Option<&'a [u8]>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownHeaders<'a> {
     fn of<M: Message>(message: &'a M) -> Self {
         let mut known = Self::default();
         let Some(headers) = message.headers() else {

@@ -52,7 +52,7 @@ pub enum Unfit {
 
 /// The blocks made of some messages.
 #[derive(Default)]
-pub struct Made {
+pub struct Answer {
     pub blocks: Vec<Block>,
     /// Number of events that were repetitions.
     pub repetitions: u64,
@@ -150,8 +150,8 @@ impl Reader {
     }
 
     /// Takes what has been made; its refused messages have been sent.
-    pub fn answer(&mut self) -> Made {
-        let made = Made {
+    pub fn answer(&mut self) -> Answer {
+        let made = Answer {
             blocks: std::mem::take(&mut self.blocks),
             repetitions: std::mem::take(&mut self.repetitions),
         };

@@ -17,7 +17,7 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_millis(100);
 
 /// A message of such a topic.
-pub trait Told: Sized {
+pub trait StreamMessage: Sized {
     /// Stands for missing messages.
     const GAP: Self;
 
@@ -41,7 +41,7 @@ impl Drop for Listening {
 }
 
 /// Calls `apply` with everything published in a topic from now on, and with gaps.
-pub fn listen<M: Told>(
+pub fn listen<M: StreamMessage>(
     topic: &Topic,
     name: &str,
     partitions: Partition,

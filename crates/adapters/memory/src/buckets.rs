@@ -8,7 +8,7 @@ use raingauge_core::retention::Horizons;
 use raingauge_core::tile::Overflow;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
+    Addition, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
     KeySource, Largest, Query,
 };
 use raingauge_ports::log::Offset;
@@ -136,10 +136,10 @@ impl BucketWriter for Buckets {
         &self,
         generation: Generation,
         key: &str,
-        added: Added,
+        added: Addition,
         horizons: &Horizons,
     ) -> Result<(), Error> {
-        let Added { time_s, value, .. } = added;
+        let Addition { time_s, value, .. } = added;
         let mut inner = self.inner.lock();
         for granularity in
             Granularity::ALL.into_iter().filter(|granularity| horizons.keeps(*granularity, time_s))

@@ -3,14 +3,14 @@
 use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::Error;
-use raingauge_ports::checks::{self, Check, Outcome, Wanted};
+use raingauge_ports::checks::{self, Check, Outcome, Selection};
 use std::collections::{HashSet, VecDeque};
 
 #[derive(Debug, Default)]
-pub struct Checks(Mutex<Kept>);
+pub struct Checks(Mutex<State>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct State {
     /// Newest first.
     checks: VecDeque<Check>,
     last_id: i64,
@@ -28,13 +28,20 @@ impl checks::Checks for Checks {
         Box::pin(async { Ok(()) })
     }
 
-    fn list(&self, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Check>, Error>> {
+    fn list(&self, selection: Selection) -> BoxFuture<'_, Result<Vec<Check>, Error>> {
         let is_wanted = |check: &&Check| {
-            wanted.outcome.is_none_or(|outcome| check.outcome == outcome)
-                && wanted.before.is_none_or(|before| check.id < before)
+            selection.outcome.is_none_or(|outcome| check.outcome == outcome)
+                && selection.before.is_none_or(|before| check.id < before)
         };
-        let found =
-            self.0.lock().checks.iter().filter(is_wanted).take(wanted.len_max).cloned().collect();
+        let found = self
+            .0
+            .lock()
+            .checks
+            .iter()
+            .filter(is_wanted)
+            .take(selection.len_max)
+            .cloned()
+            .collect();
         Box::pin(async move { Ok(found) })
     }
 

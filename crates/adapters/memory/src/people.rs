@@ -4,8 +4,8 @@ use parking_lot::Mutex;
 use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::people::{
-    ApiToken, AuditTrail, Entry, Error, Filter, Hash, Invitation, Invitations, NewUser, Removed,
-    Session, Sessions, Tokens, User, UserChange, Users, handle,
+    ApiToken, AuditTrail, Entry, Error, Filter, Hash, Invitation, Invitations, NewUser,
+    RemovedUser, Session, Sessions, Tokens, User, UserChange, Users, handle,
 };
 use std::cmp::Reverse;
 
@@ -41,9 +41,9 @@ impl State {
         Ok(self.put(changed))
     }
 
-    fn remove_user(&mut self, id: i64) -> Result<Removed, Error> {
+    fn remove_user(&mut self, id: i64) -> Result<RemovedUser, Error> {
         let removed = User::removed(&self.users, id)?;
-        let Removed { user, pseudonym } = &removed;
+        let RemovedUser { user, pseudonym } = &removed;
         self.users.retain(|known| known.id != id);
         self.sessions.retain(|session| session.user_id != id);
         self.invitations.retain(|invitation| handle(&invitation.name) != handle(&user.name));
@@ -163,7 +163,7 @@ impl Users for People {
         self.with(|state| state.change_user(id, change))
     }
 
-    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>> {
+    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<RemovedUser, Error>> {
         self.with(|state| state.remove_user(id))
     }
 }

@@ -21,11 +21,11 @@ pub struct Discovery {
     issuer: IssuerUrl,
     clock: Arc<dyn Clock>,
     /// Held while reading, so that concurrent callers wait for the same answer.
-    known: Mutex<Known>,
+    known: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Known {
+struct State {
     provider: Option<Arc<CoreProviderMetadata>>,
     looked_at_ms: Option<i64>,
     /// Why the last read failed.

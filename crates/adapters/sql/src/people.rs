@@ -6,8 +6,8 @@ use crate::database::{Change, Database, Lock, Statement, lock};
 use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::people::{
-    ApiToken, AuditTrail, Entry, Error, Filter, Hash, Invitation, Invitations, NewUser, Removed,
-    Session, Sessions, Tokens, User, UserChange, Users, handle,
+    ApiToken, AuditTrail, Entry, Error, Filter, Hash, Invitation, Invitations, NewUser,
+    RemovedUser, Session, Sessions, Tokens, User, UserChange, Users, handle,
 };
 use rows::{EntryRow, InvitationRow, SessionRow, TokenRow, UserRow};
 
@@ -76,11 +76,11 @@ impl<D: Database> People<D> {
         Ok(user)
     }
 
-    async fn remove_user_now(&self, id: i64) -> Result<Removed, Error> {
+    async fn remove_user_now(&self, id: i64) -> Result<RemovedUser, Error> {
         let mut change = self.0.begin(Some(&LOCK)).await?;
         let users = users(&mut change).await?;
         let (mut change, removed) = change.decided(User::removed(&users, id)).await?;
-        let Removed { user, pseudonym } = &removed;
+        let RemovedUser { user, pseudonym } = &removed;
 
         for text in rows::RENAME {
             change
@@ -217,7 +217,7 @@ impl<D: Database> Users for People<D> {
         Box::pin(self.change_user_now(id, change))
     }
 
-    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>> {
+    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<RemovedUser, Error>> {
         Box::pin(self.remove_user_now(id))
     }
 }

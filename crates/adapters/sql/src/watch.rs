@@ -4,7 +4,7 @@
 use crate::database::{Database, Statement};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::Error;
-use raingauge_ports::checks::{self, Check, Outcome, Wanted};
+use raingauge_ports::checks::{self, Check, Outcome, Selection};
 use raingauge_ports::instances::{self, INSTANCES_MAX, Instance};
 
 const ANNOUNCE: &str = "REPLACE INTO instances
@@ -99,10 +99,10 @@ impl<D: Database> checks::Checks for Checks<D> {
         })
     }
 
-    fn list(&self, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Check>, Error>> {
-        let before = wanted.before.unwrap_or(i64::MAX);
-        let len_max = wanted.len_max as i64;
-        let statement = match wanted.outcome {
+    fn list(&self, selection: Selection) -> BoxFuture<'_, Result<Vec<Check>, Error>> {
+        let before = selection.before.unwrap_or(i64::MAX);
+        let len_max = selection.len_max as i64;
+        let statement = match selection.outcome {
             Some(outcome) => Statement::new(NEWEST_OF_OUTCOME).with(outcome.name()),
             None => Statement::new(NEWEST),
         };

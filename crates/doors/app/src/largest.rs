@@ -24,24 +24,24 @@ const STALE_MS: i64 = 10_000;
 
 /// A counter, the UTC days that are looked at, and the newest generation that answers: what was
 /// found before counts were erased or made again says nothing of those that answer now.
-type Which = (u32, i64, i64, Option<Generation>);
-type Applied = Vec<(Partition, Offset)>;
+type Question = (u32, i64, i64, Option<Generation>);
+type Positions = Vec<(Partition, Offset)>;
 
 /// What was found, newest first.
 #[derive(Default)]
-pub struct Memory(Mutex<Vec<Known>>);
+pub struct Memory(Mutex<Vec<Search>>);
 
 #[derive(Clone)]
-struct Known {
-    which: Which,
+struct Search {
+    which: Question,
     began_ms: i64,
     /// How far events were counted before the search began.
-    applied: Applied,
-    found: Arc<OnceCell<Found>>,
+    applied: Positions,
+    found: Arc<OnceCell<Answer>>,
 }
 
 #[derive(Clone)]
-struct Found {
+struct Answer {
     keys: Arc<LargestKeys>,
     took_ms: i64,
 }
@@ -49,9 +49,9 @@ struct Found {
 impl Memory {
     /// The search that answers a request: one that runs, one whose result still holds, or a new
     /// one.
-    fn search(&self, which: Which, applied: Applied, now_ms: i64) -> Arc<OnceCell<Found>> {
+    fn search(&self, which: Question, applied: Positions, now_ms: i64) -> Arc<OnceCell<Answer>> {
         let mut known = self.0.lock();
-        let holds = |known: &Known| match known.found.get() {
+        let holds = |known: &Search| match known.found.get() {
             None => Arc::strong_count(&known.found) > 1,
             Some(_) if known.applied == applied => true,
             Some(found) => found.took_ms > DEAR_MS && now_ms - known.began_ms < STALE_MS,
@@ -63,8 +63,8 @@ impl Memory {
         known.retain(|known| known.which != which);
         known.truncate(REMEMBERED_MAX - 1);
 
-        let found = Arc::<OnceCell<Found>>::default();
-        known.insert(0, Known { which, began_ms: now_ms, applied, found: Arc::clone(&found) });
+        let found = Arc::<OnceCell<Answer>>::default();
+        known.insert(0, Search { which, began_ms: now_ms, applied, found: Arc::clone(&found) });
         found
     }
 }
@@ -103,7 +103,7 @@ pub async fn keys(
         let failed = |_| Refusal::new(Code::Unavailable, "the search for keys broke off");
         let keys = searching.await.map_err(failed)??;
 
-        Ok::<_, Problem>(Found { keys: Arc::new(keys), took_ms: clock.machine_ms() - began_ms })
+        Ok::<_, Problem>(Answer { keys: Arc::new(keys), took_ms: clock.machine_ms() - began_ms })
     };
 
     Ok(Arc::clone(&search.get_or_try_init(find).await?.keys))
@@ -113,10 +113,10 @@ pub async fn keys(
 mod tests {
     use super::*;
 
-    const WHICH: Which = (1, 0, 86_400, Some(4_096));
+    const WHICH: Question = (1, 0, 86_400, Some(4_096));
 
-    fn found(took_ms: i64) -> Found {
-        Found { keys: Arc::default(), took_ms }
+    fn found(took_ms: i64) -> Answer {
+        Answer { keys: Arc::default(), took_ms }
     }
 
     #[test]

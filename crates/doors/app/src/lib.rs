@@ -60,7 +60,7 @@ pub struct App {
     /// Answers counts.
     pub reader: Arc<Reader>,
     /// What was counted, and the log that it was counted from.
-    pub counted: Counted,
+    pub counted: CountedData,
     /// Identifies callers, and records what they change.
     pub people: People,
     /// How the deployment is run.
@@ -78,7 +78,7 @@ impl App {
 }
 
 /// What was counted, and the log that it was counted from.
-pub struct Counted {
+pub struct CountedData {
     pub published: Arc<Published>,
     /// What the writers of all partitions know: backfills, counters, skipped events.
     pub states: Arc<dyn States>,

@@ -4,7 +4,7 @@ use raingauge_core::code::{Code, Refusal};
 use raingauge_core::counter;
 use raingauge_counters::{self as counters, documents, drafts, recent};
 use raingauge_operations::{maintenance, rollouts};
-use raingauge_people::tokens::Denied;
+use raingauge_people::tokens::Denial;
 use raingauge_ports::{catalog, log, scans};
 use raingauge_writer::{bucket_list, ingest, worker};
 use serde_json::{Map, Value, json};
@@ -59,18 +59,18 @@ impl From<Refusal> for Problem {
     }
 }
 
-impl From<Denied> for Problem {
-    fn from(denied: Denied) -> Self {
+impl From<Denial> for Problem {
+    fn from(denied: Denial) -> Self {
         let (code, detail) = match denied {
-            Denied::Missing => (
+            Denial::Missing => (
                 Code::TokenMissing,
                 "send a token: Authorization: Bearer rg_…; `raingauge token` makes one".to_owned(),
             ),
-            Denied::Unknown => {
+            Denial::Unknown => {
                 (Code::TokenUnknown, "this token is not one of the configured ones".to_owned())
             }
-            Denied::Stale => (Code::TokensUnavailable, denied.to_string()),
-            Denied::Scope(scope) => {
+            Denial::Stale => (Code::TokensUnavailable, denied.to_string()),
+            Denial::Scope(scope) => {
                 (Code::ScopeMissing, format!("this token lacks the scope {}", scope.name()))
             }
         };

@@ -17,7 +17,7 @@ use raingauge_core::decode::{binary, media_type};
 use raingauge_core::event::{Attributes, Event, check_len};
 use raingauge_core::limits::EVENTS_PER_REQUEST_MAX;
 use raingauge_core::time::{format_rfc3339, is_countable_s};
-use raingauge_writer::ingest::{Finished, Intake};
+use raingauge_writer::ingest::{Completion, Intake};
 use std::borrow::Cow;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -50,7 +50,7 @@ impl proto::events_server::Events for Service {
             _ => ingest
                 .finish(intake, wait_applied)
                 .await
-                .map(|receipt| Finished { receipt, lag: None }),
+                .map(|receipt| Completion { receipt, lag: None }),
         };
         Ok(Response::new(response_of(finished.map_err(refused)?)))
     }
@@ -161,7 +161,7 @@ fn rfc3339_of(time: &prost_types::Timestamp) -> String {
     format!("{}.{:03}Z", seconds.trim_end_matches('Z'), time.nanos / 1_000_000)
 }
 
-fn response_of(Finished { receipt, lag }: Finished) -> proto::PublishResponse {
+fn response_of(Completion { receipt, lag }: Completion) -> proto::PublishResponse {
     if lag.is_some() {
         metrics::counter!("raingauge_errors_total", "code" => Code::NotAppliedYet.as_str())
             .increment(1);

@@ -16,7 +16,7 @@ use raingauge_core::access::Scope;
 use raingauge_core::code::{Code, Refusal};
 use raingauge_core::decode::{self, Events, Format};
 use raingauge_core::event::Attributes;
-use raingauge_writer::ingest::{Finished, Intake, Receipt};
+use raingauge_writer::ingest::{Completion, Intake, Receipt};
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -50,10 +50,10 @@ pub async fn post(
     // From here on the intake holds the events, and the body returns its share of the budget.
     let (intake, is_single) = take(&headers, body, intake, app.limits.body_bytes_max)?;
     let ingest = &app.ingest;
-    let Finished { receipt, lag } = if wait_applied {
+    let Completion { receipt, lag } = if wait_applied {
         ingest.finish_by(intake, deadline.for_counting()).await?
     } else {
-        Finished { receipt: ingest.finish(intake, false).await?, lag: None }
+        Completion { receipt: ingest.finish(intake, false).await?, lag: None }
     };
 
     if let Some(lag) = lag {

@@ -1,6 +1,6 @@
 //! The bucket store as the writer of a partition changes it.
 
-use super::{Added, BucketRetention, Cell, Checkpoint, Error, Generation};
+use super::{Addition, BucketRetention, Cell, Checkpoint, Error, Generation};
 use crate::log::Offset;
 use raingauge_core::retention::Horizons;
 
@@ -20,7 +20,7 @@ pub trait BucketWriter: BucketRetention {
         &self,
         generation: Generation,
         key: &str,
-        added: Added,
+        added: Addition,
         horizons: &Horizons,
     ) -> Result<(), Error>;
 

@@ -1,6 +1,6 @@
 //! The checkpoints that writers have committed.
 
-use super::{Error, Included};
+use super::{Error, StoredPosition};
 use crate::BoxFuture;
 use crate::log::Partition;
 
@@ -8,7 +8,7 @@ use crate::log::Partition;
 ///
 /// No contract suite: there is one adapter, and the suite of buckets defines what a checkpoint is.
 pub trait Checkpoints: Send + Sync {
-    fn included(&self) -> BoxFuture<'_, Result<Vec<Included>, Error>>;
+    fn included(&self) -> BoxFuture<'_, Result<Vec<StoredPosition>, Error>>;
 
     /// Returns the state of a writer, in its own format; empty before its first checkpoint.
     fn state(&self, partition: Partition) -> BoxFuture<'_, Result<Vec<u8>, Error>>;

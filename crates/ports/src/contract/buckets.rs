@@ -2,7 +2,7 @@
 //! generations that it uses.
 
 use crate::buckets::{
-    Added, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
+    Addition, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
     KeySource, Progress, Query, generation_of,
 };
 use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
@@ -66,7 +66,7 @@ impl<'a, S: BucketReader + BucketWriter> Ledger<'a, S> {
         value: i64,
         horizons: &Horizons,
     ) {
-        let added = Added { offset: self.offset(), time_s, value };
+        let added = Addition { offset: self.offset(), time_s, value };
         self.store.add(generation, key, added, horizons).expect("added");
     }
 

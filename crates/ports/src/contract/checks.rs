@@ -1,9 +1,9 @@
 //! The contract of the checks.
 
-use crate::checks::{CHECKS_KEPT, Check, Checks, Difference, Outcome, Wanted};
+use crate::checks::{CHECKS_KEPT, Check, Checks, Difference, Outcome, Selection};
 use raingauge_core::bucket::Granularity;
 
-const ALL: Wanted = Wanted { outcome: None, before: None, len_max: 100 };
+const ALL: Selection = Selection { outcome: None, before: None, len_max: 100 };
 
 /// Runs the whole suite. `fresh` returns a store without checks each time.
 pub async fn suite<C: Checks>(fresh: impl AsyncFn() -> C) {
@@ -90,13 +90,13 @@ async fn checks_are_listed_newest_first_page_by_page(checks: &dyn Checks) {
     }
 
     assert_eq!(keys(&checks.list(ALL).await.expect("listed")), ["d", "c", "b", "a"]);
-    let equal = Wanted { outcome: Some(Outcome::Equal), ..ALL };
+    let equal = Selection { outcome: Some(Outcome::Equal), ..ALL };
     assert_eq!(keys(&checks.list(equal).await.expect("listed")), ["d", "a"]);
 
-    let first = checks.list(Wanted { len_max: 3, ..ALL }).await.expect("listed");
+    let first = checks.list(Selection { len_max: 3, ..ALL }).await.expect("listed");
     assert_eq!(keys(&first), ["d", "c", "b"]);
 
-    let rest = Wanted { before: first.last().map(|check| check.id), ..ALL };
+    let rest = Selection { before: first.last().map(|check| check.id), ..ALL };
     assert_eq!(keys(&checks.list(rest).await.expect("listed")), ["a"]);
 }
 

@@ -25,7 +25,7 @@ pub struct Recorder {
 
 /// The result of restoring a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredChunk {
     /// The offset at which to look for the next message.
     pub next: Offset,
     /// The last message of the chunk, if there is one: its offset and its append time.
@@ -121,7 +121,7 @@ impl Recorder {
     ///
     /// A reader that begins in the middle of a chunk may restore the whole of it: the part before
     /// its offset is older than its window, or harmless in it.
-    pub fn restore(&mut self, bytes: &[u8]) -> Option<Restored> {
+    pub fn restore(&mut self, bytes: &[u8]) -> Option<RestoredChunk> {
         let number = chunk_of(self.next);
         let stored = Content::decode(bytes, self.rules, number)?;
         let read = self.open.as_ref().map_or(0, |content| content.fingerprints.len());
@@ -148,6 +148,6 @@ impl Recorder {
         self.next = (number + 1) * CHUNK_OFFSETS;
         self.open = Some(Content::default());
 
-        Some(Restored { next: self.next, last })
+        Some(RestoredChunk { next: self.next, last })
     }
 }

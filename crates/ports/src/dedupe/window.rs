@@ -57,14 +57,14 @@ impl Fingerprint {
 
 /// An identity and the slice in which it was last seen, in 16 bytes.
 #[derive(Clone, Copy)]
-struct Seen {
+struct Sighting {
     high: u64,
     low: u32,
     /// The number of the slice, modulo 2^32. The slices in memory lie close to each other.
     slice: u32,
 }
 
-impl Seen {
+impl Sighting {
     fn new(Fingerprint { high, low }: Fingerprint, slice: i64) -> Self {
         Self { high, low, slice: slice as u32 }
     }
@@ -82,7 +82,7 @@ pub struct Window {
     ids_max: usize,
     /// The latest append time so far.
     newest_ms: i64,
-    seen: HashTable<Seen>,
+    seen: HashTable<Sighting>,
     /// The number of identities last seen in each slice, the oldest slice first.
     slices: VecDeque<(i64, usize)>,
     forgotten: u64,
@@ -119,8 +119,8 @@ impl Window {
     pub fn see_fingerprint(&mut self, appended_ms: i64, fingerprint: Fingerprint) -> Verdict {
         self.pass(appended_ms);
         let slice = self.newest_ms.div_euclid(self.width_ms);
-        let new = Seen::new(fingerprint, slice);
-        let same = |seen: &Seen| seen.high == new.high && seen.low == new.low;
+        let new = Sighting::new(fingerprint, slice);
+        let same = |seen: &Sighting| seen.high == new.high && seen.low == new.low;
         let verdict = match self.seen.find_mut(new.high, same) {
             Some(seen) => {
                 let before = std::mem::replace(&mut seen.slice, new.slice);

@@ -1,7 +1,7 @@
 //! What a change of people may do, given all of them. Every adapter decides with these functions,
 //! inside its transaction.
 
-use super::{ApiToken, Error, Invitation, NewUser, Removed, User, UserChange, handle};
+use super::{ApiToken, Error, Invitation, NewUser, RemovedUser, User, UserChange, handle};
 use raingauge_core::access::Role;
 use raingauge_core::limits::{API_TOKENS_MAX, INVITATIONS_MAX, USERS_MAX};
 
@@ -78,11 +78,15 @@ impl User {
     }
 
     /// Returns the user to remove. Its pseudonym is not a valid user name.
-    pub fn removed(users: &[Self], id: i64) -> Result<Removed, Error> {
+    pub fn removed(users: &[Self], id: i64) -> Result<RemovedUser, Error> {
         let user =
             users.iter().find(|user| user.id == id).ok_or(Error::NotFound("person"))?.clone();
         let pseudonym = format!("removed person {id}/{}", user.created_at);
-        if user.may_sign_in() { Err(Error::NotDisabled) } else { Ok(Removed { user, pseudonym }) }
+        if user.may_sign_in() {
+            Err(Error::NotDisabled)
+        } else {
+            Ok(RemovedUser { user, pseudonym })
+        }
     }
 
     /// Refuses a change that would leave no administrator who may sign in.

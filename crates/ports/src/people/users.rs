@@ -1,6 +1,6 @@
 //! Users: who may sign in.
 
-use super::{Error, NewUser, Removed, User, UserChange};
+use super::{Error, NewUser, RemovedUser, User, UserChange};
 use crate::BoxFuture;
 
 /// The users.
@@ -25,5 +25,5 @@ pub trait Users: Send + Sync {
     /// Removes a disabled user, with their sessions and links. The returned pseudonym replaces
     /// their name wherever it records who did something: versions, drafts, tokens and the audit
     /// log.
-    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<Removed, Error>>;
+    fn remove_user(&self, id: i64) -> BoxFuture<'_, Result<RemovedUser, Error>>;
 }

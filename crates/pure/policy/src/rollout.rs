@@ -40,7 +40,7 @@ pub struct Rollout {
     /// The version of the policy that it set last, or began from.
     pub version: u32,
     /// The stages that are over; the first is the service as it was.
-    pub watched: Vec<Watched>,
+    pub watched: Vec<WatchedStage>,
     /// How often a window was restarted because the conductor had been away.
     pub interruptions: u32,
     pub phase: Phase,
@@ -49,7 +49,7 @@ pub struct Rollout {
 /// A stage that is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Watched {
+pub struct WatchedStage {
     pub stage: Stage,
     /// When the window began.
     pub from_ms: i64,
@@ -138,7 +138,7 @@ pub struct Order {
 
 /// Why a rollout cannot be continued or stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum Rejection {
     #[error("the rollout has ended already")]
     Ended,
     #[error("the rollout is going back already")]
@@ -302,7 +302,7 @@ impl Rollout {
 
         if let (Some(stage), Some(window)) = (self.stage(), self.window()) {
             let verdicts = self.verdicts(&window);
-            self.watched.push(Watched { stage, from_ms, window, verdicts, cut_by });
+            self.watched.push(WatchedStage { stage, from_ms, window, verdicts, cut_by });
         }
         self.phase = match self.stage() {
             Some(_) => Phase::Setting,
@@ -311,25 +311,25 @@ impl Rollout {
     }
 
     /// Ends the current stage before its time, and goes on with the next one.
-    pub fn go_on(&mut self, by: &str) -> Result<(), Refused> {
+    pub fn go_on(&mut self, by: &str) -> Result<(), Rejection> {
         let window = match &self.phase {
             Phase::Watching { .. } => self.window().unwrap_or_default(),
-            Phase::Setting | Phase::Following { .. } => return Err(Refused::BetweenSteps),
-            Phase::Returning { .. } => return Err(Refused::Returning),
-            Phase::Ended { .. } => return Err(Refused::Ended),
+            Phase::Setting | Phase::Following { .. } => return Err(Rejection::BetweenSteps),
+            Phase::Returning { .. } => return Err(Rejection::Returning),
+            Phase::Ended { .. } => return Err(Rejection::Ended),
         };
         if self.baseline().is_none() && !self.plan.limits.suffice(&window) {
-            return Err(Refused::TooLittle);
+            return Err(Rejection::TooLittle);
         }
         self.end_stage(Some(by.to_owned()));
         Ok(())
     }
 
     /// Stops the rollout and restores the previous policy.
-    pub fn stop(&mut self, by: &str) -> Result<(), Refused> {
+    pub fn stop(&mut self, by: &str) -> Result<(), Rejection> {
         match &self.phase {
-            Phase::Returning { .. } => return Err(Refused::Returning),
-            Phase::Ended { .. } => return Err(Refused::Ended),
+            Phase::Returning { .. } => return Err(Rejection::Returning),
+            Phase::Ended { .. } => return Err(Rejection::Ended),
             _ => {}
         }
         self.go_back(End::Stopped, format!("{by} stopped it"));

@@ -4,10 +4,10 @@ use super::{Engines, Running, caching, embedded};
 use crate::settings::Settings;
 use metrics::gauge;
 use raingauge_app::budget::BodyBudgets;
-use raingauge_app::{App, Counted, Limits, Node, Operations, People, Role};
+use raingauge_app::{App, CountedData, Limits, Node, Operations, People, Role};
 use raingauge_counters::documents::CounterKind;
 use raingauge_counters::recount::Recounter;
-use raingauge_counters::{Counters, Covered, Drafts, RecentEvents};
+use raingauge_counters::{Counters, Drafts, RecentEvents, RemoteLog};
 use raingauge_operations::Measures;
 use raingauge_operations::rollouts::{self, Conductor};
 use raingauge_operations::self_audit::{self, SelfAudit};
@@ -146,7 +146,7 @@ fn counters(engines: &Engines, settings: &Settings, key_limit: &Arc<KeyLimit>) -
 
     let counters = match &engines.takes_effect {
         Some(effect) => {
-            let covered = Covered {
+            let covered = RemoteLog {
                 logs: engines.logs.clone(),
                 states: Arc::clone(&engines.states),
                 future_allowance_s: settings.events.future_allowance.as_secs() as i64,
@@ -155,7 +155,9 @@ fn counters(engines: &Engines, settings: &Settings, key_limit: &Arc<KeyLimit>) -
         }
         None => counters,
     };
-    counters.with_conductor(Arc::clone(&engines.shows)).with_key_limit(Arc::clone(key_limit))
+    counters
+        .with_conductor(Arc::clone(&engines.writer_states))
+        .with_key_limit(Arc::clone(key_limit))
 }
 
 fn ingest(engines: &Engines, settings: &Settings, key_limit: Arc<KeyLimit>) -> Ingest {
@@ -170,7 +172,7 @@ fn ingest(engines: &Engines, settings: &Settings, key_limit: Arc<KeyLimit>) -> I
     .with_key_limit(key_limit)
 }
 
-fn counted(engines: &Engines, settings: &Settings) -> Counted {
+fn counted(engines: &Engines, settings: &Settings) -> CountedData {
     let recounter = Recounter {
         logs: engines.logs.clone(),
         buckets: Arc::clone(&engines.buckets),
@@ -182,7 +184,7 @@ fn counted(engines: &Engines, settings: &Settings) -> Counted {
 
     let scans = Scans::default();
     let clock = Arc::clone(&engines.wall_clock);
-    Counted {
+    CountedData {
         recent: RecentEvents::new(engines.logs.clone(), scans.clone(), clock),
         published: Arc::clone(&engines.published),
         states: Arc::clone(&engines.states),
@@ -201,7 +203,7 @@ fn operations(
     counters: &Arc<Counters>,
     reader: &Arc<Reader>,
     policies: Arc<CachePolicies>,
-    counted: &Counted,
+    counted: &CountedData,
 ) -> Operations {
     let clock = || Arc::clone(&engines.wall_clock);
     let measures = measures(engines, Arc::clone(&surroundings.metrics));

@@ -36,7 +36,7 @@ use raingauge_ports::tiles::{Hearing, TileFeed};
 use raingauge_sql::MySqlCatalog;
 use raingauge_writer::fleet::{Deps, Troubles};
 use raingauge_writer::lost;
-use raingauge_writer::states::{Shows, States};
+use raingauge_writer::states::{PublishedStates, States};
 use raingauge_writer::{Fleet, Follower, NotThere, worker};
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,7 +163,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
         keys: stored,
         published: Arc::clone(&published),
         states: Arc::clone(&follower) as Arc<dyn States>,
-        shows: Arc::clone(&follower) as Arc<dyn Shows>,
+        writer_states: Arc::clone(&follower) as Arc<dyn PublishedStates>,
         takes_effect: Some(Arc::clone(&follower) as Arc<dyn TakesEffect>),
         wall_clock: Arc::clone(&clock),
         clock,

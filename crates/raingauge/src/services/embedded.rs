@@ -72,7 +72,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
         keys: store,
         published,
         states: Arc::clone(&writer) as Arc<dyn States>,
-        shows: writer,
+        writer_states: writer,
         takes_effect: None,
         clock,
         wall_clock,

@@ -24,7 +24,7 @@ use raingauge_writer::conductor::{Conductor, DECIDER};
 use raingauge_writer::control::Control;
 use raingauge_writer::history::covered_from_s;
 use raingauge_writer::state::{Part, standing_of};
-use raingauge_writer::states::{Shows, States};
+use raingauge_writer::states::{PublishedStates, States};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,10 +81,10 @@ pub struct Counters {
     published: Arc<Published>,
     clock: Arc<dyn Clock>,
     effect: Arc<dyn TakesEffect>,
-    covered: Option<Covered>,
+    covered: Option<RemoteLog>,
     conductor: Option<Arc<Conductor>>,
     /// The states that the writers publish.
-    shows: Option<Arc<dyn Shows>>,
+    writer_states: Option<Arc<dyn PublishedStates>>,
     turns: Turns,
     keys: Arc<KeyLimit>,
     /// Changes of each counter in the current hour: the hour's number since 1970, and how many.
@@ -93,7 +93,7 @@ pub struct Counters {
 
 /// The partitions of a log whose writers run elsewhere, what those writers know, and how far ahead
 /// of the clock an event may be.
-pub struct Covered {
+pub struct RemoteLog {
     pub logs: Vec<Arc<dyn EventLog>>,
     pub states: Arc<dyn States>,
     pub future_allowance_s: i64,
@@ -126,7 +126,7 @@ impl Counters {
             effect: Arc::new(announcer),
             covered: None,
             conductor: None,
-            shows: None,
+            writer_states: None,
             turns: Turns::default(),
             keys: Arc::default(),
             changes: Mutex::default(),
@@ -139,14 +139,14 @@ impl Counters {
     }
 
     /// Uses a log whose partitions are counted by other processes.
-    pub fn of_cluster(self, effect: Arc<dyn TakesEffect>, covered: Covered) -> Self {
+    pub fn of_cluster(self, effect: Arc<dyn TakesEffect>, covered: RemoteLog) -> Self {
         Self { effect, covered: Some(covered), ..self }
     }
 
     /// Uses a conductor that works by the states the writers publish.
-    pub fn with_conductor(self, shows: Arc<dyn Shows>) -> Self {
-        let conductor = Conductor::new(Arc::clone(&self.sink), Arc::clone(&shows));
-        Self { conductor: Some(Arc::new(conductor)), shows: Some(shows), ..self }
+    pub fn with_conductor(self, states: Arc<dyn PublishedStates>) -> Self {
+        let conductor = Conductor::new(Arc::clone(&self.sink), Arc::clone(&states));
+        Self { conductor: Some(Arc::new(conductor)), writer_states: Some(states), ..self }
     }
 
     /// Returns the conductor of backfills, if there is one.
@@ -349,7 +349,7 @@ impl Counters {
     /// Returns the time from which every partition holds every event, so that a backfill begins at
     /// the same time in all. A writer in this process knows it itself.
     async fn covered_from_s(&self) -> Result<Option<i64>, Error> {
-        let Some(Covered { logs, future_allowance_s, .. }) = &self.covered else {
+        let Some(RemoteLog { logs, future_allowance_s, .. }) = &self.covered else {
             return Ok(None);
         };
         let logs = logs.clone();
@@ -362,7 +362,7 @@ impl Counters {
     /// Makes sure that every partition knows the current version of a counter before a request for
     /// it is written: the writers of other processes learn of a change on their own, but later.
     async fn introduce(&self, standing: Standing, counter: &Counter) -> Result<(), Error> {
-        let Some(Covered { states, .. }) = &self.covered else {
+        let Some(RemoteLog { states, .. }) = &self.covered else {
             return Ok(());
         };
         let is_newest = |parts: &[Part]| {

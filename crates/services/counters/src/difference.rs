@@ -19,15 +19,15 @@ pub struct Changed {
 
 /// One field of a configuration in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct FieldText {
     pub field: &'static str,
     pub label: &'static str,
     pub words: String,
 }
 
 /// Describes a configuration field by field, without the id.
-pub fn say(counter: &Counter) -> Vec<Said> {
-    let said = |field, label, words| Said { field, label, words };
+pub fn say(counter: &Counter) -> Vec<FieldText> {
+    let said = |field, label, words| FieldText { field, label, words };
     let text = |text: &str| {
         if text.is_empty() { "nothing".to_owned() } else { text.to_owned() }
     };
@@ -60,7 +60,7 @@ pub fn say(counter: &Counter) -> Vec<Said> {
 pub fn between(before: &Counter, after: &Counter) -> Vec<Changed> {
     let fields = say(before).into_iter().zip(say(after)).zip(differing(before, after));
     let changed = fields.filter(|(_, differs)| *differs).map(|(words, _)| words);
-    let told = |(old, new): (Said, Said)| Changed {
+    let told = |(old, new): (FieldText, FieldText)| Changed {
         field: old.field,
         label: old.label,
         before: old.words,

@@ -21,7 +21,7 @@ mod propagation;
 pub mod recent;
 pub mod recount;
 
-pub use counters::{Counters, Covered, Error, Outcome, RequestKey};
+pub use counters::{Counters, Error, Outcome, RemoteLog, RequestKey};
 pub use drafts::Drafts;
 pub use propagation::TakesEffect;
 pub use recent::RecentEvents;

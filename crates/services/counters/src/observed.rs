@@ -188,7 +188,7 @@ impl Sample {
 /// Observes the newest events, the same number from each partition, [`EVENTS_MAX`] in total by
 /// default. Blocks the thread.
 pub fn observed(logs: &[Arc<dyn EventLog>], events_max: u64) -> Result<Observed, Error> {
-    let mut seen = Seen { values_left: VALUES_TOGETHER_MAX, ..Seen::default() };
+    let mut seen = Tally { values_left: VALUES_TOGETHER_MAX, ..Tally::default() };
     let each_max = events_max / (logs.len() as u64).max(1);
     for log in logs {
         let end = log.end();
@@ -202,16 +202,16 @@ pub fn observed(logs: &[Arc<dyn EventLog>], events_max: u64) -> Result<Observed,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Tally {
     events: u64,
     events_left_out: u64,
-    types: HashMap<Box<str>, SeenType>,
+    types: HashMap<Box<str>, TypeTally>,
     /// How many more values of fields can be remembered.
     values_left: usize,
 }
 
 #[derive(Default)]
-struct SeenType {
+struct TypeTally {
     events: u64,
     oldest_s: i64,
     newest_s: i64,
@@ -232,7 +232,7 @@ struct SeenField {
     has_more_values: bool,
 }
 
-impl Seen {
+impl Tally {
     fn take(&mut self, event: &Event<'_>, appended_s: i64) {
         self.events += 1;
         if !self.types.contains_key(&*event.kind) {
@@ -240,7 +240,7 @@ impl Seen {
                 self.events_left_out += 1;
                 return;
             }
-            self.types.insert(event.kind.as_ref().into(), SeenType::default());
+            self.types.insert(event.kind.as_ref().into(), TypeTally::default());
         }
         if let Some(seen) = self.types.get_mut(&*event.kind) {
             seen.take(event, appended_s, &mut self.values_left);
@@ -257,7 +257,7 @@ impl Seen {
     }
 }
 
-impl SeenType {
+impl TypeTally {
     fn take(&mut self, event: &Event<'_>, appended_s: i64, values_left: &mut usize) {
         let time_s = event.time_s();
         (self.oldest_s, self.newest_s) = match self.events {

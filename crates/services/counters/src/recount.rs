@@ -62,7 +62,7 @@ fn is_zero(number: &usize) -> bool {
 
 /// A key and the range of its recount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct KeyRange {
     pub key: String,
     pub range: Plan,
 }
@@ -70,12 +70,12 @@ pub struct Asked {
 /// The progress of a recount for its callers, and whether any of them still waits. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    walked: Arc<Walked>,
+    walked: Arc<Steps>,
     stop: Stop,
 }
 
 #[derive(Debug, Default)]
-struct Walked {
+struct Steps {
     entries: AtomicU64,
     of: AtomicU64,
 }
@@ -118,7 +118,7 @@ struct Model {
     place: usize,
     counter: u32,
     parts: PartsOf,
-    rules: BTreeMap<Partition, Vec<Counted>>,
+    rules: BTreeMap<Partition, Vec<CountedRule>>,
     key: String,
     range: Plan,
     tally: Mutex<Tally>,
@@ -143,7 +143,7 @@ enum Answer {
 type PartsOf = Vec<(Partition, Vec<Part>)>;
 
 /// One compiled rule, and the offsets and times that it counted.
-struct Counted {
+struct CountedRule {
     ruleset: Ruleset,
     since: Offset,
     until: Offset,
@@ -159,7 +159,7 @@ impl Recounter {
         range: Plan,
         stop: &Stop,
     ) -> Result<Option<Recount>, Error> {
-        let asked = Asked { key: key.to_owned(), range };
+        let asked = KeyRange { key: key.to_owned(), range };
         self.recount_all(vec![asked], &Progress::until(stop)).await?.pop().unwrap_or(Ok(None))
     }
 
@@ -168,7 +168,7 @@ impl Recounter {
     /// the walk are recounted one by one.
     pub async fn recount_all(
         &self,
-        asked: Vec<Asked>,
+        asked: Vec<KeyRange>,
         progress: &Progress,
     ) -> Result<Vec<Result<Option<Recount>, Error>>, Error> {
         let mut answers: Vec<Option<Answer>> = asked.iter().map(|_| None).collect();
@@ -185,7 +185,7 @@ impl Recounter {
             }
         }
 
-        let conclude = |(answer, asked): (Option<Answer>, Asked)| match answer {
+        let conclude = |(answer, asked): (Option<Answer>, KeyRange)| match answer {
             Some(Answer::Unknown) => Ok(None),
             Some(Answer::Recounted(recount)) => Ok(Some(*recount)),
             Some(Answer::Failed(error)) => Err(error),
@@ -201,7 +201,11 @@ impl Recounter {
         Ok(answers.into_iter().zip(asked).map(conclude).collect())
     }
 
-    async fn try_all(&self, asked: Vec<Asked>, progress: &Progress) -> Result<Vec<Answer>, Error> {
+    async fn try_all(
+        &self,
+        asked: Vec<KeyRange>,
+        progress: &Progress,
+    ) -> Result<Vec<Answer>, Error> {
         let mut answers: Vec<Option<Answer>> = asked.iter().map(|_| None).collect();
         let mut models = Vec::new();
         for (place, asked) in asked.into_iter().enumerate() {
@@ -263,7 +267,11 @@ impl Recounter {
     }
 
     /// Returns the model of a key, or `None` when no counter has it.
-    fn model(&self, place: usize, Asked { key, range }: Asked) -> Result<Option<Model>, Error> {
+    fn model(
+        &self,
+        place: usize,
+        KeyRange { key, range }: KeyRange,
+    ) -> Result<Option<Model>, Error> {
         let view = Arc::clone(&self.published.view());
         let Some(index) = view.ruleset.index_of_key(&key) else {
             return Ok(None);
@@ -478,18 +486,18 @@ impl Model {
     }
 
     /// Returns the rule that was in force at an offset for this time; `None` outside the range.
-    fn rule_for(&self, partition: Partition, offset: Offset, time_s: i64) -> Option<&Counted> {
+    fn rule_for(&self, partition: Partition, offset: Offset, time_s: i64) -> Option<&CountedRule> {
         if !(self.range.from_s..self.range.to_s).contains(&time_s) {
             return None;
         }
-        let in_force = |rule: &&Counted| {
+        let in_force = |rule: &&CountedRule| {
             (rule.since..rule.until).contains(&offset) && (rule.from_s..rule.to_s).contains(&time_s)
         };
         self.rules.get(&partition)?.iter().find(in_force)
     }
 }
 
-impl Counted {
+impl CountedRule {
     /// Whether the rule's template renders the key.
     fn owns(&self, key: &str) -> bool {
         self.ruleset.index_of_key(key).is_some()
@@ -514,7 +522,7 @@ fn check_alike(parts: &PartsOf) -> Result<(), Error> {
 
 /// Compiles the rules of all parts that answered, each with what it counted. A paused rule takes
 /// part too, since its buckets can be set.
-fn compile(parts: &[Part]) -> Vec<Counted> {
+fn compile(parts: &[Part]) -> Vec<CountedRule> {
     let mut rules = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         let to_s = parts.get(index + 1).map_or(i64::MAX, |next| next.from_s);
@@ -523,7 +531,13 @@ fn compile(parts: &[Part]) -> Vec<Counted> {
         {
             let until = part.rules.get(place + 1).map_or(Offset::MAX, |next| next.since);
             let ruleset = Ruleset::new([rule.counter.clone()]);
-            rules.push(Counted { ruleset, since: rule.since, until, from_s: part.from_s, to_s });
+            rules.push(CountedRule {
+                ruleset,
+                since: rule.since,
+                until,
+                from_s: part.from_s,
+                to_s,
+            });
         }
     }
     rules

@@ -104,11 +104,11 @@ type Render = Box<dyn Fn() -> String + Send + Sync>;
 pub struct Measures {
     render: Render,
     clock: Arc<dyn Clock>,
-    kept: Mutex<Kept>,
+    kept: Mutex<History>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct History {
     /// The newest reading of each process.
     newest: HashMap<String, Reading>,
     moments: VecDeque<Moment>,

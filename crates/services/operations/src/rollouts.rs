@@ -17,7 +17,7 @@ use crate::measures::{Measures, SAMPLE_INTERVAL};
 use crate::watch::Watch;
 use metrics::{Counter, counter};
 use raingauge_counters::Counters;
-use raingauge_policy::rollout::{End, Order, Plan, Refused, Rollout};
+use raingauge_policy::rollout::{End, Order, Plan, Rejection, Rollout};
 use raingauge_ports::catalog::{self, VersionedPolicy};
 use raingauge_ports::clock::{Clock, every};
 use raingauge_ports::rollouts::{self, Rollouts, Run};
@@ -37,7 +37,7 @@ pub enum Error {
     #[error("{0}")]
     Senseless(String),
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] Rejection),
     #[error(transparent)]
     Rollouts(#[from] rollouts::Error),
     #[error(transparent)]
@@ -257,7 +257,7 @@ impl Conductor {
     async fn wish(
         &self,
         id: u64,
-        wish: impl Fn(&mut Rollout) -> Result<(), Refused>,
+        wish: impl Fn(&mut Rollout) -> Result<(), Rejection>,
     ) -> Result<Run, Error> {
         let mut state = self.state.lock().await;
         let mut tries = 0;

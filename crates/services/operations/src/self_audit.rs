@@ -18,9 +18,9 @@ use metrics::{counter, gauge};
 use parking_lot::Mutex;
 use raingauge_core::plan::Plan;
 use raingauge_core::time::format_rfc3339;
-use raingauge_counters::recount::{Asked, Progress, Recount, Recounter};
+use raingauge_counters::recount::{KeyRange, Progress, Recount, Recounter};
 use raingauge_ports::catalog;
-use raingauge_ports::checks::{CHECKS_KEPT, Check, Checks, DIFFERENCES_KEPT, Outcome, Wanted};
+use raingauge_ports::checks::{CHECKS_KEPT, Check, Checks, DIFFERENCES_KEPT, Outcome, Selection};
 use raingauge_ports::clock::{Clock, every};
 use raingauge_ports::log::EventLog;
 use raingauge_ports::maintenance::{LEASE_TTL, Lease};
@@ -234,11 +234,11 @@ impl SelfAudit {
         let differing = checks.differing(RECHECKED_MAX).await.map_err(|error| error.to_string())?;
         let again = differing.iter().filter_map(|check| {
             let range = Plan::new(check.from_s, check.to_s).ok()?;
-            Some(Asked { key: check.key.clone(), range })
+            Some(KeyRange { key: check.key.clone(), range })
         });
-        let mut asked: Vec<Asked> = again.collect();
+        let mut asked: Vec<KeyRange> = again.collect();
         let recent = checks
-            .list(Wanted { len_max: LOOKED_BACK, ..Wanted::default() })
+            .list(Selection { len_max: LOOKED_BACK, ..Selection::default() })
             .await
             .unwrap_or_default();
         for sampled in Sampler::of(&self.deps).keys(options.keys.min(CHECK_KEYS_MAX), &recent).await
@@ -267,7 +267,7 @@ impl SelfAudit {
     /// The check of a recount; `None` for a key that no counter has any more.
     fn check(
         &self,
-        asked: &Asked,
+        asked: &KeyRange,
         found: Result<Option<Recount>, String>,
         by: &str,
         now_s: i64,
@@ -339,7 +339,8 @@ impl SelfAudit {
         let checks = &self.deps.checks;
         gauge!("raingauge_check_mismatches")
             .set(checks.differing(RECHECKED_MAX).await?.len() as f64);
-        let newest = checks.list(Wanted { len_max: LOOKED_BACK, ..Wanted::default() }).await?;
+        let newest =
+            checks.list(Selection { len_max: LOOKED_BACK, ..Selection::default() }).await?;
         let last_s =
             newest.iter().filter(|check| check.by == AUDITOR).map(|check| check.at_s).max();
         let mut state = self.state.lock();
@@ -348,7 +349,7 @@ impl SelfAudit {
     }
 
     /// Begins to recount one key in the background, on behalf of `by`. Returns the id of the job.
-    pub fn recount(self: &Arc<Self>, asked: Asked, by: &str) -> Result<String, Refusal> {
+    pub fn recount(self: &Arc<Self>, asked: KeyRange, by: &str) -> Result<String, Refusal> {
         let job = self.jobs.begin(asked, by, self.deps.clock.now_s())?;
         let audit = Arc::clone(self);
         let id = job.id.clone();

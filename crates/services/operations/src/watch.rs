@@ -124,11 +124,11 @@ pub struct Deps {
 pub struct Watch {
     deps: Deps,
     id: String,
-    seen: Mutex<Heard>,
+    seen: Mutex<Announcements>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Announcements {
     seen: Vec<KnownInstance>,
     /// Why the announcements could not be read.
     failure: Option<String>,

@@ -40,7 +40,7 @@ pub struct Accounts {
 
 /// What a browser receives when its user signs in.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Admitted {
+pub struct Admission {
     /// The secret of a new session. It never continues a session that the browser had before.
     pub session: String,
     /// Identifies the browser at the next sign-in.
@@ -116,7 +116,7 @@ impl Accounts {
         password: &str,
         origin: &Origin,
         mark: Option<&str>,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<Admission, Refusal> {
         if !self.options.passwords {
             return Err(Refusal::NoPasswords);
         }
@@ -150,7 +150,7 @@ impl Accounts {
         user: &User,
         origin: &Origin,
         way: &str,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<Admission, Refusal> {
         let secret = new_secret();
         let now_s = self.clock.now_s();
         let max_s = match way {
@@ -176,7 +176,7 @@ impl Accounts {
         };
 
         self.people.open_session(session).await?;
-        Ok(Admitted { session: secret, mark: devices::mark_of(user) })
+        Ok(Admission { session: secret, mark: devices::mark_of(user) })
     }
 
     /// A name without an account is not recorded: it may be a password typed into the wrong field.

@@ -1,6 +1,6 @@
 //! One-time links: for new users, for users who lost their password, for the first administrator.
 
-use super::accounts::{Accounts, Admitted};
+use super::accounts::{Accounts, Admission};
 use super::audit::AuditAction;
 use super::passwords;
 use super::secrets::{hash_of, hash_of_sent, new_secret};
@@ -109,7 +109,7 @@ impl Accounts {
         name: &str,
         password: &str,
         origin: &Origin,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<Admission, Refusal> {
         let invitation = self.invitation(secret).await?;
 
         // With passwords switched off, the operator of the server still has a way in.

@@ -13,7 +13,7 @@
 //! An address identifies a person only once: providers give addresses to other people in time, but
 //! never subjects.
 
-use super::accounts::{Accounts, Admitted, BY_OPENID};
+use super::accounts::{Accounts, Admission, BY_OPENID};
 use super::invitations::problem_of_name;
 use super::trips::Trip;
 use super::{Origin, Refusal};
@@ -153,7 +153,7 @@ impl Accounts {
         trip: &Trip,
         answer: ProviderAnswer<'_>,
         origin: &Origin,
-    ) -> Result<Admitted, Denial> {
+    ) -> Result<Admission, Denial> {
         let identity = openid.identify(trip, answer).await.map_err(Denial::Provider)?;
         self.sign_in_by(&identity, &openid.rules, origin).await
     }
@@ -164,7 +164,7 @@ impl Accounts {
         identity: &Identity,
         rules: &Rules,
         origin: &Origin,
-    ) -> Result<Admitted, Denial> {
+    ) -> Result<Admission, Denial> {
         match self.user_by(identity, rules, origin).await {
             Ok(user) => Ok(self.admit(&user, origin, BY_OPENID).await?),
             Err(denial) => {

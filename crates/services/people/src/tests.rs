@@ -4,7 +4,7 @@ mod entrance;
 mod openid;
 mod users;
 
-use crate::accounts::{Accounts, Admitted};
+use crate::accounts::{Accounts, Admission};
 use crate::invitations::Invitee;
 use crate::{Options, Origin, Principal, Refusal};
 use raingauge_core::access::Role;
@@ -42,7 +42,7 @@ impl House {
         house
     }
 
-    async fn accept(&self, path: &str, name: &str) -> Result<Admitted, Refusal> {
+    async fn accept(&self, path: &str, name: &str) -> Result<Admission, Refusal> {
         let secret = path.strip_prefix("/welcome/").expect("a link");
         self.accounts.welcome(secret, name, PASSWORD, &Origin::default()).await
     }

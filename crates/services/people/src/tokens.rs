@@ -39,7 +39,7 @@ impl Auth {
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Denied {
+pub enum Denial {
     /// 401.
     #[error("a token is needed; send it as `Authorization: Bearer rg_…`")]
     Missing,
@@ -92,7 +92,7 @@ impl Tokens {
     }
 
     /// Returns the principal of the header `Authorization`, when it has the scope `needed`.
-    pub fn check(&self, header: Option<&str>, needed: Scope) -> Result<Principal, Denied> {
+    pub fn check(&self, header: Option<&str>, needed: Scope) -> Result<Principal, Denial> {
         let hash = header.and_then(bearer).map(hash_of);
         if !self.is_required {
             // A token that is not required still identifies its holder, and restricts nothing.
@@ -104,7 +104,7 @@ impl Tokens {
             });
         }
 
-        let hash = hash.ok_or(Denied::Missing)?;
+        let hash = hash.ok_or(Denial::Missing)?;
 
         // Every hash is compared, so that the time reveals nothing about near matches.
         let mut found = None;
@@ -118,8 +118,8 @@ impl Tokens {
         let is_stale = || self.made.as_ref().is_some_and(|made| made.is_stale());
         let principal = found
             .or(made)
-            .ok_or_else(|| if is_stale() { Denied::Stale } else { Denied::Unknown })?;
-        if principal.allows(needed) { Ok(principal) } else { Err(Denied::Scope(needed)) }
+            .ok_or_else(|| if is_stale() { Denial::Stale } else { Denial::Unknown })?;
+        if principal.allows(needed) { Ok(principal) } else { Err(Denial::Scope(needed)) }
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
                 .map(|principal| principal.name.to_string())
         };
 
-        assert_eq!((ask(&open), ask(&closed)), (Ok("anonymous".to_owned()), Err(Denied::Unknown)));
+        assert_eq!((ask(&open), ask(&closed)), (Ok("anonymous".to_owned()), Err(Denial::Unknown)));
         let api_token =
             ApiToken { hash: shop.sha256, scopes: shop.scopes, ..contract::token(1, "shop") };
         people.add_token(api_token).await.unwrap();
@@ -191,8 +191,8 @@ mod tests {
         // The open door stays open, to every caller and for everything.
         assert_eq!(&*open.check(None, Scope::Admin).unwrap().name, "anonymous");
         assert!(open.check(Some(&header), Scope::Admin).is_ok());
-        assert_eq!(closed.check(Some(&header), Scope::Admin), Err(Denied::Scope(Scope::Admin)));
-        assert_eq!(closed.check(None, Scope::CountsRead), Err(Denied::Missing));
+        assert_eq!(closed.check(Some(&header), Scope::Admin), Err(Denial::Scope(Scope::Admin)));
+        assert_eq!(closed.check(None, Scope::CountsRead), Err(Denial::Missing));
     }
 
     #[test]
@@ -212,14 +212,14 @@ mod tests {
         let check = |secret: &str, scope| tokens.check(Some(&format!("Bearer {secret}")), scope);
 
         assert_eq!(&*check(&writer_secret, Scope::EventsWrite).unwrap().name, "writer");
-        assert_eq!(check(&writer_secret, Scope::CountsRead), Err(Denied::Scope(Scope::CountsRead)));
-        assert_eq!(check(&writer_secret, Scope::Admin), Err(Denied::Scope(Scope::Admin)));
+        assert_eq!(check(&writer_secret, Scope::CountsRead), Err(Denial::Scope(Scope::CountsRead)));
+        assert_eq!(check(&writer_secret, Scope::Admin), Err(Denial::Scope(Scope::Admin)));
         assert_eq!(&*check(&reader_secret, Scope::CountsRead).unwrap().name, "reader");
         assert_eq!(&*check(&reader_secret, Scope::CountersWrite).unwrap().name, "reader");
 
         assert_eq!(
             check(&reader_secret, Scope::EventsWrite),
-            Err(Denied::Scope(Scope::EventsWrite))
+            Err(Denial::Scope(Scope::EventsWrite))
         );
     }
 
@@ -250,7 +250,7 @@ mod tests {
             Some("Basic cm9vdDpyb290"),
             Some(&*secret),
         ] {
-            assert_eq!(check(header), Err(Denied::Missing), "{header:?}");
+            assert_eq!(check(header), Err(Denial::Missing), "{header:?}");
         }
 
         let (other, _) = new_token();
@@ -258,7 +258,7 @@ mod tests {
         // The hash in the configuration opens nothing: reading the file yields no token.
         for unknown in [other.as_str(), &hash, &secret[..secret.len() - 1], &secret.to_uppercase()]
         {
-            assert_eq!(check(Some(&format!("Bearer {unknown}"))), Err(Denied::Unknown));
+            assert_eq!(check(Some(&format!("Bearer {unknown}"))), Err(Denial::Unknown));
         }
     }
 

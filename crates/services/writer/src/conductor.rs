@@ -14,7 +14,7 @@
 
 use crate::control::Control;
 use crate::state::{Backfill, BackfillStatus, CounterState, Phase, next_number, used};
-use crate::states::{Shown, Shows};
+use crate::states::{PublishedState, PublishedStates};
 use parking_lot::Mutex;
 use raingauge_ports::log::{self, EventSink, Offset, Partition};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -33,7 +33,7 @@ pub const DECIDER: Partition = 0;
 
 pub struct Conductor {
     sink: Arc<dyn EventSink>,
-    shows: Arc<dyn Shows>,
+    states: Arc<dyn PublishedStates>,
     retire_after: Duration,
     inner: Mutex<Inner>,
 }
@@ -55,8 +55,8 @@ pub struct Due {
 }
 
 impl Conductor {
-    pub fn new(sink: Arc<dyn EventSink>, shows: Arc<dyn Shows>) -> Self {
-        Self { sink, shows, retire_after: RETIRE_AFTER, inner: Mutex::default() }
+    pub fn new(sink: Arc<dyn EventSink>, states: Arc<dyn PublishedStates>) -> Self {
+        Self { sink, states, retire_after: RETIRE_AFTER, inner: Mutex::default() }
     }
 
     /// Retires replaced counts this long after every partition has switched.
@@ -82,7 +82,7 @@ impl Conductor {
 
     /// Writes what is due now.
     pub async fn conduct(&self) -> Result<(), log::Error> {
-        let due = due(&self.shows.shown(), self.sink.partitions());
+        let due = due(&self.states.shown(), self.sink.partitions());
         for (partition, payload) in self.unwritten(due) {
             self.sink.append_control(partition, payload.clone()).await?;
             self.inner.lock().written.insert((partition, payload), Instant::now());
@@ -113,24 +113,24 @@ impl Conductor {
     /// Returns the number of a counter's next generation; `None` while one of its backfills is
     /// undecided.
     pub fn next_number(&self, counter: u32) -> Option<u32> {
-        next_of(&self.shows.shown(), counter)
+        next_of(&self.states.shown(), counter)
     }
 
     /// Returns the number of a counter's next generation, even while a backfill is undecided.
     pub fn free_number(&self, counter: u32) -> u32 {
-        free_of(&self.shows.shown(), counter)
+        free_of(&self.states.shown(), counter)
     }
 
     /// Whether partition 0 has erased what a counter had counted before an offset.
     pub fn has_erased(&self, counter: u32, before: Offset) -> bool {
-        let shown = self.shows.shown();
+        let shown = self.states.shown();
         let decider = shown.get(&DECIDER).and_then(|shown| shown.counter(counter));
         decider.is_some_and(|state| state.erased.is_some_and(|erased| erased.offset >= before))
     }
 
     /// Whether every partition answers by the same generation as partition 0.
     pub fn is_followed(&self, counter: u32) -> bool {
-        let shown = self.shows.shown();
+        let shown = self.states.shown();
         let state = |partition| shown.get(&partition).and_then(|shown| shown.counter(counter));
         let decided = state(DECIDER).map(CounterState::answers_by);
         (0..self.sink.partitions())
@@ -141,7 +141,7 @@ impl Conductor {
 /// Returns the number for a new backfill of a counter: newer than any that a partition knows, and
 /// of a generation that none of them still uses. `None` while a backfill is undecided in partition
 /// 0.
-pub fn next_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> Option<u32> {
+pub fn next_of(shown: &BTreeMap<Partition, PublishedState>, counter: u32) -> Option<u32> {
     let decider = shown.get(&DECIDER).and_then(|shown| shown.counter(counter));
     if decider.is_some_and(|state| state.backfill.as_ref().is_some_and(Backfill::is_running)) {
         return None;
@@ -151,7 +151,7 @@ pub fn next_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> Option<u32> 
 
 /// Returns a number newer than any that a partition knows, of a generation that none of them still
 /// uses.
-pub fn free_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> u32 {
+pub fn free_of(shown: &BTreeMap<Partition, PublishedState>, counter: u32) -> u32 {
     let newest =
         shown.values().filter_map(|shown| shown.counter(counter)).map(|state| state.newest).max();
     let used: BTreeSet<_> = shown.values().flat_map(|shown| used(&shown.state, counter)).collect();
@@ -159,7 +159,7 @@ pub fn free_of(shown: &BTreeMap<Partition, Shown>, counter: u32) -> u32 {
 }
 
 /// Returns what is due by the states of the partitions.
-pub fn due(shown: &BTreeMap<Partition, Shown>, partitions: Partition) -> Due {
+pub fn due(shown: &BTreeMap<Partition, PublishedState>, partitions: Partition) -> Due {
     let mut due = Due::default();
     for (partition, shown) in shown {
         let removed =
@@ -209,7 +209,7 @@ pub fn due(shown: &BTreeMap<Partition, Shown>, partitions: Partition) -> Due {
 /// A backfill that every partition has to fill: begins it where it is unknown, and decides it when
 /// all have ended.
 fn fill(
-    shown: &BTreeMap<Partition, Shown>,
+    shown: &BTreeMap<Partition, PublishedState>,
     partitions: Partition,
     (counter, decides, backfill): (u32, &CounterState, &Backfill),
     due: &mut Due,
@@ -301,7 +301,12 @@ fn erasure(counter: u32, decides: &CounterState, state: &CounterState) -> Option
 }
 
 /// Retires what every partition has replaced, for when readers have had the time to see the switch.
-fn retire(shown: &BTreeMap<Partition, Shown>, partitions: Partition, counter: u32, due: &mut Due) {
+fn retire(
+    shown: &BTreeMap<Partition, PublishedState>,
+    partitions: Partition,
+    counter: u32,
+    due: &mut Due,
+) {
     let states = || shown.values().filter_map(|shown| shown.counter(counter));
     if states().count() < usize::from(partitions) {
         return;
@@ -310,7 +315,7 @@ fn retire(shown: &BTreeMap<Partition, Shown>, partitions: Partition, counter: u3
     let Some(number) = states().map(CounterState::answers_by).min() else {
         return;
     };
-    let has_replaced = |shown: &Shown| {
+    let has_replaced = |shown: &PublishedState| {
         let state = shown.counter(counter);
         state.is_some_and(|state| {
             state.outgoing.iter().any(|outgoing| outgoing.replaced_by <= number)

@@ -12,7 +12,7 @@
 
 use crate::conductor::RETIRE_AFTER;
 use crate::state::{Backfill, CounterState, Part, Progress, State, standing_of, timeline_of};
-use crate::states::{Shown, Shows, States};
+use crate::states::{PublishedState, PublishedStates, States};
 use parking_lot::Mutex;
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
@@ -50,15 +50,15 @@ pub struct Follower {
     newest: watch::Sender<Arc<Vec<Versioned>>>,
     /// The catalog's revision that `newest` shows. The lock makes refreshes run one at a time.
     revision: tokio::sync::Mutex<Option<i64>>,
-    states: Mutex<BTreeMap<Partition, Seen>>,
+    states: Mutex<BTreeMap<Partition, VersionedState>>,
     /// Tiles in memory of this process, which lag a little behind the store.
     hearing: OnceLock<Arc<dyn Hearing>>,
 }
 
 /// The state that a partition's writer published, and its version.
-struct Seen {
+struct VersionedState {
     version: i64,
-    shown: Shown,
+    shown: PublishedState,
 }
 
 /// What could not be read, although it is needed before anything is answered.
@@ -172,7 +172,10 @@ impl Follower {
             let state = Arc::new(State::from_json(&json).map_err(cluster::Error)?);
             let progress = self.progress_of(partition, &state).await?;
             self.wait_heard(partition, position).await;
-            news.push((partition, Seen { version, shown: Shown::new(state, progress) }));
+            news.push((
+                partition,
+                VersionedState { version, shown: PublishedState::new(state, progress) },
+            ));
             behind_news.push((partition, position));
         }
 
@@ -189,7 +192,7 @@ impl Follower {
     }
 
     /// Publishes states, and answers by them from the same moment on.
-    fn take_up(&self, news: Vec<(Partition, Seen)>) {
+    fn take_up(&self, news: Vec<(Partition, VersionedState)>) {
         let mut states = self.states.lock();
         states.extend(news);
         self.publish(&states);
@@ -248,7 +251,7 @@ impl Follower {
     fn is_in_effect(&self) -> bool {
         let newest = Arc::clone(&self.newest.borrow());
         let states = self.states.lock();
-        let counts = |seen: &Seen| {
+        let counts = |seen: &VersionedState| {
             let knows = |found: &Versioned| {
                 let known = seen.shown.counter(found.counter.id);
                 known
@@ -275,7 +278,7 @@ impl Follower {
         }
     }
 
-    fn publish(&self, states: &BTreeMap<Partition, Seen>) {
+    fn publish(&self, states: &BTreeMap<Partition, VersionedState>) {
         let newest = Arc::clone(&self.newest.borrow());
         let answering = newest.iter().filter(|found| found.counter.state.answers());
         let ruleset = Ruleset::new(answering.map(|found| found.counter.clone()));
@@ -293,7 +296,7 @@ impl Follower {
 
 /// Returns which generation answers for which time: the newest one that every partition has
 /// switched to. A partition that has switched further still counts what it replaced.
-fn timeline(states: &BTreeMap<Partition, Seen>, counter: u32) -> Timeline {
+fn timeline(states: &BTreeMap<Partition, VersionedState>, counter: u32) -> Timeline {
     let first = vec![(0, generation_of(counter, 0))];
     let known = || states.values().filter_map(|seen| seen.shown.counter(counter));
     let Some(number) = known().map(CounterState::answers_by).min() else {
@@ -349,8 +352,8 @@ impl States for Follower {
     }
 }
 
-impl Shows for Follower {
-    fn shown(&self) -> BTreeMap<Partition, Shown> {
+impl PublishedStates for Follower {
+    fn shown(&self) -> BTreeMap<Partition, PublishedState> {
         self.states
             .lock()
             .iter()

@@ -44,7 +44,7 @@ pub struct RejectedEvent {
 
 /// The outcome of a request that waits until its events are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct Completion {
     pub receipt: Receipt,
     /// Entries of the log up to these events that were not counted in time; `None` when all were.
     pub lag: Option<u64>,
@@ -137,11 +137,11 @@ impl Ingest {
 
     /// Like [`Self::finish`], but waits until `deadline` at most: the events are durable by then,
     /// counted or not.
-    pub async fn finish_by(&self, intake: Intake, deadline: Instant) -> Result<Finished, Error> {
+    pub async fn finish_by(&self, intake: Intake, deadline: Instant) -> Result<Completion, Error> {
         let (receipt, ends) = self.append(intake).await?;
         match timeout_at(deadline, self.wait_applied(&ends)).await {
-            Ok(waited) => waited.map(|()| Finished { receipt, lag: None }),
-            Err(_) => Ok(Finished { receipt, lag: Some(self.lag(&ends)) }),
+            Ok(waited) => waited.map(|()| Completion { receipt, lag: None }),
+            Err(_) => Ok(Completion { receipt, lag: Some(self.lag(&ends)) }),
         }
     }
 

@@ -111,14 +111,14 @@ pub struct KeyWatch {
     published: Arc<Published>,
     /// Every partition of the log.
     logs: Vec<Arc<dyn EventLog>>,
-    listed: Mutex<HashMap<u32, Listed>>,
+    listed: Mutex<HashMap<u32, KeyListing>>,
     /// Counters in the metrics.
     told: Mutex<BTreeSet<u32>>,
 }
 
 /// The result of a counter's last listing.
 #[derive(Clone, Copy, Debug)]
-struct Listed {
+struct KeyListing {
     generation: Generation,
     at: Instant,
     keys: u64,
@@ -205,7 +205,7 @@ impl KeyWatch {
         }
     }
 
-    fn is_due(&self, keys: u64, estimate: u64, listed: Option<&Listed>) -> bool {
+    fn is_due(&self, keys: u64, estimate: u64, listed: Option<&KeyListing>) -> bool {
         let Some(listed) = listed else { return true };
         let age = listed.at.elapsed();
         let keys_max = self.limit.keys_max;
@@ -232,7 +232,7 @@ impl KeyWatch {
         hashes.iter().for_each(|hash| sketch.note(*hash));
 
         let keys = hashes.len() as u64;
-        let listed = Listed {
+        let listed = KeyListing {
             generation: timeline.newest(),
             at: Instant::now(),
             keys,

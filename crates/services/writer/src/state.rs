@@ -13,7 +13,7 @@ mod tests;
 pub use backfills::{Backfill, BackfillStatus, Begin, Outgoing, next_number, used};
 pub use erasure::Erasure;
 pub use progress::{Phase, Progress};
-pub use requests::{Answer, Refused, Request, Requests, json_len};
+pub use requests::{Answer, RefusedBucket, Request, Requests, json_len};
 
 use raingauge_core::counter::{Counter, State as Life};
 use raingauge_core::retention::Horizons;

@@ -27,13 +27,13 @@ pub trait States: Send + Sync {
 }
 
 /// The states of all writers, for decisions that concern all of them.
-pub trait Shows: Send + Sync {
-    fn shown(&self) -> BTreeMap<Partition, Shown>;
+pub trait PublishedStates: Send + Sync {
+    fn shown(&self) -> BTreeMap<Partition, PublishedState>;
 }
 
 /// The last published state of a writer. In a cluster this is what it has committed.
 #[derive(Clone, Debug, Default)]
-pub struct Shown {
+pub struct PublishedState {
     pub state: Arc<State>,
     /// The progress of the backfill at the head of its queue.
     pub progress: Option<Filled>,
@@ -44,7 +44,7 @@ pub struct Shown {
     pub removed: Vec<Generation>,
 }
 
-impl Shown {
+impl PublishedState {
     pub fn new(state: Arc<State>, progress: Option<Filled>) -> Self {
         let open = state.open().into();
         Self { state, progress, open, removed: Vec::new() }

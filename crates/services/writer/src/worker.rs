@@ -11,7 +11,7 @@ mod upkeep;
 use crate::conductor::DECIDER;
 use crate::control::{Control, ControlError};
 use crate::state::{Begin, Change, Erasure, Phase, Progress, Request, State};
-use crate::states::Shown;
+use crate::states::PublishedState;
 use apply::Applier;
 use parking_lot::Mutex;
 use raingauge_consumers::{Hold, Overtaken, Place, Registry};
@@ -149,7 +149,7 @@ struct Worker {
     /// Whether the progress has changed since the last commit.
     fill_changed: bool,
     removals: Arc<Removals>,
-    shown: Arc<Mutex<Shown>>,
+    shown: Arc<Mutex<PublishedState>>,
     shown_committed: Arc<AtomicU64>,
     shown_committed_s: Arc<AtomicI64>,
     committing: Arc<Mutex<Option<Instant>>>,
@@ -440,8 +440,10 @@ impl Worker {
         if std::mem::take(&mut self.unshown) {
             let mut shown = self.shown.lock();
             let removed = std::mem::take(&mut shown.removed);
-            *shown =
-                Shown { removed, ..Shown::new(Arc::new(self.state.clone()), self.fill.clone()) };
+            *shown = PublishedState {
+                removed,
+                ..PublishedState::new(Arc::new(self.state.clone()), self.fill.clone())
+            };
         }
     }
 

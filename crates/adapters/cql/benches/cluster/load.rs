@@ -4,7 +4,7 @@ use raingauge_core::bucket::DAY_S;
 use raingauge_core::retention::Horizons;
 use raingauge_cql::schema::{Layout, migrate};
 use raingauge_cql::{self as cql, Options, ReadPlan};
-use raingauge_ports::buckets::{Added, BucketWriter, Checkpoint, generation_of};
+use raingauge_ports::buckets::{Addition, BucketWriter, Checkpoint, generation_of};
 use raingauge_ports::log::Partition;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -106,7 +106,7 @@ impl Counting {
         for batch in events.chunks(batch_len) {
             for event in batch {
                 let offset = self.checkpoint.position;
-                let added = Added { offset, time_s: event.time_s, value: event.value };
+                let added = Addition { offset, time_s: event.time_s, value: event.value };
                 self.writer
                     .add(generation_of(counter, 0), &event.key, added, &forever)
                     .expect("added");

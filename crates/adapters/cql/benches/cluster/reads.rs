@@ -66,7 +66,7 @@ fn fill(place: &Place, counter: u32, partitions: u16) {
     }
 }
 
-struct Asked {
+struct Measurement {
     latencies: Latencies,
     per_second: f64,
     requests: f64,
@@ -80,7 +80,7 @@ fn ask(
     counter: u32,
     mix: &[(&str, i64, usize)],
     run: Duration,
-) -> Asked {
+) -> Measurement {
     let before = reader.cost();
     let began = Instant::now();
     let seeds = Arc::new(AtomicUsize::new(0));
@@ -111,7 +111,7 @@ fn ask(
     let counts = all.len() as f64;
     let after = reader.cost();
 
-    Asked {
+    Measurement {
         per_second: counts / began.elapsed().as_secs_f64(),
         requests: (after.0 - before.0) as f64 / counts,
         rows: (after.1 - before.1) as f64 / counts,
@@ -138,8 +138,8 @@ fn query(random: &mut StdRng, counter: u32, mix: &[(i64, usize)]) -> Query {
     Query { generation: generation_of(counter, 0), key, plan }
 }
 
-fn print(plan: &str, window: &str, asked: &Asked) {
-    let Asked { latencies, per_second, requests, rows } = asked;
+fn print(plan: &str, window: &str, asked: &Measurement) {
+    let Measurement { latencies, per_second, requests, rows } = asked;
     let p50 = latencies.at_ms(0.5);
     let p99 = latencies.at_ms(0.99);
     println!(

@@ -5,7 +5,7 @@ use raingauge_core::bucket::DAY_S;
 use raingauge_core::plan::Plan;
 use raingauge_core::retention::Horizons;
 use raingauge_ports::buckets::{
-    Added, BucketReader, BucketWriter, Checkpoint, Query, generation_of,
+    Addition, BucketReader, BucketWriter, Checkpoint, Query, generation_of,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -49,7 +49,7 @@ impl<'a> Counting<'a> {
     fn apply(&mut self, len: usize) {
         for offset in self.position..(self.position + len).min(self.log.0.len()) {
             let (key, time_s, value) = self.log.0[offset];
-            let added = Added { offset: offset as u64, time_s, value };
+            let added = Addition { offset: offset as u64, time_s, value };
             self.store
                 .add(generation_of(1, 0), &format!("k{key}"), added, &Horizons::default())
                 .expect("added");

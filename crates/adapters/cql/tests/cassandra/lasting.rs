@@ -236,7 +236,7 @@ fn a_key_with_years_of_quarter_hours_is_committed_at_once() {
 
     for offset in 0..quarters {
         let (offset, time_s) = (offset as u64, begin_s + offset * QUARTER_S);
-        let added = raingauge_ports::buckets::Added { offset, time_s, value: 1 };
+        let added = raingauge_ports::buckets::Addition { offset, time_s, value: 1 };
         again.add(GENERATION, "k", added, &Horizons::default()).expect("added");
     }
 

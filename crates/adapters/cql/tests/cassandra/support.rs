@@ -7,7 +7,7 @@ use raingauge_cql::schema::{Layout, migrate};
 use raingauge_cql::{self as cql, Options, ReadPlan};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
+    Addition, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
     KeySource, Largest, Query,
 };
 use raingauge_ports::log::{Offset, Partition};
@@ -124,7 +124,7 @@ impl BucketWriter for Store {
         &self,
         generation: Generation,
         key: &str,
-        added: Added,
+        added: Addition,
         horizons: &Horizons,
     ) -> Result<(), Error> {
         self.writer.add(generation, key, added, horizons)

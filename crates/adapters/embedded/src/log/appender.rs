@@ -7,7 +7,7 @@
 //! unknown until the log is opened again.
 
 use super::acknowledged::Acknowledged;
-use super::known::{Known, LOOKUPS_TOGETHER};
+use super::identities::{Identities, LOOKUPS_TOGETHER};
 use super::run::RunsNow;
 use super::segment::{BLOCK_HEADER_LEN, PAYLOAD_LEN_MAX};
 use super::segments::{Failure, Segments};
@@ -250,7 +250,7 @@ impl Waiting {
 /// Turns requests into blocks and writes them. It has no thread of its own.
 pub struct Committer {
     pub segments: Arc<Segments>,
-    pub known: Known,
+    pub known: Identities,
     pub acknowledged: Acknowledged,
     pub clock: Arc<LogClock>,
     /// The block being built. Its memory is reused.

@@ -71,10 +71,10 @@ async fn both_stores_keep_the_contract_of_consumers() {
 async fn a_store_that_was_closed_goes_on_from_its_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), 1 << 20);
-    store.add(1, "k", Added { offset: 0, time_s: DAY_S, value: 5 }, &FOREVER).unwrap();
+    store.add(1, "k", Addition { offset: 0, time_s: DAY_S, value: 5 }, &FOREVER).unwrap();
     let checkpoint = Checkpoint { position: 9, state: b"s".to_vec(), stamp_us: 77, progress: None };
     store.commit(&checkpoint).unwrap();
-    store.add(1, "k", Added { offset: 1, time_s: DAY_S, value: 70 }, &FOREVER).unwrap();
+    store.add(1, "k", Addition { offset: 1, time_s: DAY_S, value: 70 }, &FOREVER).unwrap();
     drop(store);
     let store = open(folder.path(), 1 << 20);
     assert_eq!(store.checkpoint().unwrap(), checkpoint);
@@ -101,7 +101,7 @@ async fn the_cache_stays_inside_its_bytes() {
     let mut largest = 0;
     for day in 0..days {
         for key in 0..keys {
-            let added = Added { offset: 0, time_s: (18_000 + day) * DAY_S, value: key };
+            let added = Addition { offset: 0, time_s: (18_000 + day) * DAY_S, value: key };
             store.add(1, &format!("key-{key}"), added, &FOREVER).unwrap();
 
             if store.wants_commit() {
@@ -151,7 +151,9 @@ fn any_step() -> impl Strategy<Value = Step> {
 fn run_step(step: &Step, store: &impl BucketWriter) {
     match *step {
         Step::Add(key, time_s, value) => {
-            store.add(1, &key.to_string(), Added { offset: 0, time_s, value }, &FOREVER).unwrap();
+            store
+                .add(1, &key.to_string(), Addition { offset: 0, time_s, value }, &FOREVER)
+                .unwrap();
         }
         Step::Set(key, granularity, time_s, count) => {
             store.set(1, &key.to_string(), 0, Cell { granularity, time_s, count }).unwrap();
@@ -197,7 +199,7 @@ fn committed(folder: &Path) -> (Vec<u8>, Vec<usize>) {
     let journal = folder.join("0.jnl");
     let mut ends = Vec::new();
     for number in 1..=3 {
-        let added = Added { offset: number, time_s: DAY_S, value: 1 };
+        let added = Addition { offset: number, time_s: DAY_S, value: 1 };
         store.add(1, &format!("key-{number}"), added, &FOREVER).unwrap();
         store.commit(&Checkpoint { position: number, ..Checkpoint::default() }).unwrap();
         ends.push(head(&journal).iter().rposition(|byte| *byte != 0).unwrap() + 1);

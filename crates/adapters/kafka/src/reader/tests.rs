@@ -72,7 +72,7 @@ fn messages(partition: &[(i64, Kind)]) -> Vec<OwnedMessage> {
     partition.iter().enumerate().filter_map(message).collect()
 }
 
-type Seen = Vec<(Offset, i64, String)>;
+type Entries = Vec<(Offset, i64, String)>;
 
 /// Reads messages, now and then answering, and lists offsets, times and entries.
 fn read(
@@ -80,7 +80,7 @@ fn read(
     messages: &[OwnedMessage],
     end: i64,
     chunk: usize,
-) -> (Seen, Vec<i64>) {
+) -> (Entries, Vec<i64>) {
     let mut seen = Vec::new();
     let mut poison = Vec::new();
     let mut list = |reader: &mut Reader| {

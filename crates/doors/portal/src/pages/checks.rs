@@ -18,7 +18,7 @@ use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_operations::self_audit::Refusal;
 use raingauge_people::Principal;
-use raingauge_ports::checks::{Outcome, Wanted};
+use raingauge_ports::checks::{Outcome, Selection};
 
 /// Checks per page.
 const PAGE_LEN: usize = 50;
@@ -34,11 +34,12 @@ pub async fn page(
 ) -> Result<Html<String>, Fault> {
     let zone = fields.zone();
     let outcome = Outcome::from_name(fields.text("outcome"));
-    let wanted = Wanted { outcome, before: fields.text("before").parse().ok(), len_max: PAGE_LEN };
+    let selection =
+        Selection { outcome, before: fields.text("before").parse().ok(), len_max: PAGE_LEN };
     let checks = portal.operations.self_audit.checks();
     let differing = checks.differing(DIFFERING_MAX).await?;
 
-    let found = checks.list(wanted).await?;
+    let found = checks.list(selection).await?;
     let again = uri.path_and_query().map_or("/checks", |again| again.as_str());
     let is_running = portal.operations.self_audit.running().is_some();
     let body = html! {
@@ -53,7 +54,7 @@ pub async fn page(
             @if !differing.is_empty() { (listing::differing(&differing, portal.clock.now_s(), &zone)) }
         }
         (recount::form(&portal, &person, &recount::Typed::of(&portal, &fields, &zone), &zone))
-        (listing::list(&found, wanted, &zone))
+        (listing::list(&found, selection, &zone))
     };
 
     Ok(layout::page(Some(&person), layout::Place::Checks, "Checks", &body))

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_people::Principal;
-use raingauge_people::accounts::Admitted;
+use raingauge_people::accounts::Admission;
 use raingauge_people::{Origin, Refusal};
 use raingauge_ports::people::Invitation;
 
@@ -150,7 +150,7 @@ pub async fn with_session(
     portal: &Portal,
     before: &Maybe,
     next: &str,
-    admitted: &Admitted,
+    admitted: &Admission,
 ) -> Result<Response, Fault> {
     if let Some(Extension(person)) = before {
         portal.accounts.sign_out(person).await?;

@@ -5,11 +5,11 @@ use crate::world::{NOW_S, World};
 use axum::http::StatusCode;
 use raingauge_core::bucket::{Granularity, HOUR_S};
 use raingauge_ports::buckets::{BucketWriter as _, Cell, generation_of};
-use raingauge_ports::checks::{Outcome, Wanted};
+use raingauge_ports::checks::{Outcome, Selection};
 use serde_json::json;
 use std::time::Duration;
 
-const ALL: Wanted = Wanted { outcome: None, before: None, len_max: 100 };
+const ALL: Selection = Selection { outcome: None, before: None, len_max: 100 };
 /// When the events of these tests happened: an hour that is over.
 const THEN_S: i64 = NOW_S - 3 * HOUR_S;
 

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use raingauge_app::budget::BodyBudgets;
-use raingauge_app::{App, Counted, Limits, Node, Operations, Samples};
+use raingauge_app::{App, CountedData, Limits, Node, Operations, Samples};
 use raingauge_core::bucket::DAY_S;
 use raingauge_core::counter::Counter;
 use raingauge_core::event::Event;
@@ -255,7 +255,7 @@ impl World {
             counters,
             drafts: Arc::new(workflow),
             reader,
-            counted: Counted {
+            counted: CountedData {
                 published,
                 states,
                 recent: RecentEvents::new(logs.clone(), scans.clone(), Arc::clone(&clock_port)),

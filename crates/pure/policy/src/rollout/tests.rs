@@ -172,10 +172,10 @@ fn processes_that_do_not_follow_are_waited_for_and_named() {
 #[test]
 fn a_person_goes_on_or_stops() {
     let mut service = Service::new(&[50, 100]);
-    assert_eq!(service.rollout.go_on("zoe"), Err(Refused::TooLittle));
+    assert_eq!(service.rollout.go_on("zoe"), Err(Rejection::TooLittle));
     service.beat(&batches(100.0, 4.0));
     service.rollout.go_on("zoe").unwrap();
-    assert_eq!(service.rollout.go_on("zoe"), Err(Refused::BetweenSteps));
+    assert_eq!(service.rollout.go_on("zoe"), Err(Rejection::BetweenSteps));
     service.obey();
     assert_eq!(service.rollout.watched[0].cut_by.as_deref(), Some("zoe"));
     service.beat(&Tally::default());
@@ -183,14 +183,14 @@ fn a_person_goes_on_or_stops() {
     service.rollout.stop("max").unwrap();
     assert_eq!(
         (service.rollout.stop("max"), service.rollout.go_on("zoe")),
-        (Err(Refused::Returning), Err(Refused::Returning))
+        (Err(Rejection::Returning), Err(Rejection::Returning))
     );
     assert_eq!(service.rollout.order().map(|order| order.policy), Some(Policy::default()));
     service.obey();
     assert_eq!(service.ended(), (End::Stopped, "max stopped it"));
     assert_eq!(
         (service.rollout.stop("max"), service.rollout.go_on("zoe")),
-        (Err(Refused::Ended), Err(Refused::Ended))
+        (Err(Rejection::Ended), Err(Rejection::Ended))
     );
 
     let mut early = Service::new(&[50]);

@@ -16,7 +16,7 @@ use raingauge_ports::log::Partition;
 use raingauge_ports::published::Standing;
 use raingauge_ports::record::{Identity, identity};
 use raingauge_writer::control::{Bucket, Control};
-use raingauge_writer::state::{Answer, Refused, Request, json_len};
+use raingauge_writer::state::{Answer, RefusedBucket, Request, json_len};
 use std::collections::BTreeMap;
 use tokio::sync::{Mutex, MutexGuard};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -64,7 +64,7 @@ impl Turns {
 }
 
 /// What the partitions remember of a request.
-struct Remembered {
+struct RequestMemory {
     request: Request,
     /// Whether every partition remembers it.
     is_everywhere: bool,
@@ -103,10 +103,10 @@ impl Counters {
         let digest = digest_of(&asked);
 
         match self.remembered(&id)? {
-            Some(Remembered { request, .. }) if request.digest != digest => {
+            Some(RequestMemory { request, .. }) if request.digest != digest => {
                 return Err(Error::KeyReused);
             }
-            Some(Remembered { request, is_everywhere: true }) => {
+            Some(RequestMemory { request, is_everywhere: true }) => {
                 return Ok(Outcome {
                     answer: request.answer,
                     set: Vec::new(),
@@ -133,18 +133,18 @@ impl Counters {
         Ok(Outcome { answer, set, is_repetition: false })
     }
 
-    fn remembered(&self, id: &str) -> Result<Option<Remembered>, Error> {
-        let shows = self
-            .shows
+    fn remembered(&self, id: &str) -> Result<Option<RequestMemory>, Error> {
+        let states = self
+            .writer_states
             .as_ref()
             .ok_or_else(|| Error::Stopped("nobody shows what was counted".into()))?;
-        let shown = shows.shown();
+        let shown = states.shown();
         let mut found = shown.values().filter_map(|shown| shown.state.requests.find(id));
         let Some(request) = found.next().cloned() else {
             return Ok(None);
         };
         let is_everywhere = 1 + found.count() >= usize::from(self.sink.partitions());
-        Ok(Some(Remembered { request, is_everywhere }))
+        Ok(Some(RequestMemory { request, is_everywhere }))
     }
 
     /// Writes buckets to every partition, or to none, and waits until they can be read.
@@ -189,7 +189,7 @@ impl Counters {
                 Ok(bucket) => good.push(bucket),
                 Err(Refusal { code, detail }) => {
                     let code = code.as_str().to_owned();
-                    answer.rejected.push(Refused { index, code, detail });
+                    answer.rejected.push(RefusedBucket { index, code, detail });
                 }
             }
         }

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use raingauge_memory as memory;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::BucketWriter;
-use raingauge_ports::cluster::{Checkpoints, Error, Included};
+use raingauge_ports::cluster::{Checkpoints, Error, StoredPosition};
 use raingauge_ports::log::Partition;
 use raingauge_ports::published::Published;
 use raingauge_writer::{Follower, NotThere};
@@ -34,10 +34,10 @@ impl Stored {
 }
 
 impl Checkpoints for Stored {
-    fn included(&self) -> BoxFuture<'_, Result<Vec<Included>, Error>> {
+    fn included(&self) -> BoxFuture<'_, Result<Vec<StoredPosition>, Error>> {
         let position = self.store.checkpoint().expect("a checkpoint").position;
         Box::pin(async move {
-            Ok(vec![Included { partition: 0, position, state_version: position as i64 }])
+            Ok(vec![StoredPosition { partition: 0, position, state_version: position as i64 }])
         })
     }
 

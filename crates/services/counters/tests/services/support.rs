@@ -13,7 +13,7 @@ use raingauge_ports::published::Published;
 use raingauge_writer::control::Bucket;
 use raingauge_writer::ingest::Receipt;
 use raingauge_writer::state::Answer;
-use raingauge_writer::states::{Shows, States, progress};
+use raingauge_writer::states::{PublishedStates, States, progress};
 use raingauge_writer::worker::BackfillStatus;
 use raingauge_writer::worker::Handle;
 use raingauge_writer::{Ingest, Options};
@@ -80,7 +80,7 @@ impl Services {
             ),
             counters: Arc::new(
                 Counters::new(configurations, sink(), Arc::clone(&published), time())
-                    .with_conductor(Arc::clone(&writer) as Arc<dyn Shows>),
+                    .with_conductor(Arc::clone(&writer) as Arc<dyn PublishedStates>),
             ),
             recounter: Recounter {
                 logs: vec![read()],

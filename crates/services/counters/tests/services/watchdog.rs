@@ -9,7 +9,7 @@ use raingauge_counters::Counters;
 use raingauge_memory as memory;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    self, Added, BucketRetention, BucketWriter, Cell, Checkpoint, Generation,
+    self, Addition, BucketRetention, BucketWriter, Cell, Checkpoint, Generation,
 };
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{Appended, Batch, Error, EventSink, Offset, Partition};
@@ -108,7 +108,7 @@ impl BucketWriter for Hanging {
         &self,
         generation: Generation,
         key: &str,
-        added: Added,
+        added: Addition,
         kept: &Horizons,
     ) -> Result<(), buckets::Error> {
         self.store.add(generation, key, added, kept)

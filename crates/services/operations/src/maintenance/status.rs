@@ -132,12 +132,12 @@ fn progress<S: serde::Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
-    struct Shown<'a> {
+    struct View<'a> {
         done: u64,
         total: u64,
         unit: &'a str,
     }
-    let shown = progress.as_ref().map(|progress| Shown {
+    let shown = progress.as_ref().map(|progress| View {
         done: progress.done,
         total: progress.total,
         unit: &progress.unit,

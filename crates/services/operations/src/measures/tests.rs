@@ -4,12 +4,12 @@ use raingauge_ports::clock::ManualClock;
 const START_S: i64 = 1_727_215_200;
 
 /// The measures of a process, with counters that the test sets second by second.
-struct Told {
+struct World {
     measures: Measures,
     clock: Arc<ManualClock>,
 }
 
-impl Told {
+impl World {
     fn new() -> Self {
         let clock = Arc::new(ManualClock::at_s(START_S));
         let measures = Measures::new(
@@ -32,13 +32,13 @@ impl Told {
 
 #[test]
 fn a_process_reads_its_own_metrics() {
-    let told = Told::new();
+    let told = World::new();
     assert_eq!(told.measures.read().values.total(values::ACCEPTED), 5.0);
 }
 
 #[test]
 fn rates_are_those_of_all_processes_over_the_last_minute() {
-    let told = Told::new();
+    let told = World::new();
     assert_eq!(told.measures.present().rate(values::RANGE_COUNTS), 0.0);
     told.at(0, &[("a", 1_000), ("b", 7)]);
     assert!(told.measures.moments().is_empty());
@@ -53,7 +53,7 @@ fn rates_are_those_of_all_processes_over_the_last_minute() {
 
 #[test]
 fn processes_come_go_and_restart() {
-    let told = Told::new();
+    let told = World::new();
     told.at(0, &[("a", 10)]);
 
     // What b had counted before it was seen did not happen now.
@@ -75,7 +75,7 @@ fn processes_come_go_and_restart() {
 
 #[test]
 fn an_hour_is_kept_and_no_more() {
-    let told = Told::new();
+    let told = World::new();
     for step in 0..MOMENTS_MAX as i64 + 50 {
         told.at(step * 5, &[("a", step as u64 * 10)]);
     }
@@ -94,7 +94,7 @@ fn an_hour_is_kept_and_no_more() {
 
 #[test]
 fn a_clock_that_is_set_back_makes_no_moment() {
-    let told = Told::new();
+    let told = World::new();
     told.at(100, &[("a", 1)]);
     told.at(50, &[("a", 2)]);
     assert!(told.measures.moments().is_empty());
@@ -104,7 +104,7 @@ fn a_clock_that_is_set_back_makes_no_moment() {
 
 #[test]
 fn numbers_of_a_counter_are_those_of_all_writers() {
-    let told = Told::new();
+    let told = World::new();
     let reading = |process: &str, late: u32| Reading {
         process: process.to_owned(),
         at_ms: 0,

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use parking_lot::Mutex;
-use raingauge_counters::recount::{Asked, Progress, Recount};
+use raingauge_counters::recount::{KeyRange, Progress, Recount};
 use std::collections::VecDeque;
 
 /// Concurrent recounts. Each reads the log.
@@ -17,7 +17,7 @@ pub type Result = std::result::Result<Option<Recount>, String>;
 #[derive(Clone, Debug)]
 pub struct Job {
     pub id: String,
-    pub asked: Asked,
+    pub asked: KeyRange,
     pub by: String,
     pub began_s: i64,
     pub progress: Progress,
@@ -30,7 +30,12 @@ pub struct Job {
 pub struct Jobs(Mutex<VecDeque<Job>>);
 
 impl Jobs {
-    pub fn begin(&self, asked: Asked, by: &str, now_s: i64) -> std::result::Result<Job, Refusal> {
+    pub fn begin(
+        &self,
+        asked: KeyRange,
+        by: &str,
+        now_s: i64,
+    ) -> std::result::Result<Job, Refusal> {
         let mut jobs = self.0.lock();
         let running = jobs.iter().filter(|job| job.found.is_none()).count();
         if running >= RUNNING_MAX {
@@ -68,8 +73,8 @@ mod tests {
     use super::*;
     use raingauge_core::plan::Plan;
 
-    fn asked() -> Asked {
-        Asked { key: "k".to_owned(), range: Plan::new(0, 900).expect("a range") }
+    fn asked() -> KeyRange {
+        KeyRange { key: "k".to_owned(), range: Plan::new(0, 900).expect("a range") }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::Deps;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::plan::Plan;
-use raingauge_counters::recount::Asked;
+use raingauge_counters::recount::KeyRange;
 use raingauge_ports::checks::Check;
 use raingauge_ports::log::EventLog;
 use raingauge_ports::published::{Published, View};
@@ -40,7 +40,7 @@ impl<'a> Sampler<'a> {
 
     /// Up to `len_max` keys with their ranges. Counters whose last check is the oldest come first,
     /// so that all have their turn over some audits.
-    pub async fn keys(&self, len_max: usize, checked: &[Check]) -> Vec<Asked> {
+    pub async fn keys(&self, len_max: usize, checked: &[Check]) -> Vec<KeyRange> {
         let mut candidates = self.recent().await;
         let mut order: Vec<u32> = candidates.keys().copied().collect();
         order.shuffle(&mut rand::rng());
@@ -74,7 +74,7 @@ impl<'a> Sampler<'a> {
                 if let (true, true, Some(range)) =
                     (is_new, asked.len() < len_max, range_of(&candidate, now_s))
                 {
-                    asked.push(Asked { key: candidate.key, range });
+                    asked.push(KeyRange { key: candidate.key, range });
                 }
             }
 

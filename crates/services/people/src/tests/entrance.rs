@@ -1,7 +1,7 @@
 //! Signing in with a password: who gets in, the limit of attempts, and how long a session lasts.
 
 use super::{HERE, HOUR_S, House, NOW_S, PASSWORD, WRONG};
-use crate::accounts::Admitted;
+use crate::accounts::Admission;
 use crate::limits::{NAME_IN_NETWORK, NAME_IN_SUSPECT_NETWORK, NETWORK};
 use crate::{Origin, Refusal};
 use raingauge_core::access::Role;
@@ -12,7 +12,7 @@ impl House {
         name: &str,
         password: &str,
         mark: Option<&str>,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<Admission, Refusal> {
         let origin = Origin { address: HERE.to_owned(), browser: String::new() };
         self.accounts.sign_in(name, password, &origin, mark).await
     }

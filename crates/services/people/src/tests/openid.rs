@@ -1,7 +1,7 @@
 //! Who comes in by a provider, and as whom.
 
 use super::{HOUR_S, House, NOW_S};
-use crate::accounts::Admitted;
+use crate::accounts::Admission;
 use crate::openid::{Denial, OpenId, ProviderAnswer, Rules};
 use crate::trips::Trip;
 use crate::{Origin, Refusal};
@@ -50,7 +50,7 @@ impl World {
         });
     }
 
-    async fn sign_in(&self) -> Result<Admitted, Denial> {
+    async fn sign_in(&self) -> Result<Admission, Denial> {
         let now_s = NOW_S;
         let (left, _) = self.openid.begin("/", now_s).await.expect("the provider is there");
         let trip = Trip::resume(left.cookie(), &left.ticket().state, now_s).expect("it is over");

@@ -24,7 +24,7 @@ const STALE_AFTER_MS: i64 = 15 * 60 * 1_000;
 pub struct MadeTokens {
     tokens: Arc<dyn Tokens>,
     clock: Arc<dyn Clock>,
-    known: ArcSwap<Vec<Known>>,
+    known: ArcSwap<Vec<KnownToken>>,
     /// The revision of the tokens in memory; [`NEVER_READ`] before the first reading.
     revision: AtomicI64,
     /// When the database was last reached, by a clock that never goes back.
@@ -32,7 +32,7 @@ pub struct MadeTokens {
     is_away: AtomicBool,
 }
 
-struct Known {
+struct KnownToken {
     id: i64,
     hash: Hash,
     principal: Principal,
@@ -127,8 +127,8 @@ impl MadeTokens {
     }
 }
 
-fn known_of(token: ApiToken) -> Known {
-    Known {
+fn known_of(token: ApiToken) -> KnownToken {
+    KnownToken {
         id: token.id,
         hash: token.hash,
         principal: Principal {

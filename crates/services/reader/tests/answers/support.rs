@@ -4,7 +4,7 @@ use raingauge_core::counter::Counter;
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::Ruleset;
 use raingauge_memory as memory;
-use raingauge_ports::buckets::{Added, BucketReader, BucketWriter, Generation};
+use raingauge_ports::buckets::{Addition, BucketReader, BucketWriter, Generation};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::published::{Published, Timeline, View};
 use raingauge_reader::{Answer, Engines, Options, Range, Reader};
@@ -50,7 +50,7 @@ impl Service {
 
     pub fn add(&self, key: &str, time_s: i64, value: i64) {
         let generation = self.published.view().timelines[0].generation_at(time_s);
-        let added = Added { offset: 0, time_s, value };
+        let added = Addition { offset: 0, time_s, value };
         self.store.add(generation, key, added, &Horizons::default()).expect("added");
     }
 

@@ -9,7 +9,7 @@ use raingauge_memory as memory;
 use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketReader, BucketWriter, Cell, Error, Generation, Largest, Query, generation_of,
+    Addition, BucketReader, BucketWriter, Cell, Error, Generation, Largest, Query, generation_of,
 };
 use raingauge_ports::cache::{self, ResultCache};
 use raingauge_ports::clock::{Clock, ManualClock};
@@ -222,7 +222,7 @@ pub fn fill(store: &memory::Buckets, key: &str) {
 
 fn add(store: &memory::Buckets, key: &str, time_s: i64, value: i64) {
     let counter: u32 = key[1..2].parse().expect("the id of a counter");
-    let added = Added { offset: 0, time_s, value };
+    let added = Addition { offset: 0, time_s, value };
     store.add(generation_of(counter, 0), key, added, &Horizons::default()).expect("added");
 }
 

@@ -58,9 +58,9 @@ pub struct Place {
 
 /// A version of a counter: its id, its number, and when the catalog took it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Announced(u32, u32, i64);
+struct CounterVersion(u32, u32, i64);
 
-impl Announced {
+impl CounterVersion {
     fn of(found: &Versioned) -> Self {
         Self(found.counter.id, found.version, found.changed_at)
     }
@@ -282,7 +282,7 @@ impl Place {
     /// events: changes of counters, and which retired generations have been removed. Never ends.
     async fn announce(&self, worker: &Handle, published: &Published) {
         let mut counters = self.deps.counters.clone();
-        let mut announced = HashMap::<Announced, Instant>::new();
+        let mut announced = HashMap::<CounterVersion, Instant>::new();
         let mut removed = HashMap::new();
 
         loop {
@@ -291,7 +291,7 @@ impl Place {
             announced.retain(|_, at| at.elapsed() < ANNOUNCE_AGAIN);
 
             let is_missing = |found: &&Versioned| {
-                !is_known(&view, found) && !announced.contains_key(&Announced::of(found))
+                !is_known(&view, found) && !announced.contains_key(&CounterVersion::of(found))
             };
 
             let missing: Vec<&Versioned> = newest.iter().filter(is_missing).collect();
@@ -343,13 +343,13 @@ impl Place {
     async fn write(
         &self,
         changes: &[&Versioned],
-        announced: &mut HashMap<Announced, Instant>,
+        announced: &mut HashMap<CounterVersion, Instant>,
     ) -> Result<(), log::Error> {
         let mut writes = JoinSet::new();
         for found in changes {
             let sink = Arc::clone(&self.deps.sink);
             let partition = self.partition;
-            let change = Announced::of(found);
+            let change = CounterVersion::of(found);
             let control =
                 Control::counter(found.version, found.changed_at, found.counter.clone()).to_json();
 

@@ -6,7 +6,7 @@ use raingauge_core::event::Event;
 use raingauge_core::retention::Horizons;
 use raingauge_memory as memory;
 use raingauge_ports::buckets::{
-    self, Added, BucketRetention, BucketWriter, Cell, Checkpoint, Generation,
+    self, Addition, BucketRetention, BucketWriter, Cell, Checkpoint, Generation,
 };
 use raingauge_ports::clock::SystemClock;
 use raingauge_ports::cluster;
@@ -90,7 +90,7 @@ impl BucketWriter for HangingStore {
         &self,
         generation: Generation,
         key: &str,
-        added: Added,
+        added: Addition,
         kept: &Horizons,
     ) -> Result<(), buckets::Error> {
         self.inner.add(generation, key, added, kept)

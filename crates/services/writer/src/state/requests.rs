@@ -26,12 +26,12 @@ pub struct Request {
 pub struct Answer {
     pub accepted: usize,
     pub duplicates: usize,
-    pub rejected: Vec<Refused>,
+    pub rejected: Vec<RefusedBucket>,
 }
 
 /// One refused bucket, by its place in the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct RefusedBucket {
     pub index: usize,
     pub code: String,
     pub detail: String,
@@ -41,13 +41,13 @@ pub struct Refused {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
     /// Oldest first.
-    obeyed: VecDeque<Obeyed>,
+    obeyed: VecDeque<RememberedRequest>,
     /// Offsets of entries that repeat a request, in order.
     repetitions: VecDeque<Offset>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Obeyed {
+struct RememberedRequest {
     request: Request,
     /// Length of the request as JSON.
     bytes: usize,
@@ -87,7 +87,7 @@ impl Requests {
         }
 
         let bytes = json_len(&request);
-        self.obeyed.push_back(Obeyed { request, bytes, appended_s });
+        self.obeyed.push_back(RememberedRequest { request, bytes, appended_s });
 
         while self.obeyed.len() > REQUESTS_REMEMBERED_MAX || self.bytes() > REQUESTS_BYTES_MAX {
             self.obeyed.pop_front();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn refused(len: usize) -> Request {
-        let refused = Refused { index: 0, code: "c".to_owned(), detail: "x".repeat(len) };
+        let refused = RefusedBucket { index: 0, code: "c".to_owned(), detail: "x".repeat(len) };
         Request { answer: Answer { rejected: vec![refused], ..Answer::default() }, ..request(0) }
     }
 

@@ -5,7 +5,7 @@ use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::event::key_hash;
 use raingauge_core::retention::Horizons;
 use raingauge_core::ruleset::{Scratch, Skip};
-use raingauge_ports::buckets::{self, Added, BucketWriter};
+use raingauge_ports::buckets::{self, Addition, BucketWriter};
 use raingauge_ports::key_counts::Sketch;
 use raingauge_ports::log::{Block, Offset};
 use raingauge_ports::published::{Published, View};
@@ -82,7 +82,7 @@ impl Applier {
                 counted[index] += u64::from(horizons[index].keeps(Granularity::Day, time_s));
 
                 let mut add = |generation, horizons: &Horizons| {
-                    let added = Added { offset, time_s, value };
+                    let added = Addition { offset, time_s, value };
                     if failure.is_none() {
                         failure = store.add(generation, key, added, horizons).err();
                     }

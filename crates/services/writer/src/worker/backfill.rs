@@ -10,7 +10,7 @@ use super::{Error, Worker, first_stamp};
 use crate::control::Control;
 use crate::state::{Backfill, Phase, Progress, RuleSince};
 use raingauge_core::ruleset::{Ruleset, Scratch};
-use raingauge_ports::buckets::{self, Added, GENERATIONS_PER_COUNTER, Generation};
+use raingauge_ports::buckets::{self, Addition, GENERATIONS_PER_COUNTER, Generation};
 use raingauge_ports::log::{self, Block, Offset};
 use raingauge_ports::record::Entry;
 
@@ -309,7 +309,7 @@ impl Worker {
             let horizons = rule.horizons(block.appended_ms.div_euclid(1_000));
             let mut failure = None;
             let count = |_, key: &str, value| {
-                let added = Added { offset, time_s, value };
+                let added = Addition { offset, time_s, value };
                 match self.store.add(rules.generation, key, added, &horizons) {
                     Ok(()) => counted += 1,
                     Err(error) => failure = Some(error),

@@ -2,7 +2,7 @@
 
 use super::{Error, IDLE, Options, Worker};
 use crate::state::{Backfill, Part};
-use crate::states::{Shown, Shows};
+use crate::states::{PublishedState, PublishedStates};
 use parking_lot::Mutex;
 use raingauge_ports::buckets::{BucketWriter, Generation};
 use raingauge_ports::clock::Clock;
@@ -19,7 +19,7 @@ pub struct Handle {
     stop: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// A copy of the worker's state for queries.
-    shown: Arc<Mutex<Shown>>,
+    shown: Arc<Mutex<PublishedState>>,
     committed: Arc<AtomicU64>,
     committed_s: Arc<AtomicI64>,
     /// When the current commit began.
@@ -123,8 +123,8 @@ impl Handle {
     }
 }
 
-impl Shows for Handle {
-    fn shown(&self) -> BTreeMap<Partition, Shown> {
+impl PublishedStates for Handle {
+    fn shown(&self) -> BTreeMap<Partition, PublishedState> {
         BTreeMap::from([(self.log.partition(), self.shown.lock().clone())])
     }
 }

@@ -41,7 +41,7 @@ fn entry(offset: u64) -> (String, i64) {
 
 fn count(store: &impl BucketWriter, offset: u64) {
     let (key, time_s) = entry(offset);
-    store.add(1, &key, Added { offset, time_s, value: 1 }, &FOREVER).expect("added");
+    store.add(1, &key, Addition { offset, time_s, value: 1 }, &FOREVER).expect("added");
 }
 
 fn it() -> Name {

@@ -6,7 +6,7 @@ use crate::html::{parts, words};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::bucket::Granularity;
-use raingauge_ports::checks::{Check, Difference, Outcome, Wanted};
+use raingauge_ports::checks::{Check, Difference, Outcome, Selection};
 
 /// Number of buckets shown for each differing key.
 const BUCKETS_SHOWN: usize = 20;
@@ -97,8 +97,8 @@ pub fn outcome(outcome: Outcome) -> Markup {
 }
 
 /// All checks by time, optionally those with one outcome only.
-pub fn list(checks: &[Check], wanted: Wanted, zone: &TimeZone) -> Markup {
-    let chosen = wanted.outcome.map_or("", Outcome::name);
+pub fn list(checks: &[Check], selection: Selection, zone: &TimeZone) -> Markup {
+    let chosen = selection.outcome.map_or("", Outcome::name);
     html! {
         section.card #list aria-labelledby="list-title" {
             div.card-head {
@@ -110,7 +110,7 @@ pub fn list(checks: &[Check], wanted: Wanted, zone: &TimeZone) -> Markup {
                 }
             }
             @if checks.is_empty() {
-                (nothing(wanted))
+                (nothing(selection))
             } @else {
                 (parts::table("list-title", &COLUMNS, &html! { @for check in checks { (row(check, zone)) } }))
                 @if let (Some(last), true) = (checks.last(), checks.len() == PAGE_LEN) {
@@ -121,9 +121,9 @@ pub fn list(checks: &[Check], wanted: Wanted, zone: &TimeZone) -> Markup {
     }
 }
 
-fn nothing(wanted: Wanted) -> Markup {
+fn nothing(selection: Selection) -> Markup {
     html! {
-        @if wanted.before.is_some() || wanted.outcome.is_some() {
+        @if selection.before.is_some() || selection.outcome.is_some() {
             p.quiet { "There are none of these." }
         } @else {
             p.quiet { "Nothing has been checked yet. The first audit follows a minute after the start, when events have been counted; “Check now” does not wait." }

@@ -14,7 +14,7 @@ use maud::{Markup, html};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::limits::KEY_LEN_MAX;
 use raingauge_core::plan::Plan;
-use raingauge_counters::recount::{Asked, Recount};
+use raingauge_counters::recount::{KeyRange, Recount};
 use raingauge_operations::self_audit::{Job, left_out};
 use raingauge_people::Principal;
 use raingauge_ports::checks::Difference;
@@ -63,7 +63,7 @@ impl Typed {
     }
 
     /// Returns the recount that the form requests. On error, `problems` says what is wrong.
-    fn asked(&mut self, zone: &TimeZone) -> Option<Asked> {
+    fn asked(&mut self, zone: &TimeZone) -> Option<KeyRange> {
         if self.key.is_empty() || self.key.len() > KEY_LEN_MAX {
             self.problems.push(("key", format!("A key has 1 to {KEY_LEN_MAX} bytes.")));
         }
@@ -90,7 +90,9 @@ impl Typed {
         };
 
         match range {
-            Ok(range) if self.problems.is_empty() => Some(Asked { key: self.key.clone(), range }),
+            Ok(range) if self.problems.is_empty() => {
+                Some(KeyRange { key: self.key.clone(), range })
+            }
             Ok(_) => None,
             Err(problem) => {
                 self.problems.push(("to", problem));

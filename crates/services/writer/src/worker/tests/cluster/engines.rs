@@ -5,10 +5,10 @@ use raingauge_core::bucket::Granularity;
 use raingauge_core::retention::Horizons;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Added, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation, Progress,
+    Addition, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation, Progress,
 };
 use raingauge_ports::clock::{Clock, ManualClock};
-use raingauge_ports::cluster::{self, Checkpoints, Included};
+use raingauge_ports::cluster::{self, Checkpoints, StoredPosition};
 use raingauge_ports::log::{self, Block, EventLog, LogTimes, Needs, Offset, Partition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -279,10 +279,10 @@ impl BucketWriter for SimStore {
         &self,
         generation: Generation,
         key: &str,
-        added: Added,
+        added: Addition,
         horizons: &Horizons,
     ) -> Result<(), Error> {
-        let Added { offset, time_s, value } = added;
+        let Addition { offset, time_s, value } = added;
         for granularity in
             Granularity::ALL.into_iter().filter(|granularity| horizons.keeps(*granularity, time_s))
         {
@@ -407,9 +407,9 @@ pub struct SimCheckpoints {
 }
 
 impl Checkpoints for SimCheckpoints {
-    fn included(&self) -> BoxFuture<'_, Result<Vec<Included>, cluster::Error>> {
+    fn included(&self) -> BoxFuture<'_, Result<Vec<StoredPosition>, cluster::Error>> {
         let servers = self.servers.lock();
-        let included = |(partition, row): (&Partition, &Row)| Included {
+        let included = |(partition, row): (&Partition, &Row)| StoredPosition {
             partition: *partition,
             position: row.position.1,
             state_version: row.state.0,

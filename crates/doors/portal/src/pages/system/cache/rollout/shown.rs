@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_people::Principal;
 use raingauge_policy::rollout::{
-    End, Kind, Limit, MODULO, Phase, Rollout, Stage, Verdict, Watched, Window,
+    End, Kind, Limit, MODULO, Phase, Rollout, Stage, Verdict, WatchedStage, Window,
 };
 use raingauge_ports::rollouts::Run;
 
@@ -238,7 +238,7 @@ pub fn stages(title_id: &str, rollout: &Rollout, zone: &TimeZone) -> Markup {
     )
 }
 
-fn over(watched: &Watched, zone: &TimeZone) -> Markup {
+fn over(watched: &WatchedStage, zone: &TimeZone) -> Markup {
     let holds = watched.verdicts.iter().all(Verdict::holds);
     html! {
         tr {

@@ -4,7 +4,7 @@ use super::{COUNTERS, Defect, KEYS, Play, Reader, VARIANTS};
 use crate::conductor::{DECIDER, due, free_of, next_of};
 use crate::control::{Bucket, Control};
 use crate::state::{Answer, Phase, Request, is_known};
-use crate::states::Shows as _;
+use crate::states::PublishedStates as _;
 use crate::worker::tests::cluster::engines::SimLog;
 use crate::worker::tests::cluster::naive::{Entry, Happened};
 use crate::worker::tests::world::{FOREIGN, counter, of_json};

@@ -56,7 +56,7 @@ struct FullSet {
     newest_ms: i64,
 }
 
-pub struct Known {
+pub struct Identities {
     folder: Arc<dyn Folder>,
     window_ms: i64,
     ids_max: usize,
@@ -80,7 +80,7 @@ pub struct Known {
     leftovers: Vec<String>,
 }
 
-impl Known {
+impl Identities {
     /// Opens the runs without changing anything.
     pub fn open(folder: Arc<dyn Folder>, options: &Options) -> Result<Self, Error> {
         let mut runs = Vec::new();
@@ -313,7 +313,7 @@ impl Known {
     }
 }
 
-impl Drop for Known {
+impl Drop for Identities {
     /// Waits for the thread that writes a set: it holds the folder, which the next process locks.
     fn drop(&mut self) {
         if let Some(thread) = self.sealing.take() {
