@@ -11,4 +11,11 @@
 //! ids and answers of lookups come in as arguments. Time zones are computed from data that is
 //! compiled in.
 
+pub mod calendar;
+pub mod delay;
+mod encoding;
 pub mod limits;
+pub mod schedule;
+pub mod window;
+
+pub use encoding::DecodeError;

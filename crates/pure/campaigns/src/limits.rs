@@ -4,3 +4,10 @@
 pub const RULE_LEAVES_MAX: usize = 64;
 /// Deepest nesting of a rule.
 pub const RULE_DEPTH_MAX: usize = 8;
+
+/// Newest times that a tally or limit over the last hours or days keeps of a subject.
+pub const KEPT_TIMES_MAX: usize = 257;
+/// Longest delay of an action, in days.
+pub const DELAY_DAYS_MAX: u16 = 90;
+/// Most values of a schedule.
+pub const SCHEDULE_ENTRIES_MAX: usize = 32;
