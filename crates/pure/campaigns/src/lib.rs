@@ -14,6 +14,7 @@
 pub mod calendar;
 pub mod delay;
 mod encoding;
+pub mod experiment;
 pub mod limits;
 pub mod schedule;
 pub mod window;

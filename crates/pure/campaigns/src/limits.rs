@@ -11,3 +11,7 @@ pub const KEPT_TIMES_MAX: usize = 257;
 pub const DELAY_DAYS_MAX: u16 = 90;
 /// Most values of a schedule.
 pub const SCHEDULE_ENTRIES_MAX: usize = 32;
+/// Most variants of an experiment.
+pub const VARIANTS_MAX: usize = 16;
+/// Longest key of an experiment and seed of a holdout, in bytes.
+pub const EXPERIMENT_KEY_LEN_MAX: usize = 128;
