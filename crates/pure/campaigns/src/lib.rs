@@ -11,10 +11,13 @@
 //! ids and answers of lookups come in as arguments. Time zones are computed from data that is
 //! compiled in.
 
+pub mod budget;
 pub mod calendar;
+pub mod cost;
 pub mod delay;
 mod encoding;
 pub mod experiment;
+pub mod limit;
 pub mod limits;
 pub mod schedule;
 pub mod window;

@@ -15,3 +15,7 @@ pub const SCHEDULE_ENTRIES_MAX: usize = 32;
 pub const VARIANTS_MAX: usize = 16;
 /// Longest key of an experiment and seed of a holdout, in bytes.
 pub const EXPERIMENT_KEY_LEN_MAX: usize = 128;
+/// Longest unit of a budget, in bytes.
+pub const BUDGET_UNIT_LEN_MAX: usize = 64;
+/// Limits from this number on are not tracked: no row is written for each subject.
+pub const UNTRACKED_LIMIT_MIN: i64 = 100_000;
