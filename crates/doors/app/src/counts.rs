@@ -15,5 +15,5 @@ pub fn check_len(ranges: usize) -> Result<(), Problem> {
 }
 
 pub fn granularity_unknown() -> Problem {
-    Problem::new(Code::GranularityUnknown, "granularity must be quarter, hour or day")
+    Problem::new(Code::GranularityUnknown, "granularity must be quarter, hour, day, week or month")
 }

@@ -5,10 +5,9 @@ use crate::status::refused;
 use proto::count_result::Outcome;
 use raingauge_app::counts::{check_len, granularity_unknown};
 use raingauge_app::{App, Problem};
-use raingauge_core::bucket::Granularity;
 use raingauge_core::code::Refusal;
 use raingauge_core::limits::{COUNTS_PER_REQUEST_MAX, KEY_LEN_MAX};
-use raingauge_reader::{Answer, Range};
+use raingauge_reader::{Answer, Range, Step};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
@@ -49,11 +48,11 @@ impl proto::counts_server::Counts for Service {
         request: Request<proto::SeriesRequest>,
     ) -> Result<Response<proto::SeriesResponse>, Status> {
         let request = request.into_inner();
-        let (granularity, name) = granularity_of(request.granularity).map_err(refused)?;
+        let (step, name) = step_of(request.granularity).map_err(refused)?;
         let zone = if request.timezone.is_empty() { "UTC" } else { &request.timezone };
         let (from_s, to_s) = (request.from_time, request.to_time);
         let range = Range { key: &request.key, from_s, to_s, fresh: false };
-        let series = self.app.reader.series(&range, granularity, zone).await.map_err(refused)?;
+        let series = self.app.reader.series(&range, step, zone).await.map_err(refused)?;
         let points =
             series.points.iter().map(|point| proto::Point { time: point.time, count: point.count });
         let points = points.collect();
@@ -80,13 +79,16 @@ fn result_of(key: String, answer: Result<Answer, Refusal>) -> proto::CountResult
     proto::CountResult { key, outcome: Some(outcome) }
 }
 
-/// The granularity that is asked for, and the name that the answer has for it.
-fn granularity_of(asked: i32) -> Result<(Granularity, proto::Granularity), Problem> {
-    match proto::Granularity::try_from(asked).map_err(|_| granularity_unknown())? {
-        proto::Granularity::Quarter => Ok((Granularity::Quarter, proto::Granularity::Quarter)),
+/// The requested step, and its name in the answer.
+fn step_of(requested: i32) -> Result<(Step, proto::Granularity), Problem> {
+    let step = match proto::Granularity::try_from(requested).map_err(|_| granularity_unknown())? {
+        proto::Granularity::Quarter => (Step::Quarter, proto::Granularity::Quarter),
         proto::Granularity::Unspecified | proto::Granularity::Hour => {
-            Ok((Granularity::Hour, proto::Granularity::Hour))
+            (Step::Hour, proto::Granularity::Hour)
         }
-        proto::Granularity::Day => Ok((Granularity::Day, proto::Granularity::Day)),
-    }
+        proto::Granularity::Day => (Step::Day, proto::Granularity::Day),
+        proto::Granularity::Week => (Step::Week, proto::Granularity::Week),
+        proto::Granularity::Month => (Step::Month, proto::Granularity::Month),
+    };
+    Ok(step)
 }

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 const DESCRIPTION: &str = "Times in answers are whole seconds since 1970; times in requests are \
-                           that or RFC 3339. Counts are 64-bit signed whole numbers. Errors are \
+                           that, RFC 3339 or, in counts, relative. Counts are 64-bit signed whole numbers. Errors are \
                            problem documents (RFC 9457) with a stable `code`. docs/api.md lists \
                            every code, docs/semantics.md says what a count is, docs/limits.md \
                            names every limit.";

@@ -17,14 +17,14 @@ use raingauge_app::budget::decoded;
 use raingauge_app::counts::{check_len, granularity_unknown};
 use raingauge_app::largest::{self, KEYS_MAX};
 use raingauge_core::access::Scope;
-use raingauge_core::bucket::Granularity;
 use raingauge_core::code::{Code, Refusal};
 use raingauge_core::json::{Text, check_depth};
 use raingauge_core::limits::COUNTS_PER_REQUEST_MAX;
+use raingauge_core::moment::Moment;
 use raingauge_core::plan::Plan;
 use raingauge_counters::recount::Recount;
 use raingauge_people::Principal;
-use raingauge_reader::{Answer, LargestKeys, Range, Series, Sources};
+use raingauge_reader::{Answer, LargestKeys, Range, Series, Sources, Step, midnight_s};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -99,18 +99,15 @@ struct Item<'a> {
 }
 
 impl Item<'_> {
-    fn range(&self, fresh: bool) -> Result<Range<'_>, Refusal> {
+    /// The range at the moment of the request.
+    fn range(&self, fresh: bool, now_s: i64) -> Result<Range<'_>, Refusal> {
         let key = self
             .key
             .as_ref()
             .map(|key| &*key.0)
             .ok_or_else(|| Refusal::new(Code::KeyMissing, "key is missing"))?;
-        let time = |time: Time, name: &str| {
-            time.0.ok_or_else(|| {
-                Refusal::new(Code::TimeInvalid, format!("{name} must be epoch seconds or RFC 3339"))
-            })
-        };
-        let (from_s, to_s) = (time(self.from_time, "fromTime")?, time(self.to_time, "toTime")?);
+        let from_s = self.from_time.at_s("fromTime", now_s)?;
+        let to_s = self.to_time.at_s("toTime", now_s)?;
         Ok(Range { key, from_s, to_s, fresh: fresh || self.fresh })
     }
 }
@@ -126,8 +123,9 @@ pub async fn batch(
 
     let mut ranges = Vec::with_capacity(requests.len());
     let mut wrong = Vec::new();
+    let now_s = app.clock.now_s();
     for (index, item) in requests.iter().enumerate() {
-        match item.range(fresh) {
+        match item.range(fresh, now_s) {
             Ok(range) => ranges.push(range),
             Err(refusal) => wrong.push((index, refusal)),
         }
@@ -234,7 +232,7 @@ fn push_text(text: &str, json: &mut Vec<u8>) {
 pub async fn one(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
     let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
-    let range = item.range(false)?;
+    let range = item.range(false, app.clock.now_s())?;
     let count = app.reader.counts(std::slice::from_ref(&range)).await.remove(0)?;
     let mut json = Vec::with_capacity(128 + range.key.len());
     push_result(range.key, &Ok(count), &mut json);
@@ -242,7 +240,7 @@ pub async fn one(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Prob
 }
 
 fn item_of<'a>(parameters: &'a Parameters<'_>) -> Item<'a> {
-    let time = |name: &str| Time(parameters.get(name).and_then(raingauge_core::time::parse_time_s));
+    let time = |name: &str| parameters.get(name).map(Time::parse).unwrap_or_default();
     Item {
         key: parameters.get("key").map(|key| Text(Cow::Borrowed(key))),
         from_time: time("fromTime"),
@@ -254,12 +252,19 @@ fn item_of<'a>(parameters: &'a Parameters<'_>) -> Item<'a> {
 /// `GET /v1/series`
 pub async fn series(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
     let parameters = Parameters::of(&uri);
-    let item = item_of(&parameters);
-    let range = item.range(false)?;
-    let name = parameters.get("granularity").unwrap_or("hour");
-    let granularity = Granularity::from_name(name).ok_or_else(granularity_unknown)?;
     let zone = parameters.get("timezone").unwrap_or("UTC");
-    Ok(answer(series_json(&app.reader.series(&range, granularity, zone).await?)))
+    let now_s = app.clock.now_s();
+
+    // The days of a series are those of its zone.
+    let mut item = item_of(&parameters);
+    let midnight = |days_ago| midnight_s(days_ago, now_s, zone);
+    item.from_time = item.from_time.with_midnight(midnight);
+    item.to_time = item.to_time.with_midnight(midnight);
+
+    let range = item.range(false, now_s)?;
+    let name = parameters.get("granularity").unwrap_or("hour");
+    let step = Step::from_name(name).ok_or_else(granularity_unknown)?;
+    Ok(answer(series_json(&app.reader.series(&range, step, zone).await?)))
 }
 
 /// Writes the same text as serde, in less time.
@@ -291,7 +296,7 @@ pub async fn recount(
 ) -> Result<Json<Recount>, Problem> {
     let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
-    let range = item.range(false)?;
+    let range = item.range(false, app.clock.now_s())?;
     let plan = Plan::new(range.from_s, range.to_s).map_err(Refusal::from)?;
     // The recount ends with its turn, even when the caller disconnects or the request times out.
     let turn = app.counted.scans.turn(&who.name).await?;
@@ -311,8 +316,9 @@ pub async fn keys(
 ) -> Result<Json<LargestKeys>, Problem> {
     let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
-    let (from_s, to_s) =
-        (item.from_time.0.unwrap_or(0), item.to_time.0.unwrap_or_else(|| app.clock.now_s()));
+    let now_s = app.clock.now_s();
+    let from_s = item.from_time.or(Moment::At(0)).at_s("fromTime", now_s)?;
+    let to_s = item.to_time.or(Moment::Ago(0)).at_s("toTime", now_s)?;
     let limit = parameters.get("limit").map_or(Ok(20), |limit| limit.parse::<usize>());
     let limit = limit.ok().filter(|limit| (1..=KEYS_MAX).contains(limit)).ok_or_else(|| {
         Problem::new(Code::LimitOutOfRange, format!("limit must lie between 1 and {KEYS_MAX}"))
@@ -331,7 +337,7 @@ mod tests {
     fn a_series_is_written_as_serde_would() {
         let points = vec![Point { time: 0, count: i64::MIN }, Point { time: 86_400, count: 7 }];
         for (key, points) in [("rain:oslo", points), ("a \"b\"\n\u{e9}", Vec::new())] {
-            let series = Series { key: key.to_owned(), granularity: Granularity::Day, points };
+            let series = Series { key: key.to_owned(), granularity: Step::Week, points };
             assert_eq!(series_json(&series), serde_json::to_vec(&series).unwrap());
         }
     }

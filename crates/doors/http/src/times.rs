@@ -1,13 +1,49 @@
-//! Times in requests: epoch seconds or RFC 3339.
+//! Times in requests: fixed, or relative to the moment of the request.
 
-use raingauge_core::time::parse_time_s;
+use raingauge_core::code::{Code, Refusal};
+use raingauge_core::moment::Moment;
+use raingauge_core::plan;
 use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
 use std::fmt;
 
+/// The forms of a time, for messages.
+const FORMS: &str = "epoch seconds, RFC 3339, now, today, yesterday, or an age such as -7d or -15m";
+
 /// A time in a request; `None` inside when it could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Time(pub Option<i64>);
+pub struct Time(pub Option<Moment>);
+
+impl Time {
+    pub fn parse(text: &str) -> Self {
+        Self(Moment::parse(text))
+    }
+
+    /// This time, or a default if it could not be read.
+    pub fn or(self, default: Moment) -> Self {
+        Self(self.0.or(Some(default)))
+    }
+
+    /// Seconds since 1970 at the moment of the request, where days begin at midnight UTC.
+    pub fn at_s(self, name: &str, now_s: i64) -> Result<i64, Refusal> {
+        match self.0 {
+            // A number outside the time of buckets is refused with its range.
+            Some(Moment::At(at_s)) => Ok(at_s),
+            Some(moment) => moment.at_s(now_s).ok_or_else(|| plan::Error::OutOfRange.into()),
+            None => Err(Refusal::new(Code::TimeInvalid, format!("{name} must be {FORMS}"))),
+        }
+    }
+
+    /// Replaces a relative day by the midnight that `midnight_s` finds for it.
+    pub fn with_midnight(self, midnight_s: impl FnOnce(i64) -> Option<i64>) -> Self {
+        match self.0 {
+            Some(Moment::DaysAgo(days_ago)) => {
+                Self(midnight_s(days_ago).map(Moment::At).or(self.0))
+            }
+            _ => self,
+        }
+    }
+}
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -21,24 +57,25 @@ impl Visitor<'_> for TimeVisitor {
     type Value = Time;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("epoch seconds or RFC 3339")
+        out.write_str(FORMS)
     }
 
     fn visit_i64<E>(self, seconds: i64) -> Result<Time, E> {
-        Ok(Time(Some(seconds)))
+        Ok(Time(Some(Moment::At(seconds))))
     }
 
     fn visit_u64<E>(self, seconds: u64) -> Result<Time, E> {
-        Ok(Time(i64::try_from(seconds).ok()))
+        Ok(Time(i64::try_from(seconds).ok().map(Moment::At)))
     }
 
     fn visit_f64<E>(self, seconds: f64) -> Result<Time, E> {
         // Fractions of a second do not change the quarter hour, so the floor is enough.
-        Ok(Time((seconds.is_finite() && seconds.abs() < 1e15).then_some(seconds.floor() as i64)))
+        let is_whole = seconds.is_finite() && seconds.abs() < 1e15;
+        Ok(Time(is_whole.then_some(Moment::At(seconds.floor() as i64))))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Time, E> {
-        Ok(Time(parse_time_s(text)))
+        Ok(Time::parse(text))
     }
 
     fn visit_unit<E>(self) -> Result<Time, E> {
@@ -50,17 +87,35 @@ impl Visitor<'_> for TimeVisitor {
 mod tests {
     use super::*;
 
+    const NOW_S: i64 = 1_727_215_430;
+
+    fn read(json: &str) -> Vec<Result<i64, Code>> {
+        let times: Vec<Time> = sonic_rs::from_str(json).unwrap();
+        times
+            .into_iter()
+            .map(|time| time.at_s("fromTime", NOW_S).map_err(|refusal| refusal.code))
+            .collect()
+    }
+
     #[test]
-    fn both_forms_are_read() {
-        let times: Vec<Time> = sonic_rs::from_str(
-            r#"[1727215430, 1727215430.9, "2024-09-24T22:03:50Z", "1727215430", null, "soon", -5]"#,
-        )
-        .unwrap();
-        let at = Some(1_727_215_430);
-        assert_eq!(
-            times.iter().map(|time| time.0).collect::<Vec<_>>(),
-            [at, at, at, at, None, None, Some(-5)]
-        );
+    fn fixed_times_are_read() {
+        let times = r#"[1727215430, 1727215430.9, "2024-09-24T22:03:50Z", "1727215430", -5]"#;
+        assert_eq!(read(times), [Ok(NOW_S), Ok(NOW_S), Ok(NOW_S), Ok(NOW_S), Ok(-5)]);
+    }
+
+    #[test]
+    fn relative_times_begin_at_the_request() {
+        let times = r#"["now", "-15m", "-7d", "today", "yesterday"]"#;
+        let today_s = NOW_S - NOW_S % 86_400;
+        let expected = [NOW_S, NOW_S - 900, NOW_S - 604_800, today_s, today_s - 86_400];
+        assert_eq!(read(times), expected.map(Ok));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let wrong = r#"[null, "soon", "", "-5", "7d", "--7d", "-7y", "Today", 1e300]"#;
+        assert_eq!(read(wrong), [Err(Code::TimeInvalid); 9]);
+        assert_eq!(read(r#"["-9999w"]"#), [Err(Code::TimeOutOfRange)]);
         assert!(sonic_rs::from_str::<Time>("{}").is_err());
     }
 }

@@ -24,6 +24,7 @@ mod read_plan;
 mod reader;
 mod refusal;
 mod series;
+mod step;
 mod storage;
 
 pub use cache::CachePolicies;
@@ -34,3 +35,4 @@ pub use live::{LiveOptions, LiveTiles, read_ahead};
 pub use range::{Answer, Range};
 pub use reader::{Engines, Explanation, Reader, Sources};
 pub use series::{Point, Series};
+pub use step::{Step, midnight_s};

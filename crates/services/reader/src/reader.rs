@@ -9,8 +9,8 @@ use crate::range::{Answer, Range};
 use crate::read_plan::ReadPlan;
 use crate::refusal::{lost, unavailable};
 use crate::series::{self, Series};
+use crate::step::Step;
 use crate::storage::{Deadline, Storage};
-use raingauge_core::bucket::Granularity;
 use raingauge_core::code::Refusal;
 use raingauge_core::plan::Plan;
 use raingauge_core::tile::Overflow;
@@ -375,11 +375,11 @@ impl Reader {
     pub async fn series(
         &self,
         range: &Range<'_>,
-        granularity: Granularity,
+        step: Step,
         zone: &str,
     ) -> Result<Series, Refusal> {
         let view = self.view()?;
-        series::read(&self.storage, &view, range, (granularity, zone), self.clock.now_s()).await
+        series::read(&self.storage, &view, range, (step, zone), self.clock.now_s()).await
     }
 
     /// The keys of a counter with the largest counts over the UTC days that touch `[from_s, to_s)`.

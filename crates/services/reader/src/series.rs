@@ -1,18 +1,12 @@
-//! Series: the counts of one key, bucket by bucket, cut in a time zone.
-//!
-//! Days and hours begin where the clocks of the zone say so: a day may have 23 or 25 hours, and
-//! begins at half past an hour of UTC in some places. Each is the sum over the UTC buckets that
-//! make it up.
+//! Series: the counts of one key, step by step, cut in a time zone. Each point is the sum over the
+//! UTC buckets that make it up.
 
 use crate::range::Range;
 use crate::refusal::key_unknown;
+use crate::step::{Step, cuts};
 use crate::storage::Storage;
-use jiff::civil::Time;
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
 use raingauge_core::bucket::{DAY_S, Granularity};
-use raingauge_core::code::{Code, Refusal};
-use raingauge_core::limits::SERIES_POINTS_MAX;
+use raingauge_core::code::Refusal;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::Overflow;
 use raingauge_ports::buckets::Cell;
@@ -22,13 +16,11 @@ use serde::Serialize;
 /// Most points that are summed on the thread of the request, at about 0.1 µs each. Longer series go
 /// to a thread that may block.
 const POINTS_IN_MEMORY_MAX: usize = 400;
-/// Points that the first allocation has room for.
-const POINTS_EXPECTED: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Series {
     pub key: String,
-    pub granularity: Granularity,
+    pub granularity: Step,
     pub points: Vec<Point>,
 }
 
@@ -40,16 +32,16 @@ pub struct Point {
     pub count: i64,
 }
 
-/// Reads the series of a key over `[from_s, to_s)`, with points of a granularity in a time zone.
+/// Reads the series of a key over `[from_s, to_s)`, with points of a step in a time zone.
 pub async fn read(
     storage: &Storage,
     view: &View,
     range: &Range<'_>,
-    (granularity, zone): (Granularity, &str),
+    (step, zone): (Step, &str),
     now_s: i64,
 ) -> Result<Series, Refusal> {
     let whole = Plan::new(range.from_s, range.to_s)?;
-    let cuts = cuts(whole.from_s, whole.to_s, granularity, zone)?;
+    let cuts = cuts(whole.from_s, whole.to_s, step, zone)?;
     let index = view.ruleset.index_of_key(range.key).ok_or_else(|| key_unknown(range.key))?;
     let horizons = view.horizons(index, now_s);
 
@@ -65,7 +57,7 @@ pub async fn read(
         Some(points) => points?,
         None => points_in_storage(storage, timeline, range.key, &plans).await?,
     };
-    Ok(Series { key: range.key.to_owned(), granularity, points })
+    Ok(Series { key: range.key.to_owned(), granularity: step, points })
 }
 
 /// Every point, when the tiles of all of them are in memory. Never waits.
@@ -154,100 +146,4 @@ impl Cells {
         }
         sum
     }
-}
-
-/// Where the points of a series begin, and where the last one ends.
-fn cuts(from_s: i64, to_s: i64, granularity: Granularity, zone: &str) -> Result<Vec<i64>, Refusal> {
-    let zone = zone_of(zone)?;
-    let mut cuts = Vec::with_capacity(POINTS_EXPECTED);
-    cuts.push(from_s);
-
-    let mut at = from_s;
-    while at < to_s {
-        at = next_cut(at, granularity, &zone)?.min(to_s);
-
-        if !Granularity::Quarter.starts_at(at) {
-            return Err(Refusal {
-                code: Code::TimezoneUnaligned,
-                detail:
-                    "in this zone and time, days or hours do not begin with a UTC quarter hour: ask for quarter hours"
-                        .to_owned(),
-            });
-        }
-
-        cuts.push(at);
-
-        if cuts.len() > SERIES_POINTS_MAX + 1 {
-            return Err(Refusal {
-                code: Code::SeriesTooLong,
-                detail: format!(
-                    "a series has at most {SERIES_POINTS_MAX} points: ask for a shorter range or a coarser granularity"
-                ),
-            });
-        }
-    }
-
-    Ok(cuts)
-}
-
-fn zone_of(name: &str) -> Result<TimeZone, Refusal> {
-    TimeZone::get(name).map_err(|_| Refusal {
-        code: Code::TimezoneUnknown,
-        detail: format!("`{name}` is not an IANA time zone such as UTC or America/New_York"),
-    })
-}
-
-/// The first second after `at` where a bucket of the zone begins.
-fn next_cut(at: i64, granularity: Granularity, zone: &TimeZone) -> Result<i64, Refusal> {
-    if granularity == Granularity::Quarter || *zone == TimeZone::UTC {
-        return Ok(granularity.floor(at) + granularity.width_s());
-    }
-    let local = local(at, zone)?;
-    let next = match granularity {
-        Granularity::Day => next_day(&local),
-        _ => next_hour(&local),
-    };
-    next.map(|next| next.as_second()).ok_or_else(|| plan_error().into())
-}
-
-fn local(at: i64, zone: &TimeZone) -> Result<Zoned, Refusal> {
-    Ok(Timestamp::from_second(at).map_err(|_| plan_error())?.to_zoned(zone.clone()))
-}
-
-fn plan_error() -> raingauge_core::plan::Error {
-    raingauge_core::plan::Error::OutOfRange
-}
-
-/// The first instant of the next date that exists in the zone. Where midnight is skipped, it is the
-/// first one after it.
-fn next_day(local: &Zoned) -> Option<Timestamp> {
-    let mut date = local.date();
-    loop {
-        date = date.tomorrow().ok()?;
-        let start = local
-            .time_zone()
-            .to_ambiguous_zoned(date.to_datetime(Time::midnight()))
-            .compatible()
-            .ok()?;
-
-        // A zone that jumps over a whole date, as Samoa did, begins the one after it at the same
-        // instant.
-        if start.timestamp() > local.timestamp() {
-            return Some(start.timestamp());
-        }
-    }
-}
-
-/// The next instant at which the zone's clocks show a whole hour, or jump.
-fn next_hour(local: &Zoned) -> Option<Timestamp> {
-    let whole =
-        local.timestamp().as_second() - i64::from(local.minute()) * 60 - i64::from(local.second());
-    let next = Timestamp::from_second(whole + 3_600).ok()?;
-    let jump = local
-        .time_zone()
-        .following(local.timestamp())
-        .next()
-        .map(|transition| transition.timestamp());
-    let next = jump.filter(|jump| *jump < next).unwrap_or(next);
-    (next > local.timestamp()).then_some(next)
 }

@@ -1,6 +1,6 @@
 //! Counts, series, recounts and the largest keys.
 
-use super::events::{Granularity, Time};
+use super::events::{Granularity, Moment};
 use super::parameters::query;
 use super::{Operation, Refusal, Shared};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ pub fn one() -> Operation {
 
 pub fn series() -> Operation {
     let granularity =
-        json!({ "default": "hour", "allOf": [{ "$ref": "#/components/schemas/Granularity" }] });
+        json!({ "default": "hour", "allOf": [{ "$ref": "#/components/schemas/Step" }] });
     let mut zone = query(
         "timezone",
         "IANA name of a time zone.",
@@ -52,9 +52,9 @@ pub fn series() -> Operation {
     );
 
     zone["example"] = json!("America/New_York");
-    let text = "Days and hours begin where the clocks of the zone say so: a day may have 23 or 25 \
-                hours. The first and the last point cover only what lies inside the range. At most \
-                10,000 points.";
+    let text = "Hours, days, weeks and months begin where the clocks of the zone say so: a day may \
+                have 23 or 25 hours, and a week begins on Monday. The first and the last point \
+                cover only what lies inside the range. At most 10,000 points.";
     let point = json!({ "time": 1_727_215_200, "count": 10 });
 
     operation("getSeries", "Count bucket by bucket, cut in a time zone")
@@ -89,7 +89,7 @@ pub fn keys() -> Operation {
     let text = "Counts are those of whole UTC days that touch the range. A counter may have more \
                 keys than can be looked at in time: then `complete` is false, and larger keys may \
                 be missing.";
-    let time = json!({ "$ref": "#/components/schemas/Time" });
+    let time = json!({ "$ref": "#/components/schemas/Moment" });
     let limit = json!({ "type": "integer", "minimum": 1, "maximum": 1_000, "default": 20 });
     let key = json!({ "key": "rain_drops:city:111222", "count": 487 });
 
@@ -123,8 +123,8 @@ fn example() -> Value {
 pub struct CountRequest {
     #[schema(max_length = 512)]
     pub key: String,
-    pub from_time: Time,
-    pub to_time: Time,
+    pub from_time: Moment,
+    pub to_time: Moment,
     /// Take in the open quarter hour.
     #[schema(required = false, default = false)]
     pub fresh: bool,
@@ -199,10 +199,21 @@ pub struct Point {
     pub count: i64,
 }
 
+/// The span of time of one point.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub enum Step {
+    Quarter,
+    Hour,
+    Day,
+    Week,
+    Month,
+}
+
 #[derive(ToSchema)]
 pub struct Series {
     pub key: String,
-    pub granularity: Granularity,
+    pub granularity: Step,
     pub points: Vec<Point>,
 }
 

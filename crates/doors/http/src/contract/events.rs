@@ -96,6 +96,16 @@ pub enum Time {
     Text(String),
 }
 
+/// Seconds since 1970, RFC 3339, or a time relative to the request: `now`; `-90s`, `-15m`, `-24h`,
+/// `-7d`, `-2w`, that long before it; `today` and `yesterday`, the midnight that began the day.
+#[derive(ToSchema)]
+#[schema(examples(1_727_215_430, "2024-09-24T22:03:50Z", "-7d"))]
+#[serde(untagged)]
+pub enum Moment {
+    Seconds(f64),
+    Text(String),
+}
+
 /// A quarter hour, an hour, a day.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]

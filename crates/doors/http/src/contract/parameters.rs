@@ -32,7 +32,7 @@ impl Shared {
     }
 
     fn document(self) -> Value {
-        let time = json!({ "$ref": "#/components/schemas/Time" });
+        let time = json!({ "$ref": "#/components/schemas/Moment" });
         match self {
             Self::Key => json!({
                 "name": "key", "in": "query", "required": true,

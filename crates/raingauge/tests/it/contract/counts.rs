@@ -112,6 +112,46 @@ fn one_count_is_asked_by_its_query() {
     }
 }
 
+/// Ages and days count back from the request; a series begins its days in its zone.
+#[test]
+fn ranges_may_be_relative_to_the_request() {
+    let home = Home::new();
+    let server = home.start();
+    server.create(drops_counter());
+    server.count_events(&[drop_event("1", now_s() - 7_200, "oslo")]);
+
+    let count = |from: &str, to: &str| {
+        let query = format!("/v1/counts?key=drops:oslo&fromTime={from}&toTime={to}");
+        server.get(&query).expect(200)["count"].clone()
+    };
+    assert_eq!(count("-7d", "now"), 1);
+    assert_eq!(count("-2w", "-1d"), 0);
+    assert_eq!(count("yesterday", "-1s"), 1);
+
+    let ranges = json!([
+        {"key": "drops:oslo", "fromTime": "-24h", "toTime": "now"},
+        {"key": "drops:oslo", "fromTime": "now", "toTime": "-24h"},
+        {"key": "drops:oslo", "fromTime": "-24x", "toTime": "now"},
+        {"key": "drops:oslo", "fromTime": "-9999w", "toTime": "now"},
+    ]);
+    let answer = server.post("/v1/counts", &json!({ "requests": ranges })).expect(200);
+    let results = answer["results"].as_array().expect("results");
+    assert_eq!(results[0]["count"], 1);
+    let codes = results[1..].iter().map(|result| result["error"]["code"].clone());
+    assert_eq!(codes.collect::<Vec<_>>(), ["range_backwards", "time_invalid", "time_out_of_range"]);
+
+    let series = "/v1/series?key=drops:oslo&fromTime=yesterday&toTime=now&timezone=Asia/Kathmandu";
+    let first = server.get(series).expect(200)["points"][0]["time"].as_i64().expect("a time");
+    // Clocks in Kathmandu are 5:45 hours ahead of UTC.
+    assert_eq!((first + 20_700) % 86_400, 0);
+
+    let keys = "/v1/counters/34/keys?fromTime=-7d&toTime=now";
+    assert_eq!(server.get(keys).expect(200)["keys"][0]["count"], 1);
+    server
+        .get("/v1/counts?key=drops:oslo&fromTime=7d&toTime=now")
+        .expect_problem(422, "time_invalid");
+}
+
 /// The range is half-open, and both its ends are floored: an event on an edge belongs to the range
 /// that begins there.
 #[test]

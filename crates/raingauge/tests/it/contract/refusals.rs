@@ -55,7 +55,7 @@ fn requests_that_cannot_be_read_are_refused_by_name() {
     server.get("/v1/nothing").expect_problem(404, "route_unknown");
     server.send("DELETE", "/v1/counts", &[], b"").expect_problem(405, "method_not_allowed");
     server
-        .get("/v1/series?key=k&fromTime=0&toTime=900&granularity=week")
+        .get("/v1/series?key=k&fromTime=0&toTime=900&granularity=year")
         .expect_problem(400, "granularity_unknown");
     server.get("/v1/counters?color=red").expect_problem(400, "parameter_unknown");
 }

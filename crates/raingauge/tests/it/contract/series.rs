@@ -87,6 +87,43 @@ fn days_follow_the_clocks_of_the_zone() {
 }
 
 #[test]
+fn weeks_and_months_are_sums_of_the_days_of_the_zone() {
+    let home = Home::new();
+    let server = hourly(&home, "2024-03-01T00:00:00Z", "2024-04-15T00:00:00Z");
+    let (from, to) = ("2024-02-28T05:15:00Z", "2024-04-14T07:45:00Z");
+
+    for zone in ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"] {
+        let days = points(&server, from, to, &format!("granularity=day&timezone={zone}"));
+        for step in ["week", "month"] {
+            let rest = format!("granularity={step}&timezone={zone}");
+            let sums = points(&server, from, to, &rest);
+            assert!((3..=8).contains(&sums.len()), "{zone} {step} {sums:?}");
+
+            for (place, (begin, count)) in sums.iter().enumerate() {
+                let end = sums.get(place + 1).map_or(i64::MAX, |next| next.0);
+                let inside = days.iter().filter(|(day, _)| (*begin..end).contains(day));
+                let days: i64 = inside.map(|(_, count)| count).sum();
+                assert_eq!(*count, days, "{zone} {step} {begin}");
+            }
+        }
+    }
+
+    // New York is behind UTC, and its clocks go forward on 10 March.
+    let weeks = points(
+        &server,
+        "2024-03-04T05:00:00Z",
+        "2024-03-18T04:00:00Z",
+        "granularity=week&timezone=America/New_York",
+    );
+    let second = at("2024-03-11T04:00:00Z");
+    assert_eq!(weeks, [(at("2024-03-04T05:00:00Z"), 167), (second, 168)]);
+
+    let series =
+        server.get("/v1/series?key=drops:oslo&fromTime=0&toTime=900&granularity=month").expect(200);
+    assert_eq!(series["granularity"], "month");
+}
+
+#[test]
 fn both_halves_of_an_hour_that_comes_twice_are_points_of_their_own() {
     let home = Home::new();
     let server = hourly(&home, "2024-11-02T00:00:00Z", "2024-11-05T00:00:00Z");

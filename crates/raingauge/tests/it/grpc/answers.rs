@@ -100,6 +100,8 @@ fn a_series_is_answered_as_by_http() {
         (Granularity::Quarter, "quarter"),
         (Granularity::Hour, "hour"),
         (Granularity::Day, "day"),
+        (Granularity::Week, "week"),
+        (Granularity::Month, "month"),
         (Granularity::Unspecified, "hour"),
     ] {
         for timezone in ["", "UTC", "Asia/Kathmandu"] {
@@ -123,7 +125,7 @@ fn a_series_is_answered_as_by_http() {
                 .map(|point| json!({"time": point.time, "count": point.count}))
                 .collect();
 
-            assert!(points.len() > 1);
+            assert!(!points.is_empty());
             assert_eq!(
                 (json!(series.key), json!(points)),
                 (by_http["key"].clone(), by_http["points"].clone())

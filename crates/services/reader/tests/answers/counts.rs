@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
 use raingauge_core::retention::RetentionDays;
 use raingauge_ports::buckets::{BucketWriter, Cell};
-use raingauge_reader::{Answer, Range};
+use raingauge_reader::{Answer, Range, Step};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
@@ -100,10 +100,8 @@ async fn what_has_expired_stays_expired_when_the_counter_is_kept_longer() {
         code(TODAY_S - 2 * DAY_S + 3_600).await.is_ok() && code(TODAY_S - 9 * DAY_S).await.is_ok()
     );
 
-    let series = service
-        .reader
-        .series(&range("c:x", TODAY_S - 9 * DAY_S, TODAY_S), Granularity::Hour, "UTC")
-        .await;
+    let series =
+        service.reader.series(&range("c:x", TODAY_S - 9 * DAY_S, TODAY_S), Step::Hour, "UTC").await;
     assert_eq!(series.unwrap_err().code.as_str(), "range_expired");
 }
 

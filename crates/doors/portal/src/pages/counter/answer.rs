@@ -8,7 +8,7 @@ use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::code::Refusal;
 use raingauge_core::limits::SERIES_POINTS_MAX;
 use raingauge_core::retention::Horizons;
-use raingauge_reader::{Point, Range};
+use raingauge_reader::{Point, Range, Step};
 
 /// How many days back the latest data are searched.
 const LATEST_DAYS: i64 = SERIES_POINTS_MAX as i64 - 2;
@@ -69,7 +69,7 @@ async fn row(portal: &Portal, key: &str, window: Window, asked: &Asked) -> Resul
     let ranges = std::slice::from_ref(&range);
     let (mut counts, series) = tokio::join!(
         portal.reader.counts(ranges),
-        portal.reader.series(&range, window.granularity, zone)
+        portal.reader.series(&range, window.granularity.into(), zone)
     );
     let total = counts.remove(0)?.count;
     Ok(Row { key: key.to_owned(), total, points: series?.points })
@@ -107,7 +107,7 @@ async fn latest_of(
         let to_s = Granularity::Day.ceil(now_s + 1);
         let from_s = horizons.day_s.max(to_s - LATEST_DAYS * DAY_S).max(0);
         let range = Range { key, from_s, to_s, fresh: false };
-        let Ok(series) = portal.reader.series(&range, Granularity::Day, "UTC").await else {
+        let Ok(series) = portal.reader.series(&range, Step::Day, "UTC").await else {
             continue;
         };
 

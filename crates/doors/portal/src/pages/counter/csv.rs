@@ -80,7 +80,7 @@ async fn columns(portal: &Portal, asked: &Asked, window: Window) -> Result<Vec<V
             points.extend(
                 portal
                     .reader
-                    .series(&range, window.granularity, words::zone(&asked.zone))
+                    .series(&range, window.granularity.into(), words::zone(&asked.zone))
                     .await?
                     .points,
             );

@@ -51,7 +51,7 @@ pub async fn slices(portal: &Portal, key: &str, explained: &Explanation) -> Vec<
         let points = if cells <= CELLS_DRAWN_MAX {
             portal
                 .reader
-                .series(&range, slice.granularity, "UTC")
+                .series(&range, slice.granularity.into(), "UTC")
                 .await
                 .map(|series| series.points)
                 .unwrap_or_default()
