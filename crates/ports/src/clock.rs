@@ -1,5 +1,8 @@
 //! Clocks.
 
+use raingauge_core::time::parse_time_s;
+use raingauge_settings::{FromText, Wrong, settings};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::MissedTickBehavior;
@@ -91,6 +94,55 @@ pub struct FastClock {
     /// ... when the machine's clock shows this time.
     pub machine_start_ms: i64,
     pub factor: u32,
+}
+
+/// The largest factor: days pass in minutes, and beyond it, requests take longer than the range
+/// they ask for.
+pub const FACTOR_MAX: u32 = 3_600;
+
+settings! {
+    /// The clock that everything uses.
+    pub struct Settings in "clock" {
+        /// Makes time run faster in an experiment: START at MACHINE_TIME times FACTOR, the same in
+        /// every process; empty for the machine's clock.
+        experiment: Option<FastClock> = text("");
+        /// How far this machine's clock may be ahead of the event log at the start, after raingauge
+        /// was off; beyond that, no events are taken.
+        ahead_days_max: u64 = days(30, 1..=36_600);
+    }
+}
+
+impl Settings {
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        match self.experiment {
+            Some(clock) => Arc::new(clock),
+            None => Arc::new(SystemClock),
+        }
+    }
+}
+
+impl FromText for FastClock {
+    /// Reads `START at MACHINE_TIME times FACTOR`.
+    fn from_text(text: &str) -> Result<Self, Wrong> {
+        let ms = |text: &str| parse_time_s(text)?.checked_mul(1_000);
+        let parsed = || {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let [start, "at", machine_start, "times", factor] = words[..] else {
+                return None;
+            };
+            let factor = factor.parse().ok().filter(|factor| (1..=FACTOR_MAX).contains(factor))?;
+            Some(Self { start_ms: ms(start)?, machine_start_ms: ms(machine_start)?, factor })
+        };
+
+        parsed().ok_or_else(|| {
+            let message = format!("{text:?} does not say when a clock starts and how fast it runs");
+            let advice = format!(
+                "Give two times and a whole number up to {FACTOR_MAX}, such as \
+                 \"2024-11-05T00:00:00Z at 2026-11-21T12:00:00Z times 600\", or nothing"
+            );
+            Wrong::new(message, advice)
+        })
+    }
 }
 
 impl Clock for FastClock {

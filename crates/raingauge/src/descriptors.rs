@@ -69,14 +69,14 @@ pub fn fit(settings: &mut Settings) -> anyhow::Result<()> {
     }
 
     settings.server.connections_max = shares.connections;
-    settings.storage.open_files_max = shares.tables;
+    settings.tiles.open_files_max = shares.tables;
     Ok(())
 }
 
 fn wanted(settings: &Settings) -> Demand {
     let doors = 1 + usize::from(settings.server.grpc_listen.is_some());
     let connections = settings.server.connections_max;
-    if settings.cluster.is_cluster {
+    if settings.cluster.is_cluster() {
         return Demand { doors, connections, segments: 0, tables: 0 };
     }
 

@@ -25,7 +25,7 @@ pub fn show(link: Option<&str>, settings: &Settings) {
         eprintln!(
             "Nobody can sign in to the portal yet. Open this link within an hour to become its administrator: {link}"
         );
-    } else if settings.cluster.is_cluster {
+    } else if settings.cluster.is_cluster() {
         tracing::info!(
             "nobody can sign in to the portal yet: `raingauge portal invite NAME --role admin` makes a link"
         );

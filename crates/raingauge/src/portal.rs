@@ -16,7 +16,7 @@ pub fn open(settings: &Settings, app: &Arc<App>) -> anyhow::Result<Portal> {
 
 /// Returns the settings about people.
 pub fn options(settings: &Settings) -> Options {
-    let portal = &settings.portal;
+    let portal = &settings.people;
     Options {
         sign_in: portal.sign_in,
         passwords: portal.passwords,
@@ -41,5 +41,5 @@ pub fn base(settings: &Settings, mut address: SocketAddr) -> String {
         });
     }
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
-    settings.portal.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"))
+    settings.people.public_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"))
 }

@@ -6,7 +6,7 @@ use crate::{descriptors, first_link, observe, pages, portal, settings};
 use anyhow::Context;
 use metrics_exporter_prometheus::PrometheusHandle;
 use raingauge_app::{App, Role};
-use raingauge_http::connections::{Certificates, Door, Limits, Places};
+use raingauge_http::connections::{self, Certificates, Door, Limits, Places};
 use raingauge_portal::Portal;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -231,7 +231,7 @@ fn warn_of_open_doors(settings: &Settings, address: SocketAddr) {
              auth.required or a token in auth.tokens closes it"
         );
     }
-    if settings.portal.has_one_address {
+    if settings.people.has_one_address {
         tracing::warn!(
             "portal.public_url says that others reach the portal, and everybody who comes through a proxy has its address: \
              name its header in portal.address_header, or give none where there is no proxy"
@@ -313,7 +313,7 @@ async fn end_failed(
     reason: &str,
     signals: &mut Signals,
 ) -> anyhow::Result<()> {
-    let settings::Server { failure_grace, drain_timeout, .. } = &settings.server;
+    let connections::Settings { failure_grace, drain_timeout, .. } = &settings.server;
     tracing::error!(%reason, grace_s = failure_grace.as_secs(), "counting has failed: this process ends with an error");
     tokio::select! {
         () = tokio::time::sleep(*failure_grace) => {}

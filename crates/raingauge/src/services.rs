@@ -14,6 +14,7 @@ mod cluster;
 mod cluster;
 mod database;
 mod embedded;
+pub mod engine_settings;
 mod files;
 mod openid;
 mod waiting;
@@ -97,7 +98,7 @@ pub struct Engines {
 impl Engines {
     /// Opens the engines in the settings.
     pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Self> {
-        if settings.cluster.is_cluster {
+        if settings.cluster.is_cluster() {
             cluster::open(settings, startup).await
         } else {
             embedded::open(settings).await

@@ -8,6 +8,7 @@ use crate::{Cluster, error};
 use nodetool::Nodetool;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::maintenance::{Compactor, Error, Node, Progress};
+use raingauge_settings::{FromText, Reader, Wrong, settings};
 use rest::Rest;
 use std::collections::HashMap;
 use tokio::sync::OnceCell;
@@ -15,16 +16,31 @@ use tokio::sync::OnceCell;
 /// Stands for the node's address in the command and in the REST interface's URL.
 const HOST: &str = "{host}";
 
-/// How nodes are asked to compact.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompactionOptions {
-    pub way: CompactionWay,
-    /// `nodetool` with the arguments that it needs to reach a node; `{host}` is the node's address.
-    /// What it must do is appended: `compact KEYSPACE TABLE`, `compactionstats`, `stop -id ID`.
-    pub command: Vec<String>,
-    /// The REST interface of a Scylla node; `{host}` is the node's address.
-    pub url: String,
-    pub tables: CompactionTables,
+settings! {
+    /// How nodes are asked to compact.
+    pub struct CompactionOptions in "maintenance" checked by CompactionOptions::check {
+        /// How nodes are made to compact: nodetool for Cassandra, the REST interface for Scylla, or
+        /// what suits the server.
+        way as "compaction_way": CompactionWay = one_of(&["auto", "nodetool", "rest"]);
+        /// Command that reaches a node of Cassandra, words with spaces; {host} is the node's
+        /// address, and what to do is appended.
+        command_line as "compaction_command": String = text("nodetool -h {host} -p 7199");
+        /// REST interface of a node of Scylla; {host} is the node's address.
+        url as "compaction_url": String = text("http://{host}:10000");
+        /// Tables that are compacted; auto leaves those with time windows to Cassandra, which would
+        /// mix their windows.
+        tables as "compaction_tables": CompactionTables = one_of(&["auto", "all"]);
+    } with {
+        /// The words of the command line. What it must do is appended: `compact KEYSPACE TABLE`,
+        /// `compactionstats`, `stop -id ID`.
+        command: Vec<String> = Vec::new();
+    }
+}
+
+impl CompactionOptions {
+    fn check(&mut self, _: &mut Reader) {
+        self.command = self.command_line.split_whitespace().map(str::to_owned).collect();
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +60,19 @@ pub enum CompactionTables {
     All,
 }
 
-impl Default for CompactionOptions {
-    fn default() -> Self {
-        Self {
-            way: CompactionWay::Auto,
-            command: ["nodetool", "-h", HOST, "-p", "7199"].map(str::to_owned).to_vec(),
-            url: format!("http://{HOST}:10000"),
-            tables: CompactionTables::Auto,
-        }
+impl FromText for CompactionWay {
+    fn from_text(word: &str) -> Result<Self, Wrong> {
+        Ok(match word {
+            "nodetool" => Self::Nodetool,
+            "rest" => Self::Rest,
+            _ => Self::Auto,
+        })
+    }
+}
+
+impl FromText for CompactionTables {
+    fn from_text(word: &str) -> Result<Self, Wrong> {
+        Ok(if word == "all" { Self::All } else { Self::Auto })
     }
 }
 

@@ -40,7 +40,7 @@ pub use compaction::{CompactionOptions, CompactionTables, CompactionWay, NodeCom
 pub use error::Error;
 pub use fingerprint::Fingerprint;
 pub use lease::Lease;
-pub use options::{Options, ReadPlan, Tls, consistency};
+pub use options::{Options, ReadPlan, Settings, Tls};
 pub use reader::Reader;
 pub use session::Cluster;
 pub use writer::{Feed, Writer};

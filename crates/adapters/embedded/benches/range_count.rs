@@ -26,6 +26,8 @@ use std::task::{Context, Poll, Waker};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Tables that stay open, as on a server with a high limit of open files.
+const OPEN_FILES_MAX: usize = 900;
 const FOREVER: Horizons = Horizons { quarter_s: 0, hour_s: 0, day_s: 0 };
 const START_S: i64 = 19_700 * DAY_S;
 const DAYS: i64 = 100;
@@ -52,7 +54,7 @@ fn key(number: u64) -> String {
 fn filled(folder: &std::path::Path, cells: u64, cache_bytes: usize) -> TileStore {
     let store = TileStore::open(
         folder,
-        &TileOptions { cache_bytes, block_cache_bytes: 1 << 30, ..TileOptions::default() },
+        &TileOptions { cache_bytes, block_cache_bytes: 1 << 30, open_files_max: OPEN_FILES_MAX },
     )
     .expect("a store");
 
@@ -172,7 +174,7 @@ fn at_once<T>(future: Pin<&mut impl Future<Output = T>>) -> T {
 /// With no tiles in memory: every tile is asked of fjall, whose blocks are.
 fn from_the_engine(criterion: &mut Criterion, folder: &std::path::Path, cells: u64) {
     let options =
-        TileOptions { cache_bytes: 0, block_cache_bytes: 4 << 30, ..TileOptions::default() };
+        TileOptions { cache_bytes: 0, block_cache_bytes: 4 << 30, open_files_max: OPEN_FILES_MAX };
     let store = TileStore::open(folder, &options).expect("a store");
     let plans = plans(&ranges((cells / CELLS_PER_KEY).max(KEYS_MIN), KEYS_MIN));
     for (key, plan) in &plans {

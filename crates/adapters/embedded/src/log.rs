@@ -9,6 +9,7 @@ mod repair;
 mod run;
 mod segment;
 mod segments;
+mod settings;
 
 use crate::clock::LogClock;
 use crate::files::{DiskFolder, Folder};
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use repair::{Allowed, Fault, Repair};
+pub use settings::Settings;
 
 /// Most events of a batch whose identities the sending thread looks up in memory.
 const LOOKUPS_AT_ONCE_MAX: usize = 256;

@@ -31,6 +31,7 @@ use raingauge_ports::buckets::{
     KeySource, Largest, Query,
 };
 use raingauge_ports::log::Offset;
+use raingauge_settings::settings;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,28 +47,26 @@ const LOCK_TRIES: usize = 50;
 const SUMS_PER_LOCK: usize = 32;
 /// How often a load is repeated because of evictions before it holds the shard while it reads.
 const LOAD_TRIES: usize = 4;
+/// Tables that are kept open when the limit of open files is unknown.
+const OPEN_FILES_MAX: usize = 256;
 
-/// Options of the store.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Bytes of tiles in memory.
-    pub cache_bytes: usize,
-    /// Bytes of fjall's own cache of blocks.
-    pub block_cache_bytes: u64,
-    /// Most table files that fjall keeps open.
-    pub open_files_max: usize,
+settings! {
+    /// Options of the store.
+    pub struct Options in "storage" {
+        /// Memory for decoded tiles of active keys.
+        cache_bytes as "tile_cache_bytes": usize = bytes(256 * MIB, MIB..=TIB);
+        /// Memory for blocks of the storage engine.
+        block_cache_bytes: u64 = bytes(64 * MIB, MIB..=TIB);
+    } with {
+        /// Most table files that fjall keeps open.
+        open_files_max: usize = OPEN_FILES_MAX;
+    }
 }
 
 impl Options {
     /// An eighth of the cache, within the limits that keep fjall fast.
     fn memtable_bytes(&self) -> u64 {
         (self.cache_bytes as u64 / 8).clamp(4 << 20, 64 << 20)
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { cache_bytes: 256 << 20, block_cache_bytes: 64 << 20, open_files_max: 900 }
     }
 }
 

@@ -13,9 +13,11 @@
 
 mod cluster;
 mod options;
+mod settings;
 mod single;
 
 pub use options::{Error, Identity, Options, Tls};
+pub use settings::Settings;
 
 use cluster::Cluster;
 use raingauge_ports::BoxFuture;

@@ -28,7 +28,7 @@ pub use catalog::Catalog;
 pub use database::Database;
 pub use drafts::Drafts;
 #[cfg(feature = "mysql")]
-pub use mysql::{Migrated, MySql, MySqlCatalog, MySqlOptions, MySqlTls};
+pub use mysql::{Migrated, MySql, MySqlCatalog, MySqlOptions, MySqlSettings, MySqlTls};
 pub use people::People;
 pub use rollouts::Rollouts;
 pub use sqlite::{Sqlite, SqliteCatalog};

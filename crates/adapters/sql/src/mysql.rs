@@ -8,7 +8,7 @@ mod schema;
 use crate::catalog::{Catalog, Dialect};
 use crate::database::{Change, Database, Lock, Row, Statement, Unavailable, bound, lock};
 use connections::{Connections, Lease};
-pub use options::{MySqlOptions, MySqlTls};
+pub use options::{MySqlOptions, MySqlTls, Settings as MySqlSettings};
 use raingauge_ports::catalog::Error;
 pub use schema::Migrated;
 use std::fmt;

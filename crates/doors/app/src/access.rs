@@ -8,6 +8,7 @@ use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
 use raingauge_people::Principal;
 use raingauge_people::tokens::Tokens;
+use raingauge_settings::{Entry, Reader, Setting};
 use std::sync::Arc;
 
 /// What a process does in a deployment.
@@ -27,6 +28,24 @@ impl Role {
             Self::Writer => "writer",
             Self::Portal => "portal",
         }
+    }
+}
+
+impl Entry for Role {
+    fn read_all(reader: &mut Reader, setting: &'static Setting) -> Vec<Self> {
+        let names: Vec<String> = reader.value(setting);
+        let role_of = |name: &String| Self::ALL.into_iter().find(|role| role.name() == name);
+        let mut roles: Vec<Self> = names.iter().filter_map(role_of).collect();
+        roles.sort_unstable();
+        roles.dedup();
+
+        if roles.is_empty() || names.iter().any(|name| role_of(name).is_none()) {
+            let message = format!("{:?} are not roles", names.join(","));
+            let advice = "Give some of reader, writer and portal, with commas";
+            reader.refuse(&setting.path(), message, advice);
+            return Self::ALL.to_vec();
+        }
+        roles
     }
 }
 

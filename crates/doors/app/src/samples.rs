@@ -3,28 +3,36 @@
 
 use raingauge_core::template::Template;
 use raingauge_counters::observed::{EventType, Observed};
+use raingauge_settings::{Reader, settings};
 use serde_json::Value as Json;
 
 /// What stands in the place of a masked value.
 const MASK: &str = "•••";
 
-/// Whose values are shown. Only editors and administrators see any.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Samples {
-    /// Whether anybody sees values of events.
-    pub are_shown: bool,
-    /// Fields whose values nobody sees, as conditions name them (`data.email`), with everything
-    /// below them.
-    pub masked: Vec<String>,
-}
-
-impl Default for Samples {
-    fn default() -> Self {
-        Self { are_shown: true, masked: Vec::new() }
+settings! {
+    /// Whose values are shown. Masked fields have the names that conditions give them
+    /// (`data.email`), and hide everything below them.
+    pub struct Samples in "portal" checked by Samples::check {
+        /// Whether editors and administrators see payloads of events, examples of fields and keys
+        /// of previews; others never do.
+        are_shown as "show_samples": bool = switch(true);
+        /// Fields whose values no page and no preview shows, such as data.email, subject, with
+        /// commas.
+        masked as "masked_fields": Vec<String> = text("");
     }
 }
 
 impl Samples {
+    /// Templates name fields of the data without their root; conditions name them with it.
+    fn check(&mut self, _: &mut Reader) {
+        for name in &mut self.masked {
+            let is_own = ["id", "source", "subject", "data"].contains(&name.as_str());
+            if !is_own && !name.starts_with("data.") {
+                name.insert_str(0, "data.");
+            }
+        }
+    }
+
     /// Takes out what nobody may see.
     pub fn redact(&self, observed: &mut Observed) {
         for kind in &mut observed.types {

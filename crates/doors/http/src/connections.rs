@@ -14,9 +14,11 @@ mod activity;
 mod answer;
 mod expiry;
 mod places;
+mod settings;
 pub mod tls;
 
 pub use places::{Places, RESERVE_MAX};
+pub use settings::Settings;
 pub use tls::Certificates;
 
 use crate::problem::Problem;

@@ -75,7 +75,7 @@ impl Demo {
             settings.auth.tokens.clear();
             settings.auth.required = false;
             // The person who tries the demo sits at this machine, and opens the pages at once.
-            settings.portal.sign_in = false;
+            settings.people.sign_in = false;
         } else {
             bail!("the demo listens on this machine alone: give --listen 127.0.0.1:PORT");
         }

@@ -73,7 +73,7 @@ impl OwnServer {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let server = runtime.block_on(Server::start(&settings, metrics))?;
         let dedupe_window = settings.dedupe.window;
-        let queue_bytes_max = settings.log.queue_bytes_max;
+        let queue_bytes_max = settings.log.queue_bytes_max as u64;
         Ok(Self { runtime, dedupe_window, queue_bytes_max, server })
     }
 

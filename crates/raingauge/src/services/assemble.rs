@@ -91,7 +91,7 @@ impl Process {
                 body_bytes_max: settings.server.body_bytes_max,
                 bodies: BodyBudgets::new(settings.server.body_bytes_max),
                 request_timeout: settings.server.request_timeout,
-                samples: settings.portal.samples.clone(),
+                samples: settings.samples.clone(),
             },
             largest: raingauge_app::largest::Memory::default(),
         };
@@ -167,7 +167,7 @@ fn ingest(engines: &Engines, settings: &Settings, key_limit: Arc<KeyLimit>) -> I
         Arc::clone(&engines.published),
         Arc::clone(&engines.clock),
         settings.events.future_allowance.as_secs() as i64,
-        settings.log.lag_events_max,
+        settings.lag.lag_events_max,
     )
     .with_key_limit(key_limit)
 }
@@ -189,7 +189,7 @@ fn counted(engines: &Engines, settings: &Settings) -> CountedData {
         published: Arc::clone(&engines.published),
         states: Arc::clone(&engines.states),
         logs: engines.logs.clone(),
-        log_kept: (!settings.cluster.is_cluster).then_some(settings.log.retention),
+        log_kept: (!settings.cluster.is_cluster()).then_some(settings.log.retention),
         recounter: Arc::new(recounter),
         scans,
     }
@@ -235,7 +235,7 @@ fn operations(
         logs: engines.logs.clone(),
         published: Arc::clone(&engines.published),
         clock: clock(),
-        options: settings.portal.checks,
+        options: settings.self_audit,
     });
 
     Operations {
@@ -254,7 +254,7 @@ fn drafts(engines: &Engines, settings: &Settings, counters: &Arc<Counters>) -> A
         Arc::clone(&engines.database.drafts),
         Arc::clone(&engines.database.people),
         Arc::clone(&engines.wall_clock),
-        settings.portal.approval,
+        settings.drafts.needs_approval,
     );
     Arc::new(drafts.with(Arc::new(CounterKind::new(Arc::clone(counters)))))
 }

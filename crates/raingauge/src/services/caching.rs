@@ -6,7 +6,7 @@ use raingauge_counters::Counters;
 use raingauge_memory as memory;
 use raingauge_ports::cache;
 use raingauge_ports::clock::every;
-use raingauge_reader::{CachePolicies, Options, Reader};
+use raingauge_reader::{CachePolicies, Reader};
 use std::sync::Arc;
 
 /// Returns the configured reader under the catalog's policy, or the default policy while the
@@ -19,18 +19,11 @@ pub async fn reader(
     let policies = Arc::new(CachePolicies::new(settings.cluster.instance.clone()));
     follow_once(counters, &policies).await;
 
-    let options = Options {
-        deadline: settings.caching.deadline,
-        reads_in_flight_max: settings.caching.reads_in_flight_max,
-        reads_waiting_max: settings.caching.reads_waiting_max,
-        ..Options::default()
-    };
-
-    let results: Option<Arc<dyn cache::ResultCache>> = match settings.caching.result {
+    let results: Option<Arc<dyn cache::ResultCache>> = match settings.cache.result {
         ResultCache::None => None,
         ResultCache::Memory => Some(Arc::new(memory::Cache::new(
             Arc::clone(&engines.clock),
-            settings.caching.memory_entries_max,
+            settings.cache.memory_entries_max,
         ))),
         ResultCache::Redis => Some(super::cluster::redis_cache(settings)?),
     };
@@ -43,7 +36,7 @@ pub async fn reader(
         published: Arc::clone(&engines.published),
         clock: Arc::clone(&engines.clock),
     };
-    Ok((Arc::new(Reader::new(engines, options)), policies))
+    Ok((Arc::new(Reader::new(engines, settings.reader)), policies))
 }
 
 /// Applies each change of the policy, while it is polled.

@@ -14,16 +14,13 @@ pub use redis::redis_cache;
 use super::Engines;
 use super::database::{self, Database};
 use super::waiting::{Startup, until_there};
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 use options::{cql_options, fingerprint, kafka_options};
 use parking_lot::Mutex;
 use raingauge_app::Role;
 use raingauge_consumers::Overtaken;
 use raingauge_counters::TakesEffect;
-use raingauge_cql::schema::Layout;
-use raingauge_cql::{
-    self as cql, CompactionOptions, CompactionTables, CompactionWay, Feed, NodeCompactor,
-};
+use raingauge_cql::{self as cql, Feed, NodeCompactor};
 use raingauge_kafka::{self as kafka, Group, Plan};
 use raingauge_operations::Maintenance;
 use raingauge_operations::rollouts::STILL_MAX;
@@ -109,7 +106,7 @@ impl Running {
 
 /// Waits for the engines and starts what the roles of this process need.
 pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engines> {
-    let clock = settings::clock::clock(settings.clock);
+    let clock = settings.clock.clock();
     let database = database::open(settings).await?;
     let cql = open_cql(settings, startup).await?;
     let topic = open_topic(settings, startup).await?;
@@ -117,7 +114,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
     check_topic(startup, &cql, &topic).await?;
     topic.keep_windows_in(Arc::new(cql::Chunks::new(
         cql.clone(),
-        &settings.cluster.kafka.topic,
+        &settings.kafka.topic,
         settings.dedupe.window,
         Handle::current(),
     )));
@@ -193,7 +190,7 @@ async fn start_follower(
     published: &Arc<Published>,
 ) -> anyhow::Result<Arc<Follower>> {
     let checkpoints: Arc<dyn Checkpoints> =
-        Arc::new(cql::Checkpoints::new(cql.clone(), &settings.cluster.kafka.topic));
+        Arc::new(cql::Checkpoints::new(cql.clone(), &settings.kafka.topic));
     let never = |_: &NotThere| false;
     let what = "the catalog and the checkpoints of the writers";
     let start = async || {
@@ -218,7 +215,7 @@ async fn open_cql(settings: &Settings, startup: &Startup) -> anyhow::Result<cql:
     let what = format!("the bucket store, {}", options.place());
     let open = async || {
         let cql = cql::Cluster::connect(options.clone()).await?;
-        cql.check_settings(&settings.cluster.kafka.topic, &settings_here).await?;
+        cql.check_settings(&settings.kafka.topic, &settings_here).await?;
         Ok(cql)
     };
     Ok(until_there(startup, &what, is_final, open).await?)
@@ -266,23 +263,11 @@ fn start_maintenance(
     cql: &cql::Cluster,
     clock: &Arc<dyn Clock>,
 ) -> Arc<Maintenance> {
-    let compaction = settings.maintenance.compaction.clone();
-    let options = CompactionOptions {
-        way: match compaction.way {
-            "nodetool" => CompactionWay::Nodetool,
-            "rest" => CompactionWay::Rest,
-            _ => CompactionWay::Auto,
-        },
-        command: compaction.command,
-        url: compaction.url,
-        tables: if compaction.all_tables { CompactionTables::All } else { CompactionTables::Auto },
-    };
-
     Arc::new(Maintenance::start(
-        Arc::new(NodeCompactor::new(cql.clone(), options)),
+        Arc::new(NodeCompactor::new(cql.clone(), settings.compaction.clone())),
         Arc::new(cql::Lease::new(cql.clone(), "maintenance", holder(settings))),
         Arc::clone(clock),
-        settings.maintenance.options.clone(),
+        settings.maintenance.clone(),
     ))
 }
 
@@ -422,7 +407,7 @@ pub async fn skip_lost(
     skips: bool,
 ) -> anyhow::Result<Option<Overtaken>> {
     anyhow::ensure!(
-        settings.cluster.is_cluster,
+        settings.cluster.is_cluster(),
         "the log of a data folder drops nothing before it is counted: cluster.engines is not \"cluster\""
     );
     let cql = cql::Cluster::connect(cql_options(settings)).await?;
@@ -445,26 +430,22 @@ pub async fn skip_lost(
 /// Creates the schema, the topics and the catalog, and returns what was done, in sentences.
 pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
     let mut done = Vec::new();
-    if settings.cluster.is_cluster {
+    if settings.cluster.is_cluster() {
         let cql = cql_options(settings);
-        let layout = Layout {
-            replication: settings.cluster.cql.replication.clone(),
-            window_days: settings.cluster.cql.window_days,
-        };
-        let migrated = raingauge_cql::schema::migrate(&cql, &layout).await?;
+        let migrated = raingauge_cql::schema::migrate(&cql, &settings.cql.layout()).await?;
         let server = migrated.server;
         let from = migrated.from;
 
         let to = migrated.to;
         done.push(format!("{} ({server:?}): schema version {from} is now {to}", cql.place()));
 
-        let topic = &settings.cluster.kafka.topic;
+        let topic = &settings.kafka.topic;
         cql::Cluster::connect(cql.clone())
             .await?
             .put_settings(topic, &fingerprint(settings))
             .await?;
 
-        let kafka = &settings.cluster.kafka;
+        let kafka = &settings.kafka;
         let retention_ms = settings.log.retention.as_millis() as i64;
         let plan =
             Plan { partitions: kafka.partitions, replication: kafka.replication, retention_ms };
@@ -475,7 +456,7 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
         }
     }
 
-    if settings.cluster.catalog_is_mysql {
+    if settings.cluster.catalog_is_mysql() {
         let migrated = MySqlCatalog::migrate(&database::mysql_options(settings)).await?;
         done.push(format!(
             "the catalog in MySQL: schema version {} is now {}",

@@ -41,7 +41,7 @@ impl Database {
 /// Opens the configured database.
 pub async fn open(settings: &Settings) -> anyhow::Result<Database> {
     #[cfg(feature = "cluster")]
-    if settings.cluster.catalog_is_mysql {
+    if settings.cluster.catalog_is_mysql() {
         let catalog = raingauge_sql::MySqlCatalog::lazy(&mysql_options(settings))?;
         let instances = Arc::new(catalog.instances());
         return Ok(Database::of(catalog, instances));
@@ -56,7 +56,7 @@ pub async fn in_data_folder(settings: &Settings) -> anyhow::Result<Database> {
     files::make_folder(folder)?;
 
     let catalog = SqliteCatalog::open(&folder.join("catalog.sqlite")).await?;
-    let instances: Arc<dyn Instances> = if settings.cluster.is_cluster {
+    let instances: Arc<dyn Instances> = if settings.cluster.is_cluster() {
         Arc::new(catalog.instances())
     } else {
         // The only process of a data folder need not announce itself on disk.
@@ -72,5 +72,5 @@ pub async fn open_people(settings: &Settings) -> anyhow::Result<Arc<dyn People>>
 
 #[cfg(feature = "cluster")]
 pub fn mysql_options(settings: &Settings) -> raingauge_sql::MySqlOptions {
-    raingauge_sql::MySqlOptions::new(settings.cluster.mysql.url.clone())
+    raingauge_sql::MySqlOptions::new(settings.mysql.url.clone())
 }

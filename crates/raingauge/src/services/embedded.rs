@@ -1,13 +1,12 @@
 //! The services over the embedded engines, in one data folder.
 
 use super::{Engines, Running, database, files};
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 use raingauge_consumers::{Overtaken, Registry};
 use raingauge_counters as counters;
 use raingauge_counters::Counters;
 use raingauge_embedded::{
-    LogClock, LogOptions, LogRepair, RepairAllowed, SegmentLog, StoreCompactor, TileOptions,
-    TileStore,
+    LogClock, LogOptions, LogRepair, RepairAllowed, SegmentLog, StoreCompactor, TileStore,
 };
 use raingauge_memory as memory;
 use raingauge_operations::Maintenance;
@@ -28,15 +27,15 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
     let folder = &settings.storage.data_dir;
     files::make_folder(folder)?;
 
-    let wall_clock = settings::clock::clock(settings.clock);
-    let ahead_ms_max = settings.clock_ahead_days_max as i64 * 86_400_000;
+    let wall_clock = settings.clock.clock();
+    let ahead_ms_max = settings.clock.ahead_days_max as i64 * 86_400_000;
     let log_clock = Arc::new(LogClock::new(Arc::clone(&wall_clock), ahead_ms_max));
     let clock = Arc::clone(&log_clock) as Arc<dyn Clock>;
 
     // The contents of the log are read first, and changed last: a start that is refused leaves the
     // log as it is.
     let log = SegmentLog::inspect(&folder.join("log"), log_options(settings))?;
-    let store = Arc::new(TileStore::open(&folder.join("tiles"), &tile_options(settings))?);
+    let store = Arc::new(TileStore::open(&folder.join("tiles"), &settings.tiles)?);
     let database = database::in_data_folder(settings).await?;
     let published = Arc::new(Published::default());
     let applied_to = worker::applied_to(&*store, &published)?;
@@ -51,7 +50,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
         Arc::new(StoreCompactor::new(Arc::clone(&store))),
         Arc::new(memory::Lease),
         Arc::clone(&clock),
-        settings.maintenance.options.clone(),
+        settings.maintenance.clone(),
     );
 
     let sink = Arc::clone(&log) as Arc<dyn EventSink>;
@@ -164,12 +163,12 @@ pub fn repair(
     anyhow::ensure!(folder.join("log").is_dir(), "{} holds no event log", folder.display());
 
     let applied_to = if tiles.is_dir() {
-        TileStore::open(&tiles, &tile_options(settings))?.checkpoint()?.position
+        TileStore::open(&tiles, &settings.tiles)?.checkpoint()?.position
     } else {
         0
     };
 
-    let now_ms = settings::clock::clock(settings.clock).now_ms();
+    let now_ms = settings.clock.clock().now_ms();
     let repair = LogRepair::examine(&folder.join("log"), applied_to, now_ms)?;
     let faults = repair.faults().iter().map(ToString::to_string).collect();
     let is_left = repair.apply(RepairAllowed { loss: accepts_loss, restamp: restamps })?;
@@ -186,14 +185,14 @@ pub fn skip_lost(
     skips: bool,
 ) -> anyhow::Result<Option<Overtaken>> {
     anyhow::ensure!(
-        !settings.cluster.is_cluster && partition == 0,
+        !settings.cluster.is_cluster() && partition == 0,
         "consumers other than counting have the log of a data folder, which is partition 0"
     );
     let folder = &settings.storage.data_dir;
     anyhow::ensure!(folder.join("log").is_dir(), "{} holds no event log", folder.display());
 
     let start = SegmentLog::inspect(&folder.join("log"), log_options(settings))?.start();
-    let store = TileStore::open(&folder.join("tiles"), &tile_options(settings))?;
+    let store = TileStore::open(&folder.join("tiles"), &settings.tiles)?;
     let stored = store.positions()?.into_iter().find(|(name, _)| name == consumer);
     let (_, position) =
         stored.ok_or_else(|| anyhow::anyhow!("no consumer {consumer} reads this log"))?;
@@ -208,21 +207,13 @@ pub fn skip_lost(
     Ok(Some(lost))
 }
 
-fn tile_options(settings: &Settings) -> TileOptions {
-    TileOptions {
-        cache_bytes: settings.storage.tile_cache_bytes as usize,
-        block_cache_bytes: settings.storage.block_cache_bytes,
-        open_files_max: settings.storage.open_files_max,
-    }
-}
-
 fn log_options(settings: &Settings) -> LogOptions {
     LogOptions {
         segment_bytes: settings.log.segment_bytes,
         retention_ms: settings.log.retention.as_millis() as i64,
         retention_bytes: settings.log.retention_bytes,
         consumer_lag_bytes_max: settings.log.consumer_lag_bytes_max,
-        queue_bytes_max: settings.log.queue_bytes_max as usize,
+        queue_bytes_max: settings.log.queue_bytes_max,
         dedupe_window_ms: settings.dedupe.window.as_millis() as i64,
         dedupe_ids_max: settings.dedupe.ids_max as usize,
         reserve_bytes: settings.storage.reserve_bytes,

@@ -6,12 +6,19 @@ mod documents;
 mod kafka;
 mod portal;
 
-use super::keys::{self, KEYS, Key, Kind};
 use super::*;
 use raingauge_core::access::Scope;
 use raingauge_people::tokens::new_token;
+use raingauge_settings::{Kind, Setting, page};
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Every setting, in the order of the documentation.
+fn all() -> impl Iterator<Item = &'static Setting> {
+    Settings::GROUPS.iter().flat_map(|group| group.settings)
+}
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -77,8 +84,8 @@ fn the_defaults_stand_without_a_file() {
     assert_eq!(settings.server.drain_timeout, Duration::from_secs(10));
     assert_eq!(settings.server.body_bytes_max, 33_554_432);
     assert_eq!(settings.storage.data_dir, Path::new("raingauge-data"));
-    assert_eq!(settings.storage.tile_cache_bytes, 268_435_456);
-    assert_eq!(settings.storage.block_cache_bytes, 67_108_864);
+    assert_eq!(settings.tiles.cache_bytes, 268_435_456);
+    assert_eq!(settings.tiles.block_cache_bytes, 67_108_864);
     assert_eq!(settings.log.segment_bytes, 134_217_728);
     assert_eq!(settings.log.retention, Duration::from_secs(7 * 86_400));
     assert_eq!(settings.log.retention_bytes, 68_719_476_736);
@@ -114,7 +121,7 @@ fn options_win_over_variables_and_variables_over_the_file() {
 #[test]
 fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
     let hash = new_token().1;
-    for key in keys::all() {
+    for key in all() {
         let is_of_tls =
             key.section == "kafka" && (key.name == "tls" || key.name.ends_with("_file"));
         if is_of_tls && !cfg!(feature = "kafka-tls") {
@@ -140,7 +147,7 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             Kind::Text { .. } if key.name == "groups" => "team=viewer".to_owned(),
             Kind::Text { .. } => "other".to_owned(),
             Kind::Switch { default } => (!default).to_string(),
-            Kind::Tokens => {
+            Kind::Tables => {
                 format!("[{{ name = \"a\", sha256 = \"{hash}\", scopes = [\"admin\"] }}]")
             }
         };
@@ -168,10 +175,9 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             ("tls_key", "tls_certificate"),
         ];
 
-        let twin = twins
-            .iter()
-            .find(|(name, _)| *name == key.name)
-            .and_then(|(_, twin)| keys::find(key.section, twin));
+        let twin = twins.iter().find(|(name, _)| *name == key.name).and_then(|(_, twin)| {
+            all().find(|other| other.section == key.section && other.name == *twin)
+        });
         given.extend(twin.map(|twin| (twin.variable(), "other".to_owned())));
 
         if is_of_tls && key.name != "tls" {
@@ -224,7 +230,7 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
 
 #[test]
 fn the_ends_of_every_range_are_kept() {
-    for key in keys::all() {
+    for key in all() {
         let Kind::Whole { min, max, .. } = key.kind else {
             continue;
         };
@@ -327,13 +333,13 @@ fn a_file_that_cannot_be_read_does_not_hide_other_problems() {
 #[test]
 fn the_clock_of_an_experiment_has_a_start_and_a_factor() {
     let given = |text: &str| load(&format!("[clock]\nexperiment = \"{text}\"\n"), &[]);
-    let clock =
-        given("2024-11-05T00:00:00Z at 2026-11-21T12:00:00Z times 600").unwrap().clock.unwrap();
+    let clock = given("2024-11-05T00:00:00Z at 2026-11-21T12:00:00Z times 600").unwrap().clock;
+    let clock = clock.experiment.unwrap();
     assert_eq!(
         (clock.start_ms, clock.machine_start_ms, clock.factor),
         (1_730_764_800_000, 1_795_262_400_000, 600)
     );
-    assert_eq!(given("").unwrap().clock, None);
+    assert_eq!(given("").unwrap().clock.experiment, None);
 
     for wrong in [
         "600",

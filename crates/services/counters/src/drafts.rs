@@ -16,6 +16,7 @@ use raingauge_core::limits::TEXT_LEN_MAX;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::drafts::{self as store, Draft, State};
 use raingauge_ports::people::{self, People};
+use raingauge_settings::settings;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
@@ -106,6 +107,14 @@ impl Standing {
         let base = self.base.as_ref()?;
         let current = self.current.as_ref()?;
         (base.version != current.version).then_some((base, current))
+    }
+}
+
+settings! {
+    /// How drafts take effect.
+    pub struct Options in "portal" {
+        /// Whether a second person has to approve a draft of a counter before it takes effect.
+        needs_approval as "approval": bool = switch(false);
     }
 }
 

@@ -22,18 +22,46 @@ pub use keeper::Maintenance;
 pub use schedule::{Due, Schedules};
 pub use status::{Compaction, NodeState, Outcome, Run, Status, Trigger, Upcoming};
 
+use raingauge_settings::{FromText, Reader, Wrong, settings};
 use std::time::Duration;
 
-/// How maintenance is done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    pub schedules: Schedules,
-    /// Longest duration of a run. The node in progress is then stopped, if the engine can stop it,
-    /// so that compaction has ended before the traffic of the day begins.
-    pub max_duration: Duration,
-    /// Pause between two nodes, for caches to warm up and for a look at the graphs.
-    pub pause: Duration,
-    pub on_failure: OnFailure,
+settings! {
+    /// How maintenance is done. The node in progress is stopped after the longest duration, if the
+    /// engine can stop it, so that compaction has ended before the traffic of the day begins.
+    pub struct Options in "maintenance" checked by Options::check {
+        /// When all nodes are compacted: cron expressions (minute, hour, day, month, weekday) with
+        /// semicolons; empty for never.
+        schedule: String = text("");
+        /// Time zone of the schedule, by its IANA name, such as Asia/Singapore.
+        timezone: String = text("UTC");
+        /// How long after its beginning a compaction of all nodes may still be at work.
+        max_duration as "max_duration_minutes": Duration = minutes(240, 1..=10_080);
+        /// Rest between two nodes.
+        pause as "pause_s": Duration = seconds(30, 0..=86_400);
+        /// Whether the other nodes are compacted when one fails.
+        on_failure: OnFailure = one_of(&["continue", "stop"]);
+    } with {
+        /// The schedule in its time zone.
+        schedules: Schedules = Schedules::none();
+    }
+}
+
+impl Options {
+    fn check(&mut self, reader: &mut Reader) {
+        match Schedules::parse(&self.schedule, &self.timezone) {
+            Ok(schedules) => self.schedules = schedules,
+            Err(error @ Error::Zone(_)) => reader.refuse(
+                "maintenance.timezone",
+                error.to_string(),
+                "Give the IANA name of a time zone; the default is UTC",
+            ),
+            Err(error) => reader.refuse(
+                "maintenance.schedule",
+                error.to_string(),
+                "Give cron expressions such as \"0 3 * * *; 0 14 * * 1-5\", or none",
+            ),
+        }
+    }
 }
 
 /// What a run does when a node fails.
@@ -44,13 +72,8 @@ pub enum OnFailure {
     Stop,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            schedules: Schedules::none(),
-            max_duration: Duration::from_secs(4 * 3_600),
-            pause: Duration::from_secs(30),
-            on_failure: OnFailure::Continue,
-        }
+impl FromText for OnFailure {
+    fn from_text(word: &str) -> Result<Self, Wrong> {
+        Ok(if word == "stop" { Self::Stop } else { Self::Continue })
     }
 }

@@ -26,6 +26,7 @@ use raingauge_ports::log::EventLog;
 use raingauge_ports::maintenance::{LEASE_TTL, Lease};
 use raingauge_ports::published::Published;
 use raingauge_reader::Reader;
+use raingauge_settings::settings;
 use raingauge_writer::worker;
 use sample::Sampler;
 use std::sync::Arc;
@@ -42,17 +43,14 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(60);
 /// Newest checks that are searched for the last audit.
 const LOOKED_BACK: usize = 500;
 
-/// How the audit is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// `None` disables the schedule; audits then run on request only.
-    pub interval: Option<Duration>,
-    pub keys: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { interval: Some(Duration::from_secs(3_600)), keys: 20 }
+settings! {
+    /// How the audit is done. Without an interval, audits run on request only.
+    #[derive(Copy)]
+    pub struct Options in "portal" {
+        /// How often stored counts are compared with the log; 0 for never.
+        interval as "check_interval_minutes": Option<Duration> = minutes(60, 0..=10_080);
+        /// Keys that are compared each time; 0 for none.
+        keys as "check_keys": usize = whole(20, 0..=1_000, "keys");
     }
 }
 

@@ -21,6 +21,7 @@ pub mod openid;
 pub mod passwords;
 mod principal;
 pub mod secrets;
+pub mod settings;
 #[cfg(test)]
 mod tests;
 pub mod tokens;

@@ -6,12 +6,14 @@
 
 mod issue;
 mod made;
+mod settings;
 
 use crate::secrets::{self, hash_of, is_equal};
 use crate::{Credential, Principal};
 pub use issue::{NewToken, TokenRequest};
 pub use made::MadeTokens;
 use raingauge_core::access::{Scope, Scopes};
+use raingauge_settings::settings;
 use std::sync::Arc;
 
 /// A token as the configuration holds it, without its secret.
@@ -22,12 +24,16 @@ pub struct Token {
     pub scopes: Scopes,
 }
 
-/// The tokens of a configuration.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Auth {
-    pub tokens: Vec<Token>,
-    /// Whether a token is required even when `tokens` is empty.
-    pub required: bool,
+settings! {
+    /// The tokens of a configuration, and whether one is required even without any.
+    pub struct Auth in "auth" {
+        /// API tokens, each with a name, the SHA-256 of the token and its scopes; without any, no
+        /// token is asked for unless auth.required is set.
+        tokens: Vec<Token> = tables();
+        /// Whether a token is asked for while auth.tokens is empty, so that those made in the
+        /// portal are the only ones.
+        required: bool = switch(false);
+    }
 }
 
 impl Auth {

@@ -7,6 +7,7 @@ use raingauge_core::code::{Code, Refusal};
 use raingauge_policy::breaker;
 use raingauge_ports::buckets;
 use raingauge_ports::clock::Clock;
+use raingauge_settings::settings;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,27 +15,20 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// How the reader reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// The longest that a count may take.
-    pub deadline: Duration,
-    /// Most ranges that are read at once.
-    pub reads_in_flight_max: usize,
-    /// Most ranges that wait to be read; beyond it, counts are refused.
-    pub reads_waiting_max: usize,
-    /// When the bucket store, or the result cache, is left alone.
-    pub breaker: breaker::Options,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            deadline: Duration::from_secs(5),
-            reads_in_flight_max: 1_024,
-            reads_waiting_max: 8_192,
-            breaker: breaker::Options::default(),
-        }
+settings! {
+    /// How the reader reads.
+    #[derive(Copy)]
+    pub struct Options in "reader" {
+        /// Longest time that the counts of one request may take; those that would take longer are
+        /// answered with an error.
+        deadline as "deadline_ms": Duration = millis(5_000, 10..=60_000);
+        /// Most ranges that are read from storage at once.
+        reads_in_flight_max: usize = whole(1_024, 1..=1_000_000, "ranges");
+        /// Most ranges that wait to be read; beyond it, counts are refused as `overloaded`.
+        reads_waiting_max: usize = whole(8_192, 0..=10_000_000, "ranges");
+    } with {
+        /// When the bucket store, or the result cache, is left alone.
+        breaker: breaker::Options = breaker::Options::default();
     }
 }
 

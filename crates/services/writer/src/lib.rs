@@ -22,6 +22,7 @@ pub mod history;
 pub mod ingest;
 pub mod keys;
 pub mod lost;
+pub mod settings;
 pub mod state;
 pub mod states;
 pub mod watchdog;

@@ -2,6 +2,7 @@
 
 use super::fault::Faults;
 use crate::database::Unavailable;
+use raingauge_settings::settings;
 use sqlx::mysql::{MySqlConnectOptions, MySqlSslMode};
 use std::fmt;
 use std::path::PathBuf;
@@ -36,6 +37,14 @@ impl MySqlTls {
             Self::VerifyCa => MySqlSslMode::VerifyCa,
             Self::VerifyIdentity => MySqlSslMode::VerifyIdentity,
         }
+    }
+}
+
+settings! {
+    pub struct Settings in "mysql" {
+        /// Database of the catalog: mysql://user:password@host:port/database, with
+        /// ?ssl-mode=VERIFY_CA&ssl-ca=FILE for TLS.
+        url: String = secret();
     }
 }
 

@@ -1,46 +1,15 @@
 //! The settings in the form of the adapters.
 
 use crate::settings::Settings;
-use raingauge_cql::ReadPlan;
 use raingauge_kafka::{ControlFault, ControlRules};
 use raingauge_writer::ControlError;
 
 pub fn cql_options(settings: &Settings) -> raingauge_cql::Options {
-    let cql = settings.cluster.cql.clone();
-    let certificate = cql.certificate_file.zip(cql.key_file);
-    raingauge_cql::Options {
-        contact_points: cql.contact_points,
-        keyspace: cql.keyspace,
-        user: cql.user,
-        password: cql.password,
-        tls: cql.ca_file.map(|ca| raingauge_cql::Tls { ca, certificate }),
-        datacenter: cql.datacenter,
-        read_consistency: raingauge_cql::consistency(cql.read_consistency),
-        write_consistency: raingauge_cql::consistency(cql.write_consistency),
-        request_timeout: cql.request_timeout,
-        speculative_after: cql.speculative_after,
-        in_flight_max: cql.in_flight_max,
-        read_plan: if cql.reads_tables { ReadPlan::Tables } else { ReadPlan::Tiles },
-        scan_time_max: settings.caching.deadline * 4 / 5,
-        write_tables: cql.writes_tables,
-        has_foreign_rows: cql.has_foreign_rows,
-        writer_cache_bytes: cql.writer_cache_bytes,
-    }
+    settings.cql.options(settings.reader.deadline * 4 / 5)
 }
 
 pub fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
-    let kafka = settings.cluster.kafka.clone();
-    let mechanism = match kafka.sasl_mechanism {
-        "scram-sha-256" => raingauge_kafka::SaslMechanism::ScramSha256,
-        "scram-sha-512" => raingauge_kafka::SaslMechanism::ScramSha512,
-        _ => raingauge_kafka::SaslMechanism::Plain,
-    };
-
-    let sasl = kafka.user.zip(kafka.password);
-    let sasl = sasl.map(|(user, password)| raingauge_kafka::Sasl { mechanism, user, password });
-    let certificate = kafka.certificate_file.zip(kafka.key_file);
-    let tls = kafka.has_tls.then_some(raingauge_kafka::Tls { ca: kafka.ca_file, certificate });
-
+    let kafka = settings.kafka.clone();
     raingauge_kafka::Options {
         brokers: kafka.brokers,
         topic: kafka.topic,
@@ -60,8 +29,8 @@ pub fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
         checks_partitions: kafka.checks_partitions,
         session_timeout: kafka.session_timeout,
         delivery_timeout: kafka.delivery_timeout,
-        queue_bytes_max: settings.log.queue_bytes_max as usize,
-        security: raingauge_kafka::Security { tls, sasl },
+        queue_bytes_max: settings.log.queue_bytes_max,
+        security: settings.kafka.security(),
         ..raingauge_kafka::Options::default()
     }
 }
@@ -69,7 +38,7 @@ pub fn kafka_options(settings: &Settings) -> raingauge_kafka::Options {
 /// Returns the settings that decide what is counted, by name: they must be the same in every
 /// process.
 pub fn fingerprint(settings: &Settings) -> raingauge_cql::Fingerprint {
-    let kafka = &settings.cluster.kafka;
+    let kafka = &settings.kafka;
     let dedupe_hours = settings.dedupe.window.as_secs() / 3_600;
     let pairs = [
         ("kafka.epoch", u64::from(kafka.epoch)),

@@ -65,9 +65,9 @@ pub fn follow_tiles(
         return Ok((None, Stream { _listening: listening, tasks }));
     }
     let options = LiveOptions {
-        cache_bytes: settings.storage.tile_cache_bytes as usize,
+        cache_bytes: settings.tiles.cache_bytes,
         partitions: topic.partitions(),
-        has_plain_rows: settings.cluster.cql.has_foreign_rows,
+        has_plain_rows: settings.cql.has_foreign_rows,
     };
 
     let inner = Arc::clone(&stored) as Arc<dyn BucketReader>;

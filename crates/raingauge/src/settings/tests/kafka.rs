@@ -1,12 +1,13 @@
 //! Settings of the log on Kafka.
 
 use super::*;
+use raingauge_kafka::SaslMechanism;
 
 #[test]
 fn a_short_key_of_control_entries_is_refused() {
     let (long, short) = ("0123456789abcdef".repeat(2), "0123456789abcdef");
     let load_keys = |keys: &str| load(&format!("[kafka]\ncontrol_key = \"{keys}\"\n"), &[]);
-    let keys = load_keys(&format!("{long}, {long}2")).unwrap().cluster.kafka.control_keys;
+    let keys = load_keys(&format!("{long}, {long}2")).unwrap().kafka.control_keys;
     assert_eq!(keys, [long.clone(), format!("{long}2")]);
     assert_starts(
         &load_keys(&format!("{long},{short}")).unwrap_err(),
@@ -27,7 +28,7 @@ ca_file = "ca.pem"
 
     let loaded = load(text, &[]);
     if cfg!(feature = "kafka-tls") {
-        assert!(loaded.unwrap().cluster.kafka.has_tls);
+        assert!(loaded.unwrap().kafka.has_tls);
     } else {
         let refused = "this program was built without TLS and SCRAM for Kafka. Build it with";
         let expected =
@@ -45,5 +46,5 @@ ca_file = "ca.pem"
     );
 
     let plain = "[kafka]\nuser = \"writer\"\npassword = \"secret\"\n";
-    assert_eq!(load(plain, &[]).unwrap().cluster.kafka.sasl_mechanism, "plain");
+    assert_eq!(load(plain, &[]).unwrap().kafka.sasl_mechanism, SaslMechanism::Plain);
 }

@@ -15,7 +15,7 @@ fn without_passwords_there_is_a_provider() {
     );
     let beside = "[portal]\npasswords = false\npublic_url = \"https://rain.example\"\naddress_header = \"none\"\n\
                   [openid]\nissuer = \"https://login.example\"\nclient_id = \"rain\"\n";
-    assert!(!load(beside, &REQUIRED).unwrap().portal.passwords);
+    assert!(!load(beside, &REQUIRED).unwrap().people.passwords);
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn behind_an_address_of_others_callers_are_told_apart() {
         );
     }
 
-    let has_one = |text: &str| portal(text).unwrap().portal.has_one_address;
+    let has_one = |text: &str| portal(text).unwrap().people.has_one_address;
     assert!(has_one("public_url = \"https://rain.example\""));
 
     for told in [
@@ -40,7 +40,7 @@ fn behind_an_address_of_others_callers_are_told_apart() {
     }
 
     let proxies = |text: &str| {
-        portal(&format!("proxies = \"{text}\"")).map(|settings| settings.portal.proxies)
+        portal(&format!("proxies = \"{text}\"")).map(|settings| settings.people.proxies)
     };
     assert_eq!(proxies("10.0.0.0/8, 2001:db8::1").unwrap().len(), 2);
     assert_eq!(proxies("").unwrap(), []);
@@ -56,13 +56,13 @@ fn a_provider_of_openid_is_checked_as_a_whole() {
     let right = "[portal]\npublic_url = \"https://rain.example\"\naddress_header = \"none\"\n[openid]\nissuer = \"https://login.example/realms/rain\"\n\
                  client_id = \"rain\"\nclient_secret = \"hidden\"\ndomains = \"Rain.example, @snow.example\"\n\
                  groups_claim = \"groups\"\ngroups = \"cn=ops=admin, team = viewer\"\n";
-    let openid = load(right, &REQUIRED).unwrap().portal.openid;
+    let openid = load(right, &REQUIRED).unwrap().openid;
     assert_eq!(openid.domains, ["rain.example", "snow.example"]);
     assert_eq!(
         openid.groups,
         [("cn=ops".to_owned(), PersonRole::Admin), ("team".to_owned(), PersonRole::Viewer)]
     );
-    assert_eq!(openid.scopes, ["openid", "email", "profile"]);
+    assert_eq!(openid.scopes, "openid email profile");
     assert!(!format!("{openid:?}").contains("hidden"));
 
     let wrong = "[openid]\nissuer = \"http://login.example\"\ndomains = \"a b\"\ngroups = \"team=guest\"\nrole = \"guest\"\n";
@@ -116,7 +116,7 @@ fn the_address_of_the_portal_has_no_path() {
         load(&format!("[portal]\npublic_url = \"{url}\"\naddress_header = \"none\"\n"), &REQUIRED)
     };
     assert_eq!(
-        url("https://Rain.example:8443/").unwrap().portal.public_url.as_deref(),
+        url("https://Rain.example:8443/").unwrap().people.public_url.as_deref(),
         Some("https://rain.example:8443")
     );
 
@@ -132,11 +132,11 @@ fn the_address_of_the_portal_has_no_path() {
 
     let header = |name: &str| load(&format!("[portal]\naddress_header = \"{name}\"\n"), &REQUIRED);
     assert_eq!(
-        header("X-Forwarded-For").unwrap().portal.address_header.as_deref(),
+        header("X-Forwarded-For").unwrap().people.address_header.as_deref(),
         Some("x-forwarded-for")
     );
     assert_starts(&header("X Forwarded").unwrap_err(), &["2 portal.address_header: "]);
-    assert_eq!(header("None").unwrap().portal.address_header, None);
+    assert_eq!(header("None").unwrap().people.address_header, None);
 
     let switch = load("[portal]\nsign_in = \"maybe\"\n", &REQUIRED);
     assert_starts(&switch.unwrap_err(), &["2 portal.sign_in: \"maybe\" is neither true nor false"]);

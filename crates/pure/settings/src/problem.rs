@@ -1,6 +1,6 @@
 //! A problem with a configuration: which key, where it was set, what is wrong, what to do.
 
-use std::fmt;
+use core::fmt;
 use std::path::PathBuf;
 
 /// One reason why a configuration cannot be used.
@@ -28,7 +28,7 @@ pub enum Origin {
 
 impl Origin {
     /// Returns the line of the file, if the value comes from a line.
-    pub(super) fn line(&self) -> Option<usize> {
+    pub fn line(&self) -> Option<usize> {
         match self {
             Self::File { line, .. } if *line > 0 => Some(*line),
             _ => None,
@@ -60,7 +60,7 @@ impl fmt::Display for Problem {
 }
 
 /// Quotes a value in a problem: on one line, and cut if it is long.
-pub(super) fn quote(value: &str) -> String {
+pub fn quote(value: &str) -> String {
     const CHARS_MAX: usize = 60;
     let shown: String = value.chars().take(CHARS_MAX).collect();
     let dots = if value.chars().nth(CHARS_MAX).is_some() { "…" } else { "" };
