@@ -336,13 +336,6 @@ impl Rollout {
         Ok(())
     }
 
-    /// Ends a rollout that can no longer be watched. The previous policy is safer.
-    pub fn fail(&mut self, why: String) {
-        if self.end().is_none() {
-            self.go_back(End::Failed, why);
-        }
-    }
-
     fn go_back(&mut self, end: End, why: String) {
         // While the service is watched as it is, nothing was set.
         let is_changed = !self.watched.is_empty();

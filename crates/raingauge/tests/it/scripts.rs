@@ -8,9 +8,8 @@ const BINARY: &str = env!("CARGO_BIN_EXE_raingauge");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A script, what stands before its options, and the command of the lab that takes them.
-const SCRIPTS: [(&str, &[&str], &str); 5] = [
+const SCRIPTS: [(&str, &[&str], &str); 4] = [
     ("bench", &[], "peers"),
-    ("bench-cluster", &["strategies"], "strategies"),
     ("faults", &[], "faults"),
     ("lab", &["cache-removal"], "cache-removal"),
     ("lab", &["turns"], "turns"),

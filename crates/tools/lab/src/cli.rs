@@ -10,7 +10,7 @@ use crate::report::{grouped, milliseconds};
 use crate::server;
 use crate::traffic::recording;
 use crate::workload::{Settings, Workload};
-use crate::{cores, counts, faults, ingest, now_s, pages, replay, rollout, strategies};
+use crate::{cores, counts, faults, ingest, now_s, pages, replay, rollout};
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use std::io::BufReader;
@@ -74,21 +74,8 @@ pub enum Command {
         #[arg(long, default_value_t = 200)]
         requests: u32,
     },
-    /// Measures a reader of a cluster under each cache strategy, and with the plain plan, in one
-    /// run
-    #[command(
-        after_help = "Example: scripts/services start servers --cassandra 1 --kafka --mariadb --redis --warm && \
-                      raingauge lab strategies --services servers"
-    )]
-    Strategies {
-        #[command(flatten)]
-        options: strategies::Options,
-        /// File for all results as JSON
-        #[arg(long)]
-        json: Option<PathBuf>,
-    },
-    /// Rolls a cache strategy out on a live service step by step, and reverts it when limits are
-    /// exceeded
+    /// Begins a guarded rollout of a cache strategy on a live service, and follows it: step by step,
+    /// and back when limits are exceeded
     #[command(
         after_help = "Example: raingauge lab rollout --server 127.0.0.1:8080 --to live --shares 5,25,100 --hold-s 600"
     )]
@@ -175,12 +162,6 @@ pub fn run(lab: Lab) -> Result<()> {
             run_ingest(&server, settings, body_events, rate, applied)
         }
         Command::Pages { server, counters, requests } => run_pages(&server, counters, requests),
-        Command::Strategies { options, json } => {
-            let report = strategies::run(&options)?;
-            write_json(&report, json)?;
-            print!("{}", report.markdown());
-            Ok(())
-        }
         Command::Rollout { options } => run_rollout(&options),
         Command::Replay { file, server, speed } => run_replay(&file, &server, speed),
         Command::Faults { options } => run_faults(&options),
@@ -271,10 +252,10 @@ fn run_pages(server: &ServerArguments, counters: usize, requests: u32) -> Result
 
 fn run_rollout(options: &rollout::Options) -> Result<()> {
     let report = rollout::run(options)?;
-    write_json(&report, options.json.clone())?;
+    write_json(&report.json, options.json.clone())?;
     print!("{}", report.rollout.markdown());
     match report.failure() {
-        Some(why) => anyhow::bail!("rolled back: {why}"),
+        Some(failure) => anyhow::bail!(failure),
         None => Ok(()),
     }
 }

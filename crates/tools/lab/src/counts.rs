@@ -3,7 +3,6 @@
 use crate::http::load::{self, Outcome, Reply, Source};
 use crate::http::{JSON, Target};
 use crate::measure::{Measurement, Pace, Run};
-use crate::plan::{self, QUARTER_S};
 use crate::workload::{BATCH_RANGES, Range, RangeQuery, Workload, key_of};
 use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
@@ -29,36 +28,32 @@ pub struct Item {
     pub count: Option<i64>,
 }
 
-/// A count and the range that the answer covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CoveredCount {
-    pub from_s: i64,
-    pub to_s: i64,
-    pub count: i64,
-}
-
 /// Sends one batch after another, and validates a sample of the answers.
-pub struct CountSource<'a, Q, J> {
-    batches: &'a [Vec<Q>],
+struct CountSource<'a> {
+    batches: &'a [Vec<Range>],
     requests: Vec<Vec<u8>>,
-    /// Checks an answer against its question.
-    judge: J,
+    /// Whether counts are compared with the correct ones.
+    history_known: bool,
     next: usize,
     current: Vec<usize>,
     answers: u64,
-    pub checked: u64,
+    checked: u64,
     error_finder: memmem::Finder<'static>,
 }
 
-impl<'a, Q: AsRef<RangeQuery>, J: Fn(&Q, CoveredCount) -> Result<()>> CountSource<'a, Q, J> {
-    pub fn new(batches: &'a [Vec<Q>], target: &Target, connections: usize, judge: J) -> Self {
-        let request = |batch: &Vec<Q>| {
-            target.request("POST", "/v1/counts", JSON, body(batch, false).as_bytes())
-        };
+impl<'a> CountSource<'a> {
+    fn new(
+        batches: &'a [Vec<Range>],
+        target: &Target,
+        connections: usize,
+        history_known: bool,
+    ) -> Self {
+        let request =
+            |batch: &Vec<Range>| target.request("POST", "/v1/counts", JSON, body(batch).as_bytes());
         Self {
             batches,
             requests: batches.iter().map(request).collect(),
-            judge,
+            history_known,
             next: 0,
             current: vec![0; connections],
             answers: 0,
@@ -67,36 +62,37 @@ impl<'a, Q: AsRef<RangeQuery>, J: Fn(&Q, CoveredCount) -> Result<()>> CountSourc
         }
     }
 
-    fn check(&self, batch: &[Q], body: &[u8]) -> Result<()> {
-        let answer: Answer = serde_json::from_slice(body).with_context(|| {
-            format!("not an answer to counts: {}", String::from_utf8_lossy(body))
-        })?;
-        ensure!(
-            answer.results.len() == batch.len(),
-            "{} results for {} ranges",
-            answer.results.len(),
-            batch.len()
-        );
+    fn check(&self, batch: &[Range], body: &[u8]) -> Result<()> {
+        let text = || String::from_utf8_lossy(body);
+        let answer: Answer = serde_json::from_slice(body)
+            .with_context(|| format!("not an answer to counts: {}", text()))?;
+        let len = answer.results.len();
+        ensure!(len == batch.len(), "{len} results for {} ranges", batch.len());
 
-        for (question, item) in batch.iter().zip(&answer.results) {
-            let asked = question.as_ref();
-            let (Some(from_s), Some(to_s), Some(count)) = (item.from_s, item.to_s, item.count)
+        for (range, item) in batch.iter().zip(&answer.results) {
+            let Item { key, from_s: Some(from_s), to_s: Some(to_s), count: Some(count) } = item
             else {
-                bail!("no count for {asked:?}: {}", String::from_utf8_lossy(body));
+                bail!("no count for {:?}: {}", range.asked, text());
             };
+
+            let right_key = key_of(range.asked.city);
             ensure!(
-                item.key == key_of(asked.city),
-                "the answer is for a different range: {}, requested was {asked:?}",
-                item.key
+                *key == right_key && (*from_s, *to_s) == range.floored(),
+                "the answer is for a different range: {key} {from_s} {to_s}, requested was {:?}",
+                range.asked
             );
-            (self.judge)(question, CoveredCount { from_s, to_s, count })?;
+            ensure!(
+                !self.history_known || *count == range.expected,
+                "WRONG COUNT: {key} from {from_s} to {to_s} returned {count}, expected {}",
+                range.expected
+            );
         }
 
         Ok(())
     }
 }
 
-impl<Q: AsRef<RangeQuery>, J: Fn(&Q, CoveredCount) -> Result<()>> Source for CountSource<'_, Q, J> {
+impl Source for CountSource<'_> {
     fn prepare(&mut self, slot: usize, _due: Instant) {
         self.current[slot] = self.next;
         self.next = (self.next + 1) % self.requests.len();
@@ -126,34 +122,13 @@ impl<Q: AsRef<RangeQuery>, J: Fn(&Q, CoveredCount) -> Result<()>> Source for Cou
 }
 
 /// The request body for a batch.
-pub fn body<Q: AsRef<RangeQuery>>(batch: &[Q], fresh: bool) -> String {
-    let fresh = if fresh { r#","fresh":true"# } else { "" };
-    let item = |question: &Q| {
-        let RangeQuery { city, from_s, to_s } = question.as_ref();
-        format!(r#"{{"key":"{}","fromTime":{from_s},"toTime":{to_s}{fresh}}}"#, key_of(*city))
+pub fn body(batch: &[Range]) -> String {
+    let item = |range: &Range| {
+        let RangeQuery { city, from_s, to_s } = range.asked;
+        format!(r#"{{"key":"{}","fromTime":{from_s},"toTime":{to_s}}}"#, key_of(city))
     };
     let items: Vec<String> = batch.iter().map(item).collect();
     format!(r#"{{"requests":[{}]}}"#, items.join(","))
-}
-
-/// The answer must cover the range, and its count must be correct if the history is known.
-fn judge(range: &Range, history_known: bool, covered: CoveredCount) -> Result<()> {
-    let RangeQuery { city, from_s, to_s } = range.asked;
-    let (from_s, to_s) = (plan::floor(from_s, QUARTER_S), plan::floor(to_s, QUARTER_S));
-    ensure!(
-        (covered.from_s, covered.to_s) == (from_s, to_s),
-        "the answer is for a different range: {covered:?}, requested was {} {from_s} {to_s}",
-        key_of(city),
-    );
-    ensure!(
-        !history_known || covered.count == range.expected,
-        "WRONG COUNT: {} from {from_s} to {to_s} returned {}, expected {}",
-        key_of(city),
-        covered.count,
-        range.expected
-    );
-
-    Ok(())
 }
 
 pub struct CountsLoad {
@@ -171,8 +146,7 @@ pub fn measure(
     duration: Duration,
     history_known: bool,
 ) -> Result<CountsLoad> {
-    let judge = |range: &Range, covered| judge(range, history_known, covered);
-    let mut source = CountSource::new(&workload.batches, target, connections, judge);
+    let mut source = CountSource::new(&workload.batches, target, connections, history_known);
     let run = Run { pace, warm_up: Duration::from_secs(1), duration };
     let load = load::run(target.address, connections, &run, &mut source)?;
     Ok(CountsLoad {
@@ -185,6 +159,7 @@ pub fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{self, QUARTER_S};
     use crate::workload::Settings;
 
     fn answer(batch: &[Range], change: i64) -> Vec<u8> {
@@ -206,8 +181,7 @@ mod tests {
     fn right_answers_pass_and_wrong_ones_stop_the_run() {
         let workload = Workload::new(Settings { keys: 20, history: 5_000, seed: 1 }, 1_795_000_000);
         let target = Target { address: ([127, 0, 0, 1], 1).into(), token: None };
-        let judge = |known| move |range: &Range, covered| judge(range, known, covered);
-        let mut source = CountSource::new(&workload.batches, &target, 1, judge(true));
+        let mut source = CountSource::new(&workload.batches, &target, 1, true);
         let now = Instant::now();
 
         source.prepare(0, now);
@@ -229,7 +203,7 @@ mod tests {
         let said = source.judge(0, &reply(200, &wrong, now)).unwrap_err();
         assert!(said.to_string().contains("WRONG COUNT"));
 
-        let mut trusting = CountSource::new(&workload.batches, &target, 1, judge(false));
+        let mut trusting = CountSource::new(&workload.batches, &target, 1, false);
         assert!(trusting.judge(0, &reply(200, &wrong, now)).is_ok());
     }
 }

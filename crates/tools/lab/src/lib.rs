@@ -11,8 +11,8 @@
 //! Every system holds the same history and answers the same questions, and the answers are compared
 //! with the correct ones.
 //!
-//! Other tools work on a cluster: [`faults`] breaks it repeatedly under load and compares every
-//! count; [`strategies`] measures a reader under each cache strategy.
+//! [`faults`] breaks a cluster repeatedly under load and compares every count; the experiments
+//! measure a reader under each cache strategy.
 //!
 //! The feature `experiments` adds the tools that run other systems or draw figures, with their
 //! clients, a rasterizer and a font.
@@ -31,17 +31,14 @@ pub mod faults;
 pub mod http;
 pub mod ingest;
 pub mod measure;
-pub mod metrics;
 pub mod pages;
 #[cfg(feature = "experiments")]
 pub mod peers;
 pub mod plan;
-pub mod policy;
 pub mod replay;
 pub mod report;
 pub mod rollout;
 pub mod server;
-pub mod strategies;
 pub mod traffic;
 pub mod workload;
 

@@ -82,18 +82,6 @@ pub struct RangeQuery {
     pub to_s: i64,
 }
 
-impl AsRef<RangeQuery> for RangeQuery {
-    fn as_ref(&self) -> &RangeQuery {
-        self
-    }
-}
-
-impl AsRef<RangeQuery> for Range {
-    fn as_ref(&self) -> &RangeQuery {
-        &self.asked
-    }
-}
-
 #[derive(Debug, Clone)]
 pub struct Range {
     pub asked: RangeQuery,

@@ -3,7 +3,7 @@
 
 use raingauge_lab::cluster::ClusterOptions;
 use raingauge_lab::experiment::Options;
-use raingauge_lab::experiment::cases::{self, Row};
+use raingauge_lab::experiment::cases::{Comparison, Row};
 use raingauge_lab::experiment::prices::Prices;
 use raingauge_lab::experiment::scenario::Scenario;
 use std::path::Path;
@@ -59,8 +59,10 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
 
     let options = Options { given, logs: logs.path().to_owned(), prefer: false };
     let pairs = ["none", "result", "phased", "live"].map(|strategy| ("tiles", strategy));
-    let rows = cases::on_cluster(&scenario, &options, &pairs, &Prices::usual().expect("prices"))
-        .expect("a run");
+    let prices = Prices::usual().expect("prices");
+    let turns =
+        Comparison { scenario: &scenario, options: &options, prices: &prices, closed_loop: None };
+    let rows = turns.on_cluster(&pairs).expect("a run");
     let of = |strategy: &str| {
         rows.iter().find(|row| row.strategy == strategy).expect("every strategy was measured")
     };

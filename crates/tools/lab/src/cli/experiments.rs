@@ -3,6 +3,7 @@
 
 use super::write_json;
 use crate::capacity::{self, Model};
+use crate::experiment::cases::Comparison;
 use crate::experiment::prices::Prices;
 use crate::experiment::record::Record;
 use crate::experiment::scenario::Scenario;
@@ -42,8 +43,8 @@ pub enum Command {
         #[command(flatten)]
         options: experiment::Arguments,
     },
-    /// Every cache strategy and plan at the turn of quarter hours, on a cluster and embedded: load,
-    /// latency, cost
+    /// Every cache strategy and plan, on a cluster and embedded: load, latency and cost at the turn
+    /// of quarter hours, or the maximum rate
     #[command(
         after_help = "Example: scripts/services start servers --cassandra 1 --heap 1024 --warm --kafka --mariadb --redis && \
                       raingauge lab turns --services servers --out turns"
@@ -54,6 +55,13 @@ pub enum Command {
         /// Prices of cores and memory; default: typical ones
         #[arg(long)]
         prices: Option<PathBuf>,
+        /// Measures the maximum rate instead, on a closed loop of this many seconds, and the
+        /// latencies at half of the first maximum; no quarter hour begins meanwhile
+        #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=300))]
+        closed_loop: Option<u32>,
+        /// Number of times that everything is measured
+        #[arg(long, default_value_t = 1)]
+        rounds: usize,
     },
     /// Redraws the figures of an experiment, and rewrites its report
     #[command(after_help = "Example: raingauge lab report report")]
@@ -99,7 +107,9 @@ pub fn run(command: Command) -> Result<()> {
             run_peers(options, json, pictures.as_deref(), from.as_deref())
         }
         Command::CacheRemoval { options } => run_cache_removal(&options),
-        Command::Turns { options, prices } => run_turns(&options, prices.as_deref()),
+        Command::Turns { options, prices, closed_loop, rounds } => {
+            run_turns(&options, prices.as_deref(), closed_loop, rounds)
+        }
         Command::Report { folder } => write_report(&report::read(&folder)?, &folder),
         Command::Capacity { record, check, wanted, prices, json } => {
             let model = Model::fitted(&report::read(&record)?)?;
@@ -146,12 +156,27 @@ fn write_report(record: &Record, out: &Path) -> Result<()> {
     Ok(())
 }
 
-fn run_turns(arguments: &experiment::Arguments, prices: Option<&Path>) -> Result<()> {
-    let scenario = arguments.scenario.as_deref().map_or_else(Scenario::turns, Scenario::read)?;
-    let prices = prices.map_or_else(Prices::usual, Prices::read)?;
-    let options = arguments.options();
-    let mut rows = cases::on_cluster(&scenario, &options, &cases::ON_CLUSTER, &prices)?;
-    rows.extend(cases::embedded(&scenario, &options, &cases::EMBEDDED, &prices)?);
+fn run_turns(
+    arguments: &experiment::Arguments,
+    prices: Option<&Path>,
+    closed_loop: Option<u32>,
+    rounds: usize,
+) -> Result<()> {
+    let mut scenario =
+        arguments.scenario.as_deref().map_or_else(Scenario::turns, Scenario::read)?;
+    if closed_loop.is_some() {
+        scenario.factor = 1;
+    }
+
+    let comparison = Comparison {
+        scenario: &scenario,
+        options: &arguments.options(),
+        prices: &prices.map_or_else(Prices::usual, Prices::read)?,
+        closed_loop,
+    };
+    let mut rows = comparison.on_cluster(&cases::ON_CLUSTER.repeat(rounds))?;
+    rows.extend(comparison.embedded(&cases::EMBEDDED.repeat(rounds))?);
+
     write_json(&rows, Some(arguments.out.join("turns.json")))?;
     print!("{}", cases::markdown(&rows));
     Ok(())

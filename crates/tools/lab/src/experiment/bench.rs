@@ -2,6 +2,7 @@
 
 use super::asking::{Asking, SampledCount};
 use super::place::{self, Place};
+use super::policy;
 use super::probe::{Probe, Store};
 use super::record::{BatchRecord, LAB, Record, Sample, Step};
 use super::scenario::{Action, Scenario};
@@ -15,8 +16,8 @@ use crate::cores;
 use crate::fast::Fast;
 use crate::http::client::Client;
 use crate::http::{Target, load};
+use crate::measure::{Pace, Run};
 use crate::plan::{DAY_S, HOUR_S, QUARTER_S, floor};
-use crate::policy;
 use crate::report::Machine;
 use crate::traffic::arrivals::Clients;
 use crate::traffic::questions::{self, Keys, Questions, RangeQuery};
@@ -93,12 +94,14 @@ pub struct Bench<'a> {
     started: jiff::Timestamp,
 }
 
-/// How counters are cached in a part of a run, and by which plan they are read.
+/// How counters are cached in a part of a run, by which plan they are read, and how fast.
 #[derive(Debug, Clone, Copy)]
 pub struct Treatment<'a> {
     pub plan: &'a str,
     pub before: &'a str,
     pub after: &'a str,
+    /// `None` sends batches at the times of the traffic model.
+    pub pace: Option<Pace>,
 }
 
 /// An interval of the service's time, in milliseconds since 1970. Its first part, before the
@@ -120,8 +123,12 @@ struct Beside {
 /// Runs a scenario from start to end.
 pub fn run(scenario: &Scenario, options: &Options) -> Result<Record> {
     let mut bench = Bench::on_cluster(scenario, &[&scenario.plan], options)?;
-    let treatment =
-        Treatment { plan: &scenario.plan, before: &scenario.before, after: &scenario.after };
+    let treatment = Treatment {
+        plan: &scenario.plan,
+        before: &scenario.before,
+        after: &scenario.after,
+        pace: None,
+    };
     let (from_ms, to_ms) = (scenario.from_ms()?, scenario.to_ms()?);
     let record = bench.record(
         treatment,
@@ -336,7 +343,7 @@ impl<'a> Bench<'a> {
         let (reader, writer) =
             (self.place.reader(treatment.plan).target(), self.place.writer.target());
         let steps = Steps::new([treatment.before, treatment.after], self.clock, &writer)?;
-        policy::wait_followed([&reader], steps.set_share(0)?)?;
+        policy::wait_followed(&reader, steps.set_share(0)?)?;
 
         let stream = Stream::new(&self.scenario.traffic, &self.keys, self.clock, &writer)?;
         let probe = self.probe(treatment.plan)?;
@@ -349,7 +356,7 @@ impl<'a> Bench<'a> {
             let stepping = scope.spawn(|| steps.run(actions, &stop));
             let filling = (window.recorded_from_ms > window.from_ms)
                 .then(|| scope.spawn(|| self.fill(&reader)));
-            let asked = scope.spawn(|| self.ask(&reader, window)).join();
+            let asked = scope.spawn(|| self.ask(&reader, window, treatment.pace)).join();
 
             stop.store(true, Ordering::Release);
             let panicked =
@@ -411,6 +418,7 @@ impl<'a> Bench<'a> {
         &self,
         reader: &Target,
         window: Window,
+        pace: Option<Pace>,
     ) -> Result<(Vec<BatchRecord>, Vec<SampledCount>)> {
         let model = &self.scenario.traffic;
         let clock = self.clock;
@@ -418,19 +426,22 @@ impl<'a> Bench<'a> {
         if self.prefer {
             cores::prefer_self()?;
         }
-        let clients = Clients::new(model, clock, window.from_ms, window.to_ms)?;
         let mut asking =
             Asking::new(&self.keys, Questions::new(model), clock, reader.clone(), CONNECTIONS);
         let start = clock.instant(window.from_ms);
         let duration = clock.instant(window.to_ms).saturating_duration_since(start);
 
-        load::follow(
-            reader.address,
-            CONNECTIONS,
-            (start, duration),
-            Box::new(clients),
-            &mut asking,
-        )?;
+        match pace {
+            None => {
+                let clients = Clients::new(model, clock, window.from_ms, window.to_ms)?;
+                let times = (start, duration);
+                load::follow(reader.address, CONNECTIONS, times, Box::new(clients), &mut asking)?;
+            }
+            Some(pace) => {
+                let run = Run { pace, warm_up: Duration::ZERO, duration };
+                load::run(reader.address, CONNECTIONS, &run, &mut asking)?;
+            }
+        }
         Ok((asking.answers, asking.kept))
     }
 }

@@ -18,7 +18,9 @@ pub mod scenario;
 
 mod asking;
 mod bench;
+mod metrics;
 mod place;
+mod policy;
 mod probe;
 mod steps;
 mod stream;

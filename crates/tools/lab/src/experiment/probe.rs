@@ -1,10 +1,10 @@
 //! Samples the resource usage of each part of the system while counts are served.
 
+use super::metrics;
 use super::record::{Sample, StoreCounters, Usage};
 use crate::fast::Fast;
 use crate::http::Target;
 use crate::http::client::Client;
-use crate::metrics;
 use anyhow::{Context, Result};
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;

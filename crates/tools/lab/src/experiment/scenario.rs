@@ -1,7 +1,7 @@
 //! The timeline of an experiment, as read from a file. `scenarios/cache-removal.toml` explains each
 //! key.
 
-use crate::policy::MODULO;
+use super::policy::MODULO;
 use crate::traffic::Model;
 use anyhow::{Context, Result, bail, ensure};
 use jiff::civil::DateTime;
@@ -115,6 +115,10 @@ impl Scenario {
 
     pub fn to_ms(&self) -> Result<i64> {
         self.ms(self.to)
+    }
+
+    pub fn length_ms(&self) -> Result<i64> {
+        Ok(self.to_ms()? - self.from_ms()?)
     }
 
     /// Returns all actions in order, each with its time in milliseconds since 1970.

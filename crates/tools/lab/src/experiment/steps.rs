@@ -1,11 +1,11 @@
 //! Executes the steps of a scenario at their times: changes of the cache policy, and compactions.
 
+use super::policy::{self, MODULO};
 use super::record::{Step, StepKind};
 use super::scenario::Action;
 use crate::fast::Fast;
 use crate::http::Target;
 use crate::http::client::Client;
-use crate::policy::{self, MODULO};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +44,7 @@ impl Steps {
             "strategy": before,
             "rollout": [{ "strategy": after, "modulo": MODULO, "below": share }],
         });
-        policy::set(&self.portal, &policy, "")
+        policy::set(&self.portal, &policy)
     }
 
     /// Executes each action at its time. Actions that remain when it is stopped are skipped.

@@ -51,33 +51,7 @@ impl Client {
         path: &str,
         body: &[u8],
     ) -> Result<Answer> {
-        self.send(method, path, &[("content-type", content_type)], body)
-    }
-
-    /// Sends JSON with additional header fields, expects success, and parses the JSON in the
-    /// answer.
-    pub fn json_with(
-        &mut self,
-        method: &str,
-        path: &str,
-        fields: &[(&str, &str)],
-        body: &[u8],
-    ) -> Result<Value> {
-        let fields = [&[("content-type", JSON)], fields].concat();
-        let answer = self.send(method, path, &fields, body)?;
-        json_of(method, path, &answer)
-    }
-
-    fn send(
-        &mut self,
-        method: &str,
-        path: &str,
-        fields: &[(&str, &str)],
-        body: &[u8],
-    ) -> Result<Answer> {
-        let mut request = self.target.head_with(method, path, fields, body.len());
-        request.extend_from_slice(body);
-
+        let request = self.target.request(method, path, content_type, body);
         if self.is_closed()? {
             self.stream = open(&self.target, self.timeout)?;
         }
@@ -101,7 +75,12 @@ impl Client {
 
     /// Sends a request, expects success, and parses the JSON in the answer.
     pub fn json(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Value> {
-        self.json_with(method, path, &[], body)
+        let answer = self.call(method, path, body)?;
+        if !matches!(answer.status, 200..=202) {
+            bail!("{method} {path} answered {}: {}", answer.status, answer.text());
+        }
+        serde_json::from_slice(&answer.body)
+            .with_context(|| format!("{method} {path} did not return JSON"))
     }
 
     fn read(&mut self) -> Result<Head> {
@@ -127,14 +106,6 @@ fn open(target: &Target, timeout: Duration) -> Result<TcpStream> {
     stream.set_read_timeout(Some(timeout))?;
     stream.set_write_timeout(Some(timeout))?;
     Ok(stream)
-}
-
-fn json_of(method: &str, path: &str, answer: &Answer) -> Result<Value> {
-    if !matches!(answer.status, 200..=202) {
-        bail!("{method} {path} answered {}: {}", answer.status, answer.text());
-    }
-    serde_json::from_slice(&answer.body)
-        .with_context(|| format!("{method} {path} did not return JSON"))
 }
 
 #[cfg(test)]

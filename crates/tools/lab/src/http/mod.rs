@@ -14,25 +14,14 @@ pub struct Target {
 impl Target {
     /// The head of a request with a body of `length` bytes.
     pub fn head(&self, method: &str, path: &str, content_type: &str, length: usize) -> Vec<u8> {
-        self.head_with(method, path, &[("content-type", content_type)], length)
-    }
-
-    fn head_with(
-        &self,
-        method: &str,
-        path: &str,
-        fields: &[(&str, &str)],
-        length: usize,
-    ) -> Vec<u8> {
         let authorization = self
             .token
             .as_ref()
             .map(|token| format!("authorization: Bearer {token}\r\n"))
             .unwrap_or_default();
-        let fields: String =
-            fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\n{authorization}{fields}content-length: {length}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\n{authorization}content-type: {content_type}\r\n\
+             content-length: {length}\r\n\r\n",
             self.address,
         )
         .into_bytes()

@@ -57,7 +57,7 @@ impl Client for Connected {
     fn prepare(question: &Question) -> Asking {
         match question {
             Question::Counts(ranges) => {
-                let body = counts::body(ranges, false);
+                let body = counts::body(ranges);
                 Asking {
                     request: http::post("/v1/counts", JSON, body.as_bytes()),
                     is_series: false,
