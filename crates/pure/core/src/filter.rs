@@ -6,13 +6,14 @@
 //! A comparison with a missing field, or between values of different kinds, does not hold; `ne` is
 //! exactly the opposite of `eq`, and so holds there. Numbers are compared as exact decimals.
 
-use crate::field::{Field, Scalar, parse_decimal};
-use crate::limits::{FILTER_CONDITIONS_MAX, FILTER_DEPTH_MAX, FILTER_IN_VALUES_MAX};
-use rust_decimal::Decimal;
+mod predicate;
+
+pub use predicate::{Comparison, Constant, OneOf, Predicate};
+
+use crate::field::{Field, Scalar};
+use crate::limits::{FILTER_CONDITIONS_MAX, FILTER_DEPTH_MAX};
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value as Json};
-use std::cmp::Ordering;
-use std::collections::HashSet;
 
 /// A filter as it is written in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,67 +75,8 @@ pub enum Filter {
     And(Vec<Filter>),
     Or(Vec<Filter>),
     Not(Box<Filter>),
-    Exists(usize),
-    Prefix(usize, Box<str>),
-    In(usize, OneOf),
-    Eq(usize, Constant),
-    Ne(usize, Constant),
-    Order(usize, Comparison, Constant),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    Gt,
-    Gte,
-    Lt,
-    Lte,
-}
-
-/// The right-hand side of an `in`, by kind: the scalar is read once, however many alternatives
-/// there are.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct OneOf {
-    texts: HashSet<Box<str>>,
-    numbers: HashSet<Decimal>,
-    bools: [bool; 2],
-}
-
-impl OneOf {
-    fn new(constants: Vec<Constant>) -> Self {
-        let mut one_of = Self::default();
-        for constant in constants {
-            match constant {
-                Constant::Text(text) => {
-                    one_of.texts.insert(text);
-                }
-                Constant::Number(number) => {
-                    one_of.numbers.insert(number);
-                }
-                Constant::Bool(flag) => one_of.bools[usize::from(flag)] = true,
-            }
-        }
-
-        one_of
-    }
-
-    fn holds(&self, scalar: &Scalar<'_>) -> bool {
-        match scalar {
-            Scalar::Text(text) => self.texts.contains(&**text),
-            Scalar::Number(_) if self.numbers.is_empty() => false,
-            Scalar::Number(_) => {
-                scalar.as_decimal().is_some_and(|number| self.numbers.contains(&number))
-            }
-            Scalar::Bool(flag) => self.bools[usize::from(*flag)],
-        }
-    }
-}
-
-/// The right-hand side of a comparison.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Constant {
-    Text(Box<str>),
-    Number(Decimal),
-    Bool(bool),
+    /// A condition on the field with this number.
+    Field(usize, Predicate),
 }
 
 impl Filter {
@@ -163,56 +105,8 @@ impl Filter {
             Self::And(filters) => filters.iter().all(|filter| filter.holds(fields)),
             Self::Or(filters) => filters.iter().any(|filter| filter.holds(fields)),
             Self::Not(filter) => !filter.holds(fields),
-            Self::Exists(field) => fields[*field].is_some(),
-            Self::Prefix(field, prefix) => {
-                matches!(&fields[*field], Some(Scalar::Text(text)) if text.starts_with(&**prefix))
-            }
-            Self::In(field, one_of) => {
-                fields[*field].as_ref().is_some_and(|scalar| one_of.holds(scalar))
-            }
-            Self::Eq(field, constant) => constant.equals(&fields[*field]),
-            Self::Ne(field, constant) => !constant.equals(&fields[*field]),
-            Self::Order(field, comparison, constant) => fields[*field]
-                .as_ref()
-                .and_then(|scalar| constant.order_of(scalar))
-                .is_some_and(|order| comparison.holds(order)),
+            Self::Field(field, predicate) => predicate.holds(fields[*field].as_ref()),
         }
-    }
-}
-
-impl Comparison {
-    fn holds(self, order: Ordering) -> bool {
-        match self {
-            Self::Gt => order.is_gt(),
-            Self::Gte => order.is_ge(),
-            Self::Lt => order.is_lt(),
-            Self::Lte => order.is_le(),
-        }
-    }
-}
-
-impl Constant {
-    fn of_json(json: &Json) -> Option<Self> {
-        match json {
-            Json::String(text) => Some(Self::Text(text.as_str().into())),
-            Json::Number(number) => parse_decimal(&number.to_string()).map(Self::Number),
-            Json::Bool(flag) => Some(Self::Bool(*flag)),
-            _ => None,
-        }
-    }
-
-    /// How `scalar` stands to this constant; `None` when they are of different kinds.
-    fn order_of(&self, scalar: &Scalar<'_>) -> Option<Ordering> {
-        match (self, scalar) {
-            (Self::Text(constant), Scalar::Text(text)) => Some((**text).cmp(constant)),
-            (Self::Number(constant), Scalar::Number(_)) => Some(scalar.as_decimal()?.cmp(constant)),
-            (Self::Bool(constant), Scalar::Bool(flag)) => Some(flag.cmp(constant)),
-            _ => None,
-        }
-    }
-
-    fn equals(&self, scalar: &Option<Scalar<'_>>) -> bool {
-        scalar.as_ref().and_then(|scalar| self.order_of(scalar)) == Some(Ordering::Equal)
     }
 }
 
@@ -278,76 +172,13 @@ impl Compiler<'_> {
                 .push(format!("{at}.lhs must name a field, such as data.city, source or subject"));
         }
 
-        let constant = condition.rhs.as_ref().and_then(Constant::of_json);
-        let operator = condition.operator.as_str();
-        let shape: fn(usize, Constant) -> Filter = match operator {
-            "eq" => Filter::Eq,
-            "ne" => Filter::Ne,
-            "gt" => |field, constant| Filter::Order(field, Comparison::Gt, constant),
-            "gte" => |field, constant| Filter::Order(field, Comparison::Gte, constant),
-            "lt" => |field, constant| Filter::Order(field, Comparison::Lt, constant),
-            "lte" => |field, constant| Filter::Order(field, Comparison::Lte, constant),
-            "exists" => return self.exists(condition, field, at),
-            "prefix" => return self.prefix(constant, field, at),
-            "in" => return self.one_of(condition, field, at),
-            _ => {
-                self.problems.push(format!(
-                    "{at}.operator `{operator}` is unknown: use and, or, not, eq, ne, gt, gte, lt, lte, in, exists or prefix"
-                ));
-                return None;
-            }
-        };
-
-        let Some(constant) = constant else {
-            self.problems.push(format!(
-                "{at}.rhs must be a text, a number of at most 28 digits, true or false"
-            ));
-            return None;
-        };
-        Some(shape((self.field_index)(field?), constant))
-    }
-
-    fn exists(&mut self, condition: &Condition, field: Option<Field>, at: &str) -> Option<Filter> {
-        let filter = Filter::Exists((self.field_index)(field?));
-        match condition.rhs {
-            None | Some(Json::Bool(true)) => Some(filter),
-            Some(Json::Bool(false)) => Some(Filter::Not(Box::new(filter))),
-            _ => {
-                self.problems.push(format!("{at}.rhs of `exists` must be true, false or absent"));
+        match Predicate::parse(&condition.operator, condition.rhs.as_ref()) {
+            Ok(predicate) => Some(Filter::Field((self.field_index)(field?), predicate)),
+            Err(problem) => {
+                self.problems.push(format!("{at}{problem}"));
                 None
             }
         }
-    }
-
-    fn prefix(
-        &mut self,
-        constant: Option<Constant>,
-        field: Option<Field>,
-        at: &str,
-    ) -> Option<Filter> {
-        let Some(Constant::Text(prefix)) = constant else {
-            self.problems.push(format!("{at}.rhs of `prefix` must be a text"));
-            return None;
-        };
-        Some(Filter::Prefix((self.field_index)(field?), prefix))
-    }
-
-    fn one_of(&mut self, condition: &Condition, field: Option<Field>, at: &str) -> Option<Filter> {
-        let values = condition
-            .rhs
-            .as_ref()
-            .and_then(Json::as_array)
-            .filter(|values| values.len() <= FILTER_IN_VALUES_MAX);
-
-        let constants = values
-            .and_then(|values| values.iter().map(Constant::of_json).collect::<Option<Vec<_>>>());
-        let Some(constants) = constants else {
-            self.problems.push(format!(
-                "{at}.rhs of `in` must be a list of at most {FILTER_IN_VALUES_MAX} texts, numbers, true or false"
-            ));
-            return None;
-        };
-        Some(Filter::In((self.field_index)(field?), OneOf::new(constants)))
     }
 }
 
