@@ -17,9 +17,13 @@ pub mod cost;
 pub mod delay;
 mod encoding;
 pub mod experiment;
+pub mod index;
 pub mod limit;
 pub mod limits;
+mod local_time;
+pub mod rule;
 pub mod schedule;
+pub mod tree;
 pub mod window;
 
 pub use encoding::DecodeError;

@@ -19,3 +19,13 @@ pub const EXPERIMENT_KEY_LEN_MAX: usize = 128;
 pub const BUDGET_UNIT_LEN_MAX: usize = 64;
 /// Limits from this number on are not tracked: no row is written for each subject.
 pub const UNTRACKED_LIMIT_MIN: i64 = 100_000;
+/// Longest text in a condition, in bytes.
+pub const RULE_CONSTANT_LEN_MAX: usize = 1_024;
+/// Longest name of a campaign, or of one of its steps, counts, actions, budgets or lookups, in bytes.
+pub const CAMPAIGN_NAME_LEN_MAX: usize = 128;
+/// Largest count of a `reaches` or an `every`.
+pub const EDGE_COUNT_MAX: i64 = 1_000_000_000;
+/// Most conjunctions of one step in the index. A wider alternative is left to the evaluation.
+pub const INDEX_ROWS_MAX: usize = 16;
+/// Most constants of one field in a conjunction of the index. More are left to the evaluation.
+pub const INDEX_CONSTANTS_MAX: usize = 128;
