@@ -136,7 +136,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
     };
 
     let sink: Arc<dyn EventSink> = Arc::new(kafka::Sink::new(&topic)?);
-    let logs = open_logs(&topic).await?;
+    let logs = open_logs(&topic, startup).await?;
     let maintenance =
         settings.cluster.has(Role::Portal).then(|| start_maintenance(settings, &cql, &clock));
     let audit_lease = Arc::new(cql::Lease::new(cql.clone(), "checks", holder(settings)));
@@ -222,12 +222,20 @@ async fn open_cql(settings: &Settings, startup: &Startup) -> anyhow::Result<cql:
 }
 
 async fn open_topic(settings: &Settings, startup: &Startup) -> anyhow::Result<kafka::Topic> {
-    use raingauge_kafka::Error::{NoTopic, Unreachable};
     let options = kafka_options(settings);
-    let is_final = |error: &_| !matches!(error, NoTopic { .. } | Unreachable { .. });
-    let what = format!("the event log, topic {} of {}", options.topic, options.place());
-    Ok(until_there(startup, &what, is_final, async || kafka::Topic::open(options.clone()).await)
-        .await?)
+    let what = event_log(&options);
+    let open = async || kafka::Topic::open(options.clone()).await;
+    Ok(until_there(startup, &what, is_final_for_kafka, open).await?)
+}
+
+/// Names the event log in reports of a wait.
+fn event_log(options: &kafka::Options) -> String {
+    format!("the event log, topic {} of {}", options.topic, options.place())
+}
+
+/// Returns whether waiting cannot cure an error of Kafka.
+fn is_final_for_kafka(error: &kafka::Error) -> bool {
+    !matches!(error, kafka::Error::NoTopic { .. } | kafka::Error::Unreachable { .. })
 }
 
 /// Compares the topic with the one that was counted: a recreated topic is not read.
@@ -247,14 +255,23 @@ async fn check_topic(
     Ok(())
 }
 
-/// Opens every partition for inspection.
-async fn open_logs(topic: &kafka::Topic) -> anyhow::Result<Vec<Arc<dyn EventLog>>> {
-    let topic = topic.clone();
-    let open = move || {
-        let open = |partition| Ok(Arc::new(topic.log(partition)?) as Arc<dyn EventLog>);
-        (0..topic.partitions()).map(open).collect::<Result<Vec<_>, raingauge_kafka::Error>>()
+/// Opens every partition for inspection, once each has a leader: after a restart, the brokers
+/// report a topic before its partitions have leaders.
+async fn open_logs(
+    topic: &kafka::Topic,
+    startup: &Startup,
+) -> anyhow::Result<Vec<Arc<dyn EventLog>>> {
+    let open_all = async || {
+        let topic = topic.clone();
+        let open = move || {
+            let open = |partition| Ok(Arc::new(topic.log(partition)?) as Arc<dyn EventLog>);
+            (0..topic.partitions()).map(open).collect::<Result<Vec<_>, kafka::Error>>()
+        };
+        let opened = tokio::task::spawn_blocking(open).await;
+        opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
     };
-    Ok(tokio::task::spawn_blocking(open).await??)
+
+    Ok(until_there(startup, &event_log(topic.options()), is_final_for_kafka, open_all).await?)
 }
 
 /// Starts compaction of the cluster, which one portal at a time runs.

@@ -1,6 +1,7 @@
 //! The stream of tiles: what a reader keeps in memory from it, and which writers wait for readers
 //! to receive it.
 
+use super::is_final_for_kafka;
 use crate::services::waiting::{Startup, until_there};
 use crate::settings::Settings;
 use raingauge_app::Role;
@@ -20,12 +21,9 @@ pub async fn open_leases(
     topic: &kafka::Topic,
     startup: &Startup,
 ) -> anyhow::Result<Arc<kafka::Leases>> {
-    use raingauge_kafka::Error::{NoTopic, Unreachable};
-    let is_final = |error: &_| !matches!(error, NoTopic { .. } | Unreachable { .. });
     let what = format!("the leases of readers, topic {}", topic.options().leases_topic());
-    Ok(Arc::new(
-        until_there(startup, &what, is_final, async || kafka::Leases::open(topic).await).await?,
-    ))
+    let open = async || kafka::Leases::open(topic).await;
+    Ok(Arc::new(until_there(startup, &what, is_final_for_kafka, open).await?))
 }
 
 /// Receives the tiles that are written, and knows the readers that answer by them, until it is
