@@ -3,6 +3,7 @@
 
 pub mod buckets;
 pub mod cache;
+pub mod campaigns;
 pub mod catalog;
 pub mod checks;
 pub mod chunks;

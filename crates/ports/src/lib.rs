@@ -22,6 +22,7 @@
 pub mod activity;
 pub mod buckets;
 pub mod cache;
+pub mod campaigns;
 pub mod catalog;
 pub mod checks;
 pub mod clock;

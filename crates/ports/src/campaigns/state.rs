@@ -1,0 +1,63 @@
+//! What a campaign remembers of a subject, and what waits for its time.
+
+use super::bytes::{Reader, Writer};
+use super::{ActionId, CampaignId};
+
+/// What a state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StateKind {
+    /// A count of the subject's events.
+    Tally = 1,
+    /// How often a step was granted.
+    Usage = 2,
+    /// That a subject has seen a variant of an experiment.
+    Exposure = 3,
+    /// The timers of a subject that an event may cancel.
+    Waiting = 4,
+}
+
+/// The key of a state. The value is in the format of the engine.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StateKey {
+    pub kind: StateKind,
+    /// What the state belongs to, in the words of the engine: the hash of a tally's definition, or
+    /// campaign, step and period.
+    pub owner: u128,
+    /// Empty for the total of all subjects.
+    pub subject: String,
+}
+
+/// Something that is to happen at a time: a delayed action, or an evaluation that is put off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timer {
+    /// Milliseconds since 1970, by the times of the log.
+    pub due_ms: i64,
+    pub action: ActionId,
+    pub campaign: CampaignId,
+    pub subject: String,
+    /// What is to be done, in the format of the engine.
+    pub body: Vec<u8>,
+}
+
+impl Timer {
+    const VERSION: u8 = 1;
+
+    /// The stored form, without time and id, which are its key.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let fields = Writer::new(Self::VERSION).u32(self.campaign).text(&self.subject);
+        fields.bytes(&self.body).finish()
+    }
+
+    /// `None` if the bytes are malformed, or of a newer version.
+    pub fn from_bytes(due_ms: i64, action: ActionId, bytes: &[u8]) -> Option<Self> {
+        let mut fields = Reader::new(bytes, Self::VERSION)?;
+        let timer = Self {
+            due_ms,
+            action,
+            campaign: fields.u32()?,
+            subject: fields.text()?,
+            body: fields.bytes()?.to_vec(),
+        };
+        fields.finish(timer)
+    }
+}
