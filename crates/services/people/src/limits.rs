@@ -11,31 +11,25 @@
 //!                 network: fewer attempts per name once it has failed often
 //! ```
 //!
-//! A budget is one number, the time at which all of its attempts are back. Times are those of a
-//! clock that never goes back.
+//! A budget is a bucket of attempts, one of which comes back in each interval of milliseconds. Times
+//! are those of a clock that never goes back.
 
 use lru::LruCache;
 use parking_lot::Mutex;
+use raingauge_policy::rate::{self, Bucket, Rate};
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroUsize;
 
-/// A number of attempts, and the time after which one of them is available again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    pub attempts: i64,
-    pub pause_ms: i64,
-}
-
 /// One name from one network, or one known browser or account.
-pub const NAME_IN_NETWORK: Budget = Budget { attempts: 10, pause_ms: 30_000 };
+pub const NAME_IN_NETWORK: Rate = Rate::every(30_000, 10);
 /// One name from a network that has used up its own budget: enough for a user who knows the
 /// password.
-pub const NAME_IN_SUSPECT_NETWORK: Budget = Budget { attempts: 2, pause_ms: 300_000 };
+pub const NAME_IN_SUSPECT_NETWORK: Rate = Rate::every(300_000, 2);
 /// One name from anywhere. Known browsers are not charged to it.
-pub const NAME: Budget = Budget { attempts: 200, pause_ms: 60_000 };
+pub const NAME: Rate = Rate::every(60_000, 200);
 /// One network, for all names together.
-pub const NETWORK: Budget = Budget { attempts: 100, pause_ms: 10_000 };
+pub const NETWORK: Rate = Rate::every(10_000, 100);
 
 /// Entries of each table. The least recently used one is removed first.
 const REMEMBERED_MAX: NonZeroUsize = NonZeroUsize::new(20_000).expect("it is not zero");
@@ -57,25 +51,18 @@ pub struct Attempts(Mutex<Tables>);
 
 #[derive(Debug)]
 struct Tables {
-    sources: LruCache<Source, i64>,
-    names: LruCache<String, i64>,
-    networks: LruCache<IpAddr, i64>,
+    sources: LruCache<Source, Bucket>,
+    names: LruCache<String, Bucket>,
+    networks: LruCache<IpAddr, Bucket>,
 }
 
 /// No attempt is left. The next one is available after this many seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait(pub i64);
 
-impl Budget {
-    /// Milliseconds until the next attempt is available; `None` while one is left.
-    fn wait_ms(self, whole_at: i64, now_ms: i64) -> Option<i64> {
-        let over_ms = whole_at.max(now_ms) + self.pause_ms - now_ms - self.attempts * self.pause_ms;
-        (over_ms > 0).then_some(over_ms)
-    }
-
-    /// The budget with one attempt less, bounded by its size.
-    fn charged(self, whole_at: i64, now_ms: i64) -> i64 {
-        (whole_at.max(now_ms) + self.pause_ms).min(now_ms + self.attempts * self.pause_ms)
+impl From<rate::Wait> for Wait {
+    fn from(rate::Wait(wait_ms): rate::Wait) -> Self {
+        Self((wait_ms + 999) / 1_000)
     }
 }
 
@@ -95,25 +82,21 @@ impl Attempts {
         let mut tables = self.0.lock();
         let source = source.of_network();
         let Source::Stranger { name, address } = &source else {
-            return charge(&mut tables.sources, source, NAME_IN_NETWORK, now_ms);
+            return Ok(bucket_of(&mut tables.sources, source).take(NAME_IN_NETWORK, now_ms, 1)?);
         };
 
         let is_suspect = address.is_some_and(|network| {
-            let whole_at = tables.networks.get(&network).copied().unwrap_or(now_ms);
-            NETWORK.wait_ms(whole_at, now_ms).is_some()
+            bucket_of(&mut tables.networks, network).check(NETWORK, now_ms, 1).is_err()
         });
         let budget = if is_suspect { NAME_IN_SUSPECT_NETWORK } else { NAME_IN_NETWORK };
         let name = name.clone();
         let address = *address;
 
-        check(&mut tables.names, &name, NAME, now_ms)?;
-        charge(&mut tables.sources, source, budget, now_ms)?;
-
-        charge(&mut tables.names, name, NAME, now_ms)?;
-
+        bucket_of(&mut tables.names, name.clone()).check(NAME, now_ms, 1)?;
+        bucket_of(&mut tables.sources, source).take(budget, now_ms, 1)?;
+        bucket_of(&mut tables.names, name).charge(NAME, now_ms, 1);
         if let Some(network) = address {
-            let whole_at = tables.networks.get(&network).copied().unwrap_or(now_ms);
-            tables.networks.put(network, NETWORK.charged(whole_at, now_ms));
+            bucket_of(&mut tables.networks, network).charge(NETWORK, now_ms, 1);
         }
 
         Ok(())
@@ -129,12 +112,12 @@ impl Attempts {
         let Source::Stranger { name, address } = source else {
             return;
         };
-        if let Some(whole_at) = tables.names.get_mut(&name) {
-            *whole_at -= NAME.pause_ms;
+        if let Some(bucket) = tables.names.get_mut(&name) {
+            bucket.give_back(NAME, 1);
         }
 
-        if let Some(whole_at) = address.and_then(|network| tables.networks.get_mut(&network)) {
-            *whole_at -= NETWORK.pause_ms;
+        if let Some(bucket) = address.and_then(|network| tables.networks.get_mut(&network)) {
+            bucket.give_back(NETWORK, 1);
         }
     }
 }
@@ -150,26 +133,9 @@ impl Source {
     }
 }
 
-fn check<K: Hash + Eq>(
-    table: &mut LruCache<K, i64>,
-    key: &K,
-    budget: Budget,
-    now_ms: i64,
-) -> Result<(), Wait> {
-    let whole_at = table.get(key).copied().unwrap_or(now_ms);
-    budget.wait_ms(whole_at, now_ms).map_or(Ok(()), |wait_ms| Err(Wait((wait_ms + 999) / 1_000)))
-}
-
-fn charge<K: Hash + Eq>(
-    table: &mut LruCache<K, i64>,
-    key: K,
-    budget: Budget,
-    now_ms: i64,
-) -> Result<(), Wait> {
-    check(table, &key, budget, now_ms)?;
-    let whole_at = table.get(&key).copied().unwrap_or(now_ms);
-    table.put(key, budget.charged(whole_at, now_ms));
-    Ok(())
+/// The bucket of a key, full if it is new.
+fn bucket_of<K: Hash + Eq>(table: &mut LruCache<K, Bucket>, key: K) -> &mut Bucket {
+    table.get_or_insert_mut(key, || Bucket::FULL)
 }
 
 /// The network that an address is charged to: a subscriber has 2^64 addresses of version 6.
@@ -194,7 +160,7 @@ mod tests {
     fn attempts_are_used_up_and_come_back() {
         let attempts = Attempts::default();
         let zoe = stranger("zoe", "192.0.2.7");
-        for _ in 0..NAME_IN_NETWORK.attempts {
+        for _ in 0..NAME_IN_NETWORK.burst() {
             assert_eq!(attempts.take(&zoe, 1_000), Ok(()));
         }
 
@@ -215,21 +181,21 @@ mod tests {
     #[test]
     fn a_network_that_fails_often_leaves_each_name_two_attempts() {
         let attempts = Attempts::default();
-        for number in 0..NETWORK.attempts * 3 {
+        for number in 0..NETWORK.burst() * 3 {
             assert_eq!(attempts.take(&stranger(&format!("x{number}"), "192.0.2.7"), 0), Ok(()));
         }
 
         let zoe = stranger("zoe", "192.0.2.7");
-        for _ in 0..NAME_IN_SUSPECT_NETWORK.attempts {
+        for _ in 0..NAME_IN_SUSPECT_NETWORK.burst() {
             assert_eq!(attempts.take(&zoe, 0), Ok(()));
         }
         assert_eq!(attempts.take(&zoe, 0), Err(Wait(300)));
 
         // However often it failed, it is trusted again when its own budget is back.
-        let later_ms = NETWORK.pause_ms * NETWORK.attempts;
+        let later_ms = 10_000 * NETWORK.burst();
         assert_eq!(attempts.take(&stranger("max", "192.0.2.7"), later_ms), Ok(()));
 
-        for _ in 1..NAME_IN_NETWORK.attempts {
+        for _ in 1..NAME_IN_NETWORK.burst() {
             assert_eq!(attempts.take(&stranger("max", "192.0.2.7"), later_ms), Ok(()));
         }
     }
@@ -237,7 +203,7 @@ mod tests {
     #[test]
     fn many_networks_together_are_slow_too() {
         let attempts = Attempts::default();
-        for number in 0..NAME.attempts {
+        for number in 0..NAME.burst() {
             let address = format!("198.51.{}.{}", number / 250, number % 250);
             assert_eq!(attempts.take(&stranger("zoe", &address), 0), Ok(()));
         }
@@ -250,12 +216,12 @@ mod tests {
     #[test]
     fn people_who_know_their_passwords_use_up_nothing() {
         let attempts = Attempts::default();
-        for number in 0..NETWORK.attempts * 3 {
+        for number in 0..NETWORK.burst() * 3 {
             let source = stranger(&format!("p{number}"), "192.0.2.7");
             assert_eq!(attempts.take(&source, 0), Ok(()));
             attempts.succeeded(&source);
         }
-        for _ in 0..NAME_IN_NETWORK.attempts {
+        for _ in 0..NAME_IN_NETWORK.burst() {
             assert_eq!(attempts.take(&stranger("zoe", "192.0.2.7"), 0), Ok(()));
         }
     }
@@ -263,7 +229,7 @@ mod tests {
     #[test]
     fn an_address_of_version_6_is_its_network() {
         let attempts = Attempts::default();
-        for number in 0..NAME_IN_NETWORK.attempts {
+        for number in 0..NAME_IN_NETWORK.burst() {
             assert_eq!(
                 attempts.take(&stranger("zoe", &format!("2001:db8::{number:x}")), 0),
                 Ok(())

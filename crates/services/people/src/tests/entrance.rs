@@ -28,7 +28,7 @@ async fn guessers_do_not_keep_a_known_browser_out() {
     let house = House::with_root().await;
     let mark = house.sign_in("root", PASSWORD, None).await.unwrap().mark.expect("a mark");
 
-    for _ in 0..NAME_IN_NETWORK.attempts * 2 {
+    for _ in 0..NAME_IN_NETWORK.burst() * 2 {
         house.refusal("root", WRONG).await;
     }
     assert!(matches!(house.refusal("root", PASSWORD).await, Some(Refusal::Wait(_))));
@@ -37,7 +37,7 @@ async fn guessers_do_not_keep_a_known_browser_out() {
     let mark = house.sign_in("root", PASSWORD, Some(&mark)).await.unwrap().mark.expect("a mark");
 
     // The mark does not lift the limit for a guesser at the same browser.
-    for _ in 0..NAME_IN_NETWORK.attempts {
+    for _ in 0..NAME_IN_NETWORK.burst() {
         assert_eq!(house.sign_in("root", WRONG, Some(&mark)).await.err(), Some(Refusal::Wrong));
     }
     let refused = house.sign_in("root", PASSWORD, Some(&mark)).await.err();
@@ -48,11 +48,11 @@ async fn guessers_do_not_keep_a_known_browser_out() {
 #[tokio::test]
 async fn wrong_passwords_of_others_keep_nobody_out() {
     let house = House::with_root().await;
-    for number in 0..NETWORK.attempts + 10 {
+    for number in 0..NETWORK.burst() + 10 {
         assert_eq!(house.refusal(&format!("x{number}"), WRONG).await, Some(Refusal::Wrong));
     }
     // A guesser who goes through all names has two attempts for each.
-    for _ in 0..NAME_IN_SUSPECT_NETWORK.attempts {
+    for _ in 0..NAME_IN_SUSPECT_NETWORK.burst() {
         assert_eq!(house.refusal("max", WRONG).await, Some(Refusal::Wrong));
     }
     assert_eq!(house.refusal("max", WRONG).await, Some(Refusal::Wait(300)));
