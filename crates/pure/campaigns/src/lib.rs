@@ -17,6 +17,7 @@ pub mod cost;
 pub mod delay;
 mod encoding;
 pub mod experiment;
+pub mod forecast;
 pub mod index;
 pub mod limit;
 pub mod limits;
