@@ -22,8 +22,10 @@ pub mod index;
 pub mod limit;
 pub mod limits;
 mod local_time;
+pub mod retry;
 pub mod rule;
 pub mod schedule;
+pub mod sign;
 pub mod tree;
 pub mod window;
 

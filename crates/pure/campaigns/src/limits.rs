@@ -29,3 +29,6 @@ pub const EDGE_COUNT_MAX: i64 = 1_000_000_000;
 pub const INDEX_ROWS_MAX: usize = 16;
 /// Most constants of one field in a conjunction of the index. More are left to the evaluation.
 pub const INDEX_CONSTANTS_MAX: usize = 128;
+/// Shortest and longest secret of a destination, in bytes.
+pub const SECRET_LEN_MIN: usize = 24;
+pub const SECRET_LEN_MAX: usize = 64;

@@ -1,0 +1,98 @@
+//! Signatures of webhooks, as Standard Webhooks defines them
+//! (<https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>).
+//!
+//! ```text
+//!   webhook-id: act_3607…          webhook-timestamp: 1727146800
+//!   webhook-signature: v1,<base64 of HMAC-SHA256 over "id.timestamp.body"> v1,<with the old secret>
+//! ```
+
+use crate::limits::{SECRET_LEN_MAX, SECRET_LEN_MIN};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use std::fmt;
+
+/// The key of a destination. It is written `whsec_` and base64, and shown to nobody.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Box<[u8]>);
+
+/// A text that is no secret. It does not repeat the text, which may be most of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a secret is `whsec_` and the base64 of {SECRET_LEN_MIN} to {SECRET_LEN_MAX} random bytes")]
+pub struct Malformed;
+
+impl Secret {
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let text = text.trim_end();
+        let encoded = text.strip_prefix("whsec_").ok_or(Malformed)?;
+        // Longest encoding of as many bytes.
+        if encoded.len() > SECRET_LEN_MAX.div_ceil(3) * 4 {
+            return Err(Malformed);
+        }
+
+        let key = STANDARD.decode(encoded).map_err(|_| Malformed)?;
+        let is_bounded = (SECRET_LEN_MIN..=SECRET_LEN_MAX).contains(&key.len());
+        if is_bounded { Ok(Self(key.into())) } else { Err(Malformed) }
+    }
+
+    fn sign(&self, id: &str, timestamp_s: i64, body: &[u8]) -> String {
+        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.0)
+            .expect("a key of any length is taken");
+        mac.update(format!("{id}.{timestamp_s}.").as_bytes());
+        mac.update(body);
+        format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Secret(…)")
+    }
+}
+
+/// The header `webhook-signature` of a body: a signature by each secret, of which there are two
+/// while one replaces the other. A receiver accepts any of them.
+pub fn signature(secrets: &[Secret], id: &str, timestamp_s: i64, body: &[u8]) -> String {
+    let signatures = secrets.iter().map(|secret| secret.sign(id, timestamp_s, body));
+    signatures.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+    /// The vector of Standard Webhooks.
+    #[test]
+    fn signatures_are_those_of_standard_webhooks() {
+        let secret = Secret::parse(SECRET).unwrap();
+        let sign = |secrets: &[Secret]| {
+            let body = br#"{"test": 2432232314}"#;
+            signature(secrets, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body)
+        };
+        let expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+        assert_eq!(sign(std::slice::from_ref(&secret)), expected);
+
+        let other = Secret::parse(&format!("whsec_{}", STANDARD.encode([7; 32]))).unwrap();
+        let both = sign(&[other.clone(), secret]);
+        assert_eq!(both, format!("{} {expected}", sign(&[other])));
+    }
+
+    #[test]
+    fn a_secret_is_neither_short_nor_shown() {
+        let of_len = |len| Secret::parse(&format!("whsec_{}", STANDARD.encode(vec![7; len])));
+        assert!(of_len(SECRET_LEN_MIN).is_ok());
+        assert!(of_len(SECRET_LEN_MAX).is_ok());
+        for len in [0, SECRET_LEN_MIN - 1, SECRET_LEN_MAX + 1, 100_000] {
+            assert_eq!(of_len(len), Err(Malformed), "{len} bytes");
+        }
+        assert_eq!(Secret::parse(&SECRET[6..]), Err(Malformed), "without whsec_");
+        assert_eq!(Secret::parse("whsec_MfKQ*"), Err(Malformed));
+
+        // A file ends in a newline.
+        let secret = Secret::parse(&format!("{SECRET}\n")).unwrap();
+        assert_eq!(format!("{secret:?}"), "Secret(…)");
+    }
+}
