@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use raingauge_core::access::Role;
 use raingauge_people::Origin;
 use raingauge_people::invitations::{COMMAND_LINE, INVITATION_S, Invitee, Link};
-use raingauge_people::{Refusal, accounts::Accounts};
+use raingauge_people::{AccountError, accounts::Accounts};
 use raingauge_ports::clock::SystemClock;
 use serde_json::json;
 use std::path::PathBuf;
@@ -81,8 +81,8 @@ impl Invite {
                         .map(|()| path)
                         .context("nobody was invited, since it could not be written down")
                 }
-                Err(Refusal::Field(_, problem)) => bail!("{problem}"),
-                Err(Refusal::Store(error)) => Err(error).context("nobody was invited"),
+                Err(AccountError::Field(_, problem)) => bail!("{problem}"),
+                Err(AccountError::Store(error)) => Err(error).context("nobody was invited"),
                 Err(refusal) => bail!("nobody was invited: {refusal:?}"),
             }
         })?;

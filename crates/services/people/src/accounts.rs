@@ -4,7 +4,7 @@ use super::audit::AuditLog;
 use super::limits::{Attempts, Source};
 use super::passwords::{self, Passwords};
 use super::secrets::{csrf_of, hash_of, hash_of_sent, new_secret};
-use super::{Options, Origin, Refusal, devices};
+use super::{AccountError, Options, Origin, devices};
 use crate::{Credential, OwnSession, Principal};
 use raingauge_core::limits::PERSON_LEN_MAX;
 use raingauge_ports::clock::{Clock, every};
@@ -116,16 +116,16 @@ impl Accounts {
         password: &str,
         origin: &Origin,
         mark: Option<&str>,
-    ) -> Result<Admission, Refusal> {
+    ) -> Result<Admission, AccountError> {
         if !self.options.passwords {
-            return Err(Refusal::NoPasswords);
+            return Err(AccountError::NoPasswords);
         }
 
         if name.is_empty()
             || name.len() > PERSON_LEN_MAX
             || password.len() > passwords::PASSWORD_LEN_MAX
         {
-            return Err(Refusal::Wrong);
+            return Err(AccountError::Wrong);
         }
 
         let user = self.people.user_called(name).await?;
@@ -137,7 +137,7 @@ impl Accounts {
         let is_right = self.passwords.is_right(password, stored).await?;
         let Some(user) = user.filter(|_| is_right) else {
             self.note_failure(name, origin).await;
-            return Err(Refusal::Wrong);
+            return Err(AccountError::Wrong);
         };
 
         self.attempts.succeeded(&source);
@@ -150,7 +150,7 @@ impl Accounts {
         user: &User,
         origin: &Origin,
         way: &str,
-    ) -> Result<Admission, Refusal> {
+    ) -> Result<Admission, AccountError> {
         let secret = new_secret();
         let now_s = self.clock.now_s();
         let max_s = match way {
@@ -233,12 +233,12 @@ impl Accounts {
         principal: &Principal,
         current: &str,
         new: &str,
-    ) -> Result<Option<String>, Refusal> {
+    ) -> Result<Option<String>, AccountError> {
         let Some(own) = principal.session() else {
-            return Err(Refusal::Wrong);
+            return Err(AccountError::Wrong);
         };
         if !self.options.passwords {
-            return Err(Refusal::NoPasswords);
+            return Err(AccountError::NoPasswords);
         }
 
         let source = Source::Account(own.user_id);
@@ -250,11 +250,11 @@ impl Accounts {
             || !self.passwords.is_right(current, Some(&user.password)).await?
         {
             let advice = "This is not your password.".to_owned();
-            return Err(Refusal::Field("current", advice));
+            return Err(AccountError::Field("current", advice));
         }
 
         if let Some(problem) = passwords::problem_of(new, &user.name) {
-            return Err(Refusal::Field("password", problem));
+            return Err(AccountError::Field("password", problem));
         }
         let hash = self.passwords.hash(new).await?;
         let user = self.people.change_user(user.id, UserChange::Password(hash)).await?;

@@ -5,7 +5,7 @@ use super::audit::AuditAction;
 use super::passwords;
 use super::secrets::{hash_of, hash_of_sent, new_secret};
 use super::users::action;
-use super::{Origin, Refusal};
+use super::{AccountError, Origin};
 use raingauge_core::access::Role;
 use raingauge_core::limits::PERSON_LEN_MAX;
 use raingauge_ports::people::{Error, Invitation, NewUser};
@@ -39,12 +39,12 @@ pub struct Link {
 
 impl Accounts {
     /// Makes a link for a new user, or for a user who needs a new password.
-    pub async fn invite(&self, invitee: Invitee, invited_by: &str) -> Result<Link, Refusal> {
+    pub async fn invite(&self, invitee: Invitee, invited_by: &str) -> Result<Link, AccountError> {
         if let Some(problem) = problem_of_name(&invitee.name) {
-            return Err(Refusal::Field("name", problem));
+            return Err(AccountError::Field("name", problem));
         }
         if let Some(problem) = problem_of_email(&invitee.email) {
-            return Err(Refusal::Field("email", problem));
+            return Err(AccountError::Field("email", problem));
         }
 
         let details = json!({ "role": invitee.role.name() });
@@ -109,23 +109,23 @@ impl Accounts {
         name: &str,
         password: &str,
         origin: &Origin,
-    ) -> Result<Admission, Refusal> {
+    ) -> Result<Admission, AccountError> {
         let invitation = self.invitation(secret).await?;
 
         // With passwords switched off, the operator of the server still has a way in.
         if !self.options.passwords
             && ![COMMAND_LINE, FIRST_START].contains(&&*invitation.invited_by)
         {
-            return Err(Refusal::NoPasswords);
+            return Err(AccountError::NoPasswords);
         }
 
         let name = if invitation.name.is_empty() { name } else { &invitation.name };
         if let Some(problem) = problem_of_name(name) {
-            return Err(Refusal::Field("name", problem));
+            return Err(AccountError::Field("name", problem));
         }
 
         if let Some(problem) = passwords::problem_of(password, name) {
-            return Err(Refusal::Field("password", problem));
+            return Err(AccountError::Field("password", problem));
         }
         let password = self.passwords.hash(password).await?;
         let [name, email, openid] = [name, "", ""].map(str::to_owned);

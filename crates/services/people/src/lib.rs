@@ -93,7 +93,7 @@ pub struct Origin {
 
 /// Why a sign-in or a change of people is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum AccountError {
     /// The name or the password is wrong, or the user may not sign in. The caller does not learn
     /// which.
     Wrong,
@@ -109,19 +109,19 @@ pub enum Refusal {
     Store(people::Error),
 }
 
-impl From<people::Error> for Refusal {
+impl From<people::Error> for AccountError {
     fn from(error: people::Error) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<passwords::Busy> for Refusal {
+impl From<passwords::Busy> for AccountError {
     fn from(_: passwords::Busy) -> Self {
         Self::Busy
     }
 }
 
-impl From<limits::Wait> for Refusal {
+impl From<limits::Wait> for AccountError {
     fn from(limits::Wait(seconds): limits::Wait) -> Self {
         Self::Wait(seconds)
     }

@@ -16,7 +16,7 @@
 use super::accounts::{Accounts, Admission, BY_OPENID};
 use super::invitations::problem_of_name;
 use super::trips::Trip;
-use super::{Origin, Refusal};
+use super::{AccountError, Origin};
 use raingauge_core::access::Role;
 use raingauge_ports::identity::{self, Identity, IdentityProvider};
 use raingauge_ports::people::{self, Entry, NewUser, User, UserChange};
@@ -68,12 +68,12 @@ pub enum Denial {
     NobodyYet,
     /// The provider confirms no identity.
     Provider(identity::Error),
-    Refusal(Refusal),
+    Account(AccountError),
 }
 
-impl<E: Into<Refusal>> From<E> for Denial {
+impl<E: Into<AccountError>> From<E> for Denial {
     fn from(error: E) -> Self {
-        Self::Refusal(error.into())
+        Self::Account(error.into())
     }
 }
 
@@ -87,7 +87,7 @@ impl Denial {
             Self::Disabled => "disabled",
             Self::Contested(_) => "address_contested",
             Self::NobodyYet => "no_administrator",
-            Self::Provider(_) | Self::Refusal(_) => "failed",
+            Self::Provider(_) | Self::Account(_) => "failed",
         }
     }
 }

@@ -6,7 +6,7 @@ mod users;
 
 use crate::accounts::{Accounts, Admission};
 use crate::invitations::Invitee;
-use crate::{Options, Origin, Principal, Refusal};
+use crate::{AccountError, Options, Origin, Principal};
 use raingauge_core::access::Role;
 use raingauge_memory as memory;
 use raingauge_ports::clock::ManualClock;
@@ -42,7 +42,7 @@ impl House {
         house
     }
 
-    async fn accept(&self, path: &str, name: &str) -> Result<Admission, Refusal> {
+    async fn accept(&self, path: &str, name: &str) -> Result<Admission, AccountError> {
         let secret = path.strip_prefix("/welcome/").expect("a link");
         self.accounts.welcome(secret, name, PASSWORD, &Origin::default()).await
     }

@@ -11,7 +11,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{AppendHeaders, Html, IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use raingauge_people::Refusal;
+use raingauge_people::AccountError;
 use raingauge_people::audit::AuditAction;
 use raingauge_people::{OwnSession, Principal};
 use raingauge_ports::people::{Hash, Session};
@@ -37,7 +37,7 @@ pub async fn change_password(
     let changed = if new == fields.exact("again") {
         portal.accounts.change_password(&person, current, new).await
     } else {
-        Err(Refusal::Field(
+        Err(AccountError::Field(
             "again",
             "The two passwords differ. Type the same one twice.".to_owned(),
         ))
@@ -54,14 +54,14 @@ pub async fn change_password(
 
             return Ok((Extension(action), AppendHeaders(cookie), to).into_response());
         }
-        Err(Refusal::Field(field, words)) => (StatusCode::UNPROCESSABLE_ENTITY, field, words),
-        Err(Refusal::Wait(seconds)) => {
+        Err(AccountError::Field(field, words)) => (StatusCode::UNPROCESSABLE_ENTITY, field, words),
+        Err(AccountError::Wait(seconds)) => {
             let words = format!("There were too many attempts. Wait {seconds} s, then try again.");
             (StatusCode::TOO_MANY_REQUESTS, "current", words)
         }
-        Err(Refusal::Store(error)) => return Err(error.into()),
-        Err(Refusal::NoPasswords) => return Err(without_passwords()),
-        Err(Refusal::Wrong | Refusal::Busy) => {
+        Err(AccountError::Store(error)) => return Err(error.into()),
+        Err(AccountError::NoPasswords) => return Err(without_passwords()),
+        Err(AccountError::Wrong | AccountError::Busy) => {
             let advice = "Passwords cannot be changed at this moment. Try again in a moment.";
             return Err(Fault::new(StatusCode::SERVICE_UNAVAILABLE, "This did not work", advice));
         }

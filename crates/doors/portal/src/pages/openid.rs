@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::html;
 use raingauge_people::openid::{Denial, OpenId, ProviderAnswer};
 use raingauge_people::trips::{TRIP_S, Trip};
-use raingauge_people::{Origin, Refusal};
+use raingauge_people::{AccountError, Origin};
 use raingauge_ports::identity::Error;
 
 /// Path of the redirect URI, below the public address of the portal.
@@ -141,12 +141,12 @@ fn explained(denial: Denial, label: &str) -> Words {
                 .to_owned()
         }
         Denial::Provider(error) => return failed(&error),
-        Denial::Refusal(refusal) => return denied(refusal),
+        Denial::Account(refusal) => return denied(refusal),
     };
     Words { status: StatusCode::FORBIDDEN, title: "You may not come in", advice }
 }
 
-fn denied(refusal: Refusal) -> Words {
+fn denied(refusal: AccountError) -> Words {
     match explain(refusal) {
         Ok(((status, _), advice)) => Words { status, title: "This did not work", advice },
         Err(Fault { status, advice, .. }) => Words { status, title: "This did not work", advice },

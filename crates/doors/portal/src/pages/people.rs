@@ -12,8 +12,8 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
+use raingauge_people::AccountError;
 use raingauge_people::Principal;
-use raingauge_people::Refusal;
 use raingauge_people::audit::AuditAction;
 use raingauge_people::invitations::{Invitee, Link};
 use raingauge_ports::people::{Hash, Invitation, User};
@@ -47,12 +47,12 @@ pub async fn invite(
             let shown = page(&portal, &person, &Shown::made((name, link))).await?;
             Ok((Extension(action), shown).into_response())
         }
-        Err(Refusal::Field(field, words)) => {
+        Err(AccountError::Field(field, words)) => {
             let shown = Shown::refused(&fields, field, &words);
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?)
                 .into_response())
         }
-        Err(Refusal::Store(error)) => Err(error.into()),
+        Err(AccountError::Store(error)) => Err(error.into()),
         Err(_) => Err(Fault::bad_request("Nobody was invited", "Try again in a moment.")),
     }
 }

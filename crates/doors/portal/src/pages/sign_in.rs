@@ -12,7 +12,7 @@ use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_people::Principal;
 use raingauge_people::accounts::Admission;
-use raingauge_people::{Origin, Refusal};
+use raingauge_people::{AccountError, Origin};
 use raingauge_ports::people::Invitation;
 
 pub type Maybe = Option<Extension<Principal>>;
@@ -100,7 +100,7 @@ pub async fn accept(
     let accepted = if password == fields.exact("again") {
         portal.accounts.welcome(&secret, name, password, &origin).await
     } else {
-        Err(Refusal::Field(
+        Err(AccountError::Field(
             "again",
             "The two passwords differ. Type the same one twice.".to_owned(),
         ))
@@ -108,7 +108,7 @@ pub async fn accept(
 
     match accepted {
         Ok(admitted) => with_session(&portal, &person, "/?note=welcome", &admitted).await,
-        Err(Refusal::Field(field, words)) => {
+        Err(AccountError::Field(field, words)) => {
             let problem = Some((field, words.as_str()));
             let body = choose(&secret, &invitation, name, problem, person.as_deref());
             Ok(page(StatusCode::UNPROCESSABLE_ENTITY, &body))
@@ -122,26 +122,26 @@ pub async fn accept(
 
 /// Returns the status, after how many seconds to retry, and the message. An error of the store
 /// becomes a `Fault`.
-pub fn explain(refusal: Refusal) -> Result<((StatusCode, Option<i64>), String), Fault> {
+pub fn explain(refusal: AccountError) -> Result<((StatusCode, Option<i64>), String), Fault> {
     Ok(match refusal {
-        Refusal::Wrong => {
+        AccountError::Wrong => {
             ((StatusCode::UNPROCESSABLE_ENTITY, None), "Name or password is wrong.".to_owned())
         }
-        Refusal::Wait(seconds) => (
+        AccountError::Wait(seconds) => (
             (StatusCode::TOO_MANY_REQUESTS, Some(seconds)),
             format!("There were too many attempts. Wait {seconds} s, then try again."),
         ),
-        Refusal::Busy => (
+        AccountError::Busy => (
             (StatusCode::SERVICE_UNAVAILABLE, Some(2)),
             "Too many people sign in at this moment. Try again in a moment.".to_owned(),
         ),
-        Refusal::NoPasswords => {
+        AccountError::NoPasswords => {
             let words = "Passwords are switched off here: sign in at the provider. The operator of the server makes a link \
                          with `raingauge portal invite` where the provider is out of reach.";
             ((StatusCode::FORBIDDEN, None), words.to_owned())
         }
-        Refusal::Field(_, words) => ((StatusCode::UNPROCESSABLE_ENTITY, None), words),
-        Refusal::Store(error) => return Err(error.into()),
+        AccountError::Field(_, words) => ((StatusCode::UNPROCESSABLE_ENTITY, None), words),
+        AccountError::Store(error) => return Err(error.into()),
     })
 }
 

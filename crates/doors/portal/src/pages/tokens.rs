@@ -14,7 +14,7 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Scope;
 use raingauge_people::tokens::{NewToken, TokenRequest};
-use raingauge_people::{ANONYMOUS, Principal, Refusal};
+use raingauge_people::{ANONYMOUS, AccountError, Principal};
 use raingauge_ports::people::ApiToken;
 
 /// The lifetimes of a token in days, with their labels; an empty value for none.
@@ -51,12 +51,12 @@ pub async fn create(
             let shown = page(&portal, &person, &Shown::made(made)).await?;
             Ok((Extension(action), shown).into_response())
         }
-        Err(Refusal::Field(field, words)) => {
+        Err(AccountError::Field(field, words)) => {
             let shown = Shown::refused(&fields, field, &words);
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?)
                 .into_response())
         }
-        Err(Refusal::Store(error)) => Err(error.into()),
+        Err(AccountError::Store(error)) => Err(error.into()),
         Err(_) => Err(Fault::bad_request("No token was made", "Try again in a moment.")),
     }
 }
@@ -68,10 +68,10 @@ pub async fn revoke(State(portal): State<Portal>, Path(id): Path<i64>) -> Result
 }
 
 /// Reads the requested token from the form.
-fn read(fields: &Fields) -> Result<TokenRequest, Refusal> {
+fn read(fields: &Fields) -> Result<TokenRequest, AccountError> {
     let days = fields.text("expires");
     if !EXPIRIES.iter().any(|(known, _)| *known == days) {
-        return Err(Refusal::Field("expires", "Choose one of the times.".to_owned()));
+        return Err(AccountError::Field("expires", "Choose one of the times.".to_owned()));
     }
     Ok(TokenRequest {
         name: fields.text("name").to_owned(),

@@ -3,7 +3,7 @@
 use super::{HERE, HOUR_S, House, NOW_S, PASSWORD, WRONG};
 use crate::accounts::Admission;
 use crate::limits::{NAME_IN_NETWORK, NAME_IN_SUSPECT_NETWORK, NETWORK};
-use crate::{Origin, Refusal};
+use crate::{AccountError, Origin};
 use raingauge_core::access::Role;
 
 impl House {
@@ -12,13 +12,13 @@ impl House {
         name: &str,
         password: &str,
         mark: Option<&str>,
-    ) -> Result<Admission, Refusal> {
+    ) -> Result<Admission, AccountError> {
         let origin = Origin { address: HERE.to_owned(), browser: String::new() };
         self.accounts.sign_in(name, password, &origin, mark).await
     }
 
     /// Why nobody comes in with this name and password, in a browser that is not known.
-    async fn refusal(&self, name: &str, password: &str) -> Option<Refusal> {
+    async fn refusal(&self, name: &str, password: &str) -> Option<AccountError> {
         self.sign_in(name, password, None).await.err()
     }
 }
@@ -31,17 +31,20 @@ async fn guessers_do_not_keep_a_known_browser_out() {
     for _ in 0..NAME_IN_NETWORK.burst() * 2 {
         house.refusal("root", WRONG).await;
     }
-    assert!(matches!(house.refusal("root", PASSWORD).await, Some(Refusal::Wait(_))));
+    assert!(matches!(house.refusal("root", PASSWORD).await, Some(AccountError::Wait(_))));
 
     // Behind the same proxy, and of the same name.
     let mark = house.sign_in("root", PASSWORD, Some(&mark)).await.unwrap().mark.expect("a mark");
 
     // The mark does not lift the limit for a guesser at the same browser.
     for _ in 0..NAME_IN_NETWORK.burst() {
-        assert_eq!(house.sign_in("root", WRONG, Some(&mark)).await.err(), Some(Refusal::Wrong));
+        assert_eq!(
+            house.sign_in("root", WRONG, Some(&mark)).await.err(),
+            Some(AccountError::Wrong)
+        );
     }
     let refused = house.sign_in("root", PASSWORD, Some(&mark)).await.err();
-    assert!(matches!(refused, Some(Refusal::Wait(_))));
+    assert!(matches!(refused, Some(AccountError::Wait(_))));
 }
 
 /// Behind a proxy that does not name its callers, all of them come from one address.
@@ -49,13 +52,13 @@ async fn guessers_do_not_keep_a_known_browser_out() {
 async fn wrong_passwords_of_others_keep_nobody_out() {
     let house = House::with_root().await;
     for number in 0..NETWORK.burst() + 10 {
-        assert_eq!(house.refusal(&format!("x{number}"), WRONG).await, Some(Refusal::Wrong));
+        assert_eq!(house.refusal(&format!("x{number}"), WRONG).await, Some(AccountError::Wrong));
     }
     // A guesser who goes through all names has two attempts for each.
     for _ in 0..NAME_IN_SUSPECT_NETWORK.burst() {
-        assert_eq!(house.refusal("max", WRONG).await, Some(Refusal::Wrong));
+        assert_eq!(house.refusal("max", WRONG).await, Some(AccountError::Wrong));
     }
-    assert_eq!(house.refusal("max", WRONG).await, Some(Refusal::Wait(300)));
+    assert_eq!(house.refusal("max", WRONG).await, Some(AccountError::Wait(300)));
 
     assert!(house.sign_in("root", PASSWORD, None).await.is_ok());
 }

@@ -4,7 +4,7 @@ use super::{HOUR_S, House, NOW_S};
 use crate::accounts::Admission;
 use crate::openid::{Denial, OpenId, ProviderAnswer, Rules};
 use crate::trips::Trip;
-use crate::{Origin, Refusal};
+use crate::{AccountError, Origin};
 use parking_lot::Mutex;
 use raingauge_core::access::Role;
 use raingauge_ports::BoxFuture;
@@ -118,7 +118,7 @@ async fn roles_follow_the_groups() {
     assert_eq!(role().await, Some(Role::Admin));
 
     world.says("7", ZOE, &["team"]);
-    let last = Denial::Refusal(Refusal::Store(people::Error::LastAdmin));
+    let last = Denial::Account(AccountError::Store(people::Error::LastAdmin));
     assert_eq!(world.denial().await, Some(last));
     world.house.with("root", Role::Admin).await;
     assert!(world.sign_in().await.is_ok());

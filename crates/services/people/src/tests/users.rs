@@ -1,7 +1,7 @@
 //! What an administrator does with accounts and tokens.
 
 use super::{HOUR_S, House, NOW_S};
-use crate::Refusal;
+use crate::AccountError;
 use crate::audit::AuditAction;
 use crate::invitations::{FIRST_INVITATION_S, INVITATION_S};
 use crate::tokens::TokenRequest;
@@ -56,7 +56,7 @@ async fn a_link_is_good_until_it_is_used_withdrawn_or_expired() {
     assert!(house.accounts.open_invitations().await.unwrap().is_empty());
 
     let late = house.accept(&path, "").await;
-    assert_eq!(late.err(), Some(Refusal::Store(Error::LinkSpent)));
+    assert_eq!(late.err(), Some(AccountError::Store(Error::LinkSpent)));
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn the_link_of_the_first_administrator_is_good_for_an_hour() {
     let path = house.accounts.invite_first().await.unwrap().expect("nobody is there yet");
     house.clock.set_s(NOW_S + HOUR_S);
     let late = house.accept(&path, "root").await;
-    assert_eq!(late.err(), Some(Refusal::Store(Error::LinkSpent)));
+    assert_eq!(late.err(), Some(AccountError::Store(Error::LinkSpent)));
     house.clock.set_s(NOW_S + HOUR_S - 1);
     assert!(house.accept(&path, "root").await.is_ok());
 }
@@ -93,7 +93,7 @@ async fn a_disabled_person_leaves_tokens_to_decide_about() {
     assert_eq!(written(&made.action), ("token.create", "token shop", expected.to_owned()));
 
     let twin = house.accounts.create_token(request(), "root").await;
-    assert!(matches!(twin, Err(Refusal::Field("name", _))));
+    assert!(matches!(twin, Err(AccountError::Field("name", _))));
 
     let (_, tokens) = house.accounts.disable(house.id_of("zoe").await).await.unwrap();
     assert_eq!(tokens, 1);

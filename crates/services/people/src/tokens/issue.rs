@@ -1,6 +1,6 @@
 //! Making and revoking the tokens of the portal.
 
-use crate::Refusal;
+use crate::AccountError;
 use crate::accounts::Accounts;
 use crate::audit::AuditAction;
 use crate::secrets::{hash_of, new_token};
@@ -33,18 +33,22 @@ impl Accounts {
     }
 
     /// Makes a token on behalf of `by`. Every process knows it within two seconds.
-    pub async fn create_token(&self, request: TokenRequest, by: &str) -> Result<NewToken, Refusal> {
+    pub async fn create_token(
+        &self,
+        request: TokenRequest,
+        by: &str,
+    ) -> Result<NewToken, AccountError> {
         let TokenRequest { name, scopes, lifetime_s } = request;
         if name.is_empty() || name.len() > PERSON_LEN_MAX || name.contains(char::is_control) {
             let words = format!(
                 "Give a name of 1 to {PERSON_LEN_MAX} bytes, by which its requests are known."
             );
-            return Err(Refusal::Field("name", words));
+            return Err(AccountError::Field("name", words));
         }
 
         if scopes.is_empty() {
             let words = "Choose what the token is good for.".to_owned();
-            return Err(Refusal::Field("scope", words));
+            return Err(AccountError::Field("scope", words));
         }
 
         let secret = new_token();
@@ -68,7 +72,7 @@ impl Accounts {
                 }
                 other => other.to_string(),
             };
-            Refusal::Field("name", words)
+            AccountError::Field("name", words)
         })?;
 
         let scopes: Vec<&str> = token.scopes.iter().map(Scope::name).collect();
