@@ -14,6 +14,8 @@ const FORWARDED: [&str; 7] = [
     "true-client-ip",
 ];
 const FORWARDED_PREFIX: &str = "x-forwarded-";
+/// How a browser says which site a request comes from.
+pub const FETCH_SITE: &str = "sec-fetch-site";
 /// Stands for a host that no text can name.
 const UNREADABLE: &str = "?";
 
@@ -42,13 +44,18 @@ pub fn remote(headers: &HeaderMap, uri: &Uri) -> Option<&'static str> {
 /// Why a request must not be taken without a token or a sign-in: it is [`remote`], or a page of
 /// another site sent it. `None` for one that may be.
 pub fn foreign(headers: &HeaderMap, uri: &Uri) -> Option<&'static str> {
-    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
-    let is_cross_site = site.is_some_and(|site| site != b"same-origin" && site != b"none");
     let host = host(headers, uri);
-    let is_elsewhere = |origin: &str| !is_origin_of(origin, host);
-    let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
-    let is_foreign = is_cross_site || origin.is_some_and(is_elsewhere);
+    let is_foreign = is_of_another_site(headers, |origin| is_origin_of(origin, host));
     remote(headers, uri).or(is_foreign.then_some("a page of another site sent it"))
+}
+
+/// Whether the browser says that a page of another site sent a request. `is_own` recognizes the
+/// origins of this one.
+pub fn is_of_another_site(headers: &HeaderMap, is_own: impl Fn(&str) -> bool) -> bool {
+    let site = headers.get(FETCH_SITE).map(|site| site.as_bytes());
+    let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+    site.is_some_and(|site| site != b"same-origin" && site != b"none")
+        || origin.is_some_and(|origin| !is_own(origin))
 }
 
 /// Whether an origin, as browsers name it, is this host.

@@ -3,7 +3,7 @@
 use crate::fields::Fields;
 use axum::http::header;
 use axum::http::request::Parts;
-use raingauge_app::origin::{host, is_origin_of};
+use raingauge_app::origin::{FETCH_SITE, host, is_of_another_site, is_origin_of};
 use raingauge_people::secrets::is_equal;
 use raingauge_people::{Options, Principal};
 
@@ -16,20 +16,22 @@ pub fn is_own(
     person: Option<&Principal>,
     options: &Options,
 ) -> bool {
-    let site = head.headers.get("sec-fetch-site").map(|site| site.as_bytes());
-    let origin = head.headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
-    let is_foreign = site.is_some_and(|site| site != b"same-origin" && site != b"none");
-    let host = host(&head.headers, &head.uri);
-    let is_elsewhere = origin.is_some_and(|origin| !is_ours(origin, host, options));
+    let headers = &head.headers;
+    let host = host(headers, &head.uri);
+    if is_of_another_site(headers, |origin| is_ours(origin, host, options)) {
+        return false;
+    }
 
-    let is_known = match person {
+    match person {
         Some(person) => person
             .csrf
             .as_deref()
             .is_some_and(|csrf| is_equal(csrf.as_bytes(), fields.exact("csrf").as_bytes())),
-        None => site == Some(b"same-origin") || origin.is_some(),
-    };
-    !is_foreign && !is_elsewhere && is_known
+        None => {
+            let site = headers.get(FETCH_SITE);
+            site.is_some_and(|site| site == "same-origin") || headers.contains_key(header::ORIGIN)
+        }
+    }
 }
 
 /// Whether an origin is the address of this portal, or the one it would have without a proxy.
