@@ -10,17 +10,21 @@ use raingauge_ports::buckets::Generation;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_reader::LargestKeys;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::OnceCell;
 
 /// Largest keys that are listed.
 pub const KEYS_MAX: usize = 1_000;
 /// Counters and ranges whose keys are remembered.
-const REMEMBERED_MAX: usize = 32;
+const REMEMBERED_MAX: usize = 64;
 /// Keys that took longer than this to find are not looked for again at once when more has been
 /// counted.
 const DEAR_MS: i64 = 250;
 /// How long such keys are answered although more has been counted.
 const STALE_MS: i64 = 10_000;
+/// How long a page waits for keys that are found for the first time. The search continues
+/// afterwards, and the next request finds its result.
+const PAGE_WAIT: Duration = Duration::from_millis(1_500);
 
 /// A counter, the UTC days that are looked at, and the newest generation that answers: what was
 /// found before counts were erased or made again says nothing of those that answer now.
@@ -67,6 +71,19 @@ impl Memory {
         known.insert(0, Search { which, began_ms: now_ms, applied, found: Arc::clone(&found) });
         found
     }
+
+    /// What the last search found, and when it began.
+    fn last(&self, which: &Question) -> Option<(i64, Arc<LargestKeys>)> {
+        let known = self.0.lock();
+        let last = known.iter().find(|known| known.which == *which)?;
+        Some((last.began_ms, Arc::clone(&last.found.get()?.keys)))
+    }
+}
+
+fn which(app: &App, counter: u32, from_s: i64, to_s: i64) -> Question {
+    let view = app.counted.published.view();
+    let generation = view.ruleset.index_of(counter).map(|index| view.timelines[index].newest());
+    (counter, Granularity::Day.floor(from_s), Granularity::Day.ceil(to_s), generation)
 }
 
 /// The largest keys over the UTC days that touch a range, at most [`KEYS_MAX`].
@@ -78,17 +95,12 @@ pub async fn keys(
     to_s: i64,
 ) -> Result<Arc<LargestKeys>, Problem> {
     let counted = &app.counted;
-    let days = (Granularity::Day.floor(from_s), Granularity::Day.ceil(to_s));
     let applied = counted
         .logs
         .iter()
         .map(|log| (log.partition(), counted.published.applied(log.partition())));
     let clock = &app.clock;
-    let generation = {
-        let view = counted.published.view();
-        view.ruleset.index_of(counter).map(|index| view.timelines[index].newest())
-    };
-    let which = (counter, days.0, days.1, generation);
+    let which = which(app, counter, from_s, to_s);
     let search = app.largest.search(which, applied.collect(), clock.machine_ms());
     let find = || async {
         let turn = counted.scans.turn(caller).await?;
@@ -109,6 +121,30 @@ pub async fn keys(
     Ok(Arc::clone(&search.get_or_try_init(find).await?.keys))
 }
 
+/// The keys as a page shows them: those of the last search, while a new one for stale keys runs.
+/// `None` while the first search takes long.
+pub async fn keys_of_page(
+    app: &Arc<App>,
+    caller: &'static str,
+    counter: u32,
+    from_s: i64,
+    to_s: i64,
+) -> Option<Result<Arc<LargestKeys>, Problem>> {
+    let last = app.largest.last(&which(app, counter, from_s, to_s));
+    if let Some((began_ms, keys)) = &last
+        && app.clock.machine_ms() - began_ms < STALE_MS
+    {
+        return Some(Ok(Arc::clone(keys)));
+    }
+
+    let app = Arc::clone(app);
+    let search = tokio::spawn(async move { keys(&app, caller, counter, from_s, to_s).await });
+    match last {
+        Some((_, keys)) => Some(Ok(keys)),
+        None => tokio::time::timeout(PAGE_WAIT, search).await.ok()?.ok(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,7 +160,9 @@ mod tests {
         let memory = Memory::default();
         let first = memory.search(WHICH, vec![(0, 7)], 0);
         assert!(Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 8)], 1)), "it runs");
+        assert_eq!(memory.last(&WHICH), None);
         let _ = first.set(found(1));
+        assert_eq!(memory.last(&WHICH), Some((0, Arc::default())));
         assert!(Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 7)], 1_000_000)));
         assert!(!Arc::ptr_eq(&first, &memory.search((2, 0, 86_400, Some(8_192)), vec![(0, 7)], 1)));
         assert!(

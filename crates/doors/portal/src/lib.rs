@@ -51,8 +51,6 @@ pub struct Portal {
     app: Arc<App>,
     /// The OpenID provider, if sign-in through one is configured.
     openid: Option<OpenId>,
-    /// Cache of the largest keys of counters.
-    largest: Arc<largest::Memory>,
     /// Cache of the catalog's counters.
     list: Arc<pages::counters::Memory>,
     /// Cache of the measured costs of counters.
@@ -75,7 +73,6 @@ impl Portal {
         Self {
             app,
             openid,
-            largest: Arc::default(),
             list: Arc::default(),
             costs: Arc::default(),
             accounts: Arc::new(accounts),
