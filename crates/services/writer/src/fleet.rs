@@ -233,4 +233,4 @@ async fn beat(deps: Arc<Deps>, workers: Workers) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -37,3 +37,47 @@ impl Watchdog {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::fleet::tests::{HangingStore, Hangs};
+    use raingauge_core::event::Event;
+    use raingauge_memory as memory;
+    use raingauge_ports::buckets::BucketWriter as _;
+    use raingauge_ports::clock::SystemClock;
+    use raingauge_ports::log::Batch;
+
+    #[tokio::test]
+    async fn a_commit_that_hangs_is_a_failure_and_keeps_nobody_from_ending() {
+        let store = Arc::new(HangingStore::new(Hangs::WhenCommitted));
+        let log = Arc::<memory::Log>::default();
+        let published = Arc::<Published>::default();
+        let options = Options {
+            commit_interval: Duration::from_millis(1),
+            commit_time_max: Duration::from_millis(1),
+            ..Options::default()
+        };
+
+        let writer = Handle::start(
+            Arc::clone(&log) as _,
+            Arc::clone(&store) as _,
+            Arc::clone(&published),
+            Arc::new(SystemClock),
+            options,
+        );
+        let writer = Arc::new(writer.expect("a writer"));
+
+        let mut batch = Batch::default();
+        batch.push(&Event::of_data("t", 1_000, "{}"));
+        log.append(batch).await.expect("appended");
+        Watchdog { sink: log, writer: Arc::clone(&writer), published: Arc::clone(&published) }
+            .run()
+            .await;
+        assert!(published.failure().is_some_and(|reason| reason.contains("commit")));
+
+        writer.stop();
+        store.give_up();
+    }
+}

@@ -53,14 +53,14 @@ impl LogTimes for NumberedLog {
 
 /// How a store that is away behaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Hangs {
+pub(crate) enum Hangs {
     Never,
     WhenRead,
     WhenCommitted,
 }
 
 /// A store that returns nothing until it gets the stop signal.
-struct HangingStore {
+pub(crate) struct HangingStore {
     inner: memory::Buckets,
     hangs: Hangs,
     gives_up: Mutex<bool>,
@@ -68,6 +68,11 @@ struct HangingStore {
 }
 
 impl HangingStore {
+    pub(crate) fn new(hangs: Hangs) -> Self {
+        let inner = memory::Buckets::default();
+        Self { inner, hangs, gives_up: Mutex::default(), told: Condvar::default() }
+    }
+
     fn wait(&self, when: Hangs) -> Result<(), buckets::Error> {
         if self.hangs != when {
             return Ok(());
@@ -185,10 +190,7 @@ impl Partitions for World {
     }
 
     fn store(&self, partition: Partition) -> Arc<dyn BucketWriter> {
-        let hangs = self.hangs[usize::from(partition)];
-        let gives_up = Mutex::default();
-        let told = Condvar::default();
-        Arc::new(HangingStore { inner: memory::Buckets::default(), hangs, gives_up, told })
+        Arc::new(HangingStore::new(self.hangs[usize::from(partition)]))
     }
 }
 
