@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 # Below what Linux takes for outgoing connections, so that the port of a server that is down stays free for it.
 PORT_FIRST, PORT_LAST = 10_000, 29_999
 POLL_S = 0.05
+READY_DEADLINE_S = 60
 
 # Set when one of several servers that start beside each other has failed: nobody need wait for the others.
 abandoned = threading.Event()
@@ -61,7 +63,7 @@ class Server:
         self.folder = Path(folder)
         self.name, self.kind, self.command = name, kind, [str(word) for word in command]
         self.ports, self.address, self.options = ports, address, options or {}
-        self.pid = self.started_ticks = None
+        self.process = self.pid = self.started_ticks = None
 
     @classmethod
     def load(cls, folder, name):
@@ -95,11 +97,12 @@ class Server:
         for part in ("state", "pids", "logs", f"data/{self.name}/tmp"):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
-            process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 self.command, cwd=self.data, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 env={**os.environ, "TMPDIR": str(self.data / "tmp")},
             )
-        self.pid, self.started_ticks = process.pid, stat(process.pid)[1]
+        self.pid = self.process.pid
+        self.started_ticks = stat(self.pid)[1]
         (self.folder / "pids" / self.name).write_text(f"{self.pid}\n")
         self.save()
 
@@ -156,6 +159,35 @@ class Server:
         except OSError:
             pass
         return 0
+
+
+class Raingauge(Server):
+    """A raingauge over an empty folder, on a free port, with nothing in its environment but these settings."""
+
+    def __init__(self, binary, folder, settings=None):
+        data = Path(folder) / "data/raingauge/data"
+        pairs = [f"{name}={value}" for name, value in (settings or {}).items()]
+        command = ["env", "-i", *pairs, Path(binary).resolve(), "serve", "--data-dir", data, "--listen", "127.0.0.1:0"]
+        super().__init__(folder, "raingauge", "raingauge", command, {})
+        self.url = None
+        self.spawn()
+        try:
+            self.wait_for(self.has_said_where, READY_DEADLINE_S, "did not say where it listens")
+        except Failure:
+            self.stop(0)
+            raise
+
+    def has_said_where(self):
+        found = re.search(r"http://127\.0\.0\.1:\d+", self.log.read_text(errors="replace"))
+        self.url = found and found[0]
+        return found
+
+    def end(self, deadline_s):
+        """Asks it to end. One that has ended before, or ends with an error, has failed."""
+        has_ended = not self.alive()
+        self.stop(deadline_s)
+        if has_ended or self.process.wait() != 0:
+            raise Failure(f"it ended by itself or badly, with status {self.process.returncode}:\n{self.log_tail(60)}")
 
 
 def stat(pid):
