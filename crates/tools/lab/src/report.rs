@@ -38,15 +38,7 @@ pub fn milliseconds(microseconds: f64) -> String {
 
 /// Formats a whole number with thousands separators.
 pub fn grouped(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    raingauge_core::number::grouped(value.round() as i128, "-", ',')
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Charts over time, drawn on the server as SVG.
 //!
 //! ```text
-//!   lines ──▶ thin: at most COLUMNS_MAX columns ──▶ scale: values, clock: times ──▶ draw ──▶ figure │ document
+//!   lines ──▶ thin: at most COLUMNS_MAX columns ──▶ draw, by the axes of raingauge-figure ──▶ figure │ document
 //! ```
 //!
 //! One picture fits every width: shapes lie in a part that is stretched, and texts are placed beside
@@ -9,13 +9,11 @@
 //! none. The table below a figure has the same numbers; `chart.js` reads them out under
 //! the pointer and saves the picture.
 
-mod clock;
 mod draw;
-mod scale;
 mod spark;
 mod thin;
 
-pub use scale::Unit;
+pub use raingauge_figure::{Scale, Unit};
 pub use spark::sparkline;
 
 use super::words;
@@ -86,21 +84,6 @@ pub enum Points {
     Buckets,
     /// A point in time.
     Moments,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    Linear,
-    Logarithmic,
-}
-
-impl Scale {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Linear => "linear",
-            Self::Logarithmic => "log",
-        }
-    }
 }
 
 impl Chart<'_> {

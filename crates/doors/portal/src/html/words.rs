@@ -1,79 +1,20 @@
 //! Numbers, times and templates as text.
 
 pub use super::parts::number;
+pub use raingauge_figure::number::{bytes, duration, short as short_number};
+pub use raingauge_figure::path::extent;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use maud::{Markup, html};
 use raingauge_core::bucket::{DAY_S, HOUR_S};
-
-/// A number for an axis: `9 800`, `12k`, `1.5M`.
-pub fn short_number(value: f64) -> String {
-    let size = value.abs();
-    if size < 10_000.0 {
-        return if value.fract() == 0.0 { number(value as i128) } else { decimals(value) };
-    }
-    let (divisor, letter) = match size {
-        ..1e6 => (1e3, "k"),
-        ..1e9 => (1e6, "M"),
-        ..1e12 => (1e9, "G"),
-        ..1e15 => (1e12, "T"),
-        _ => (1e15, "P"),
-    };
-    format!("{}{letter}", decimals(value / divisor))
-}
-
-/// At most three significant digits, without trailing zeros.
-fn decimals(value: f64) -> String {
-    let digits = match value.abs() {
-        100.0.. => 0,
-        10.0.. => 1,
-        1.0.. => 2,
-        _ => 3,
-    };
-    let text = format!("{value:.digits$}").replace('-', "\u{2212}");
-    without_end_zeros(&text).to_owned()
-}
-
-/// A duration: `250 µs`, `2.5 ms`, `3 s`, `40 d`.
-pub fn duration(seconds: f64) -> String {
-    match seconds.abs() {
-        0.0 => "0".to_owned(),
-        ..0.001 => format!("{} µs", decimals(seconds * 1e6)),
-        ..1.0 => format!("{} ms", decimals(seconds * 1e3)),
-        ..120.0 => format!("{} s", decimals(seconds)),
-        ..7_200.0 => format!("{} min", decimals(seconds / 60.0)),
-        ..172_800.0 => format!("{} h", decimals(seconds / 3_600.0)),
-        _ => format!("{} d", decimals(seconds / 86_400.0)),
-    }
-}
-
-/// An amount of memory: `640 B`, `1.5 MB`.
-pub fn bytes(value: f64) -> String {
-    match value.abs() {
-        ..1e3 => format!("{} B", decimals(value)),
-        ..1e6 => format!("{} kB", decimals(value / 1e3)),
-        ..1e9 => format!("{} MB", decimals(value / 1e6)),
-        ..1e12 => format!("{} GB", decimals(value / 1e9)),
-        _ => format!("{} TB", decimals(value / 1e12)),
-    }
-}
+use raingauge_figure::number::trimmed;
 
 /// A share in percent, never rounded up to 100.
 pub fn share(part: u64, whole: u64) -> String {
     let hundredths = u128::from(part) * 10_000 / u128::from(whole.max(1));
     let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-    format!("{} %", without_end_zeros(&text))
-}
-
-/// A share of the width or the height of a picture, in SVG notation.
-pub fn extent(share: f64) -> String {
-    format!("{}%", without_end_zeros(&format!("{:.2}", share * 100.0)))
-}
-
-/// A decimal number without trailing zeros.
-fn without_end_zeros(text: &str) -> &str {
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+    format!("{} %", trimmed(&text))
 }
 
 /// Encodes a text as one segment of a path.
@@ -166,21 +107,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_fit_an_axis() {
-        let short =
-            [0.0, 9_800.0, 12_000.0, 1_234_567.0, -2_500_000.0, 0.25, 3e9].map(short_number);
-        assert_eq!(short, ["0", "9\u{202f}800", "12k", "1.23M", "\u{2212}2.5M", "0.25", "3G"]);
-        assert_eq!(
-            [0.000_25, 0.002_5, 3.0, 600.0, 864_000.0].map(duration),
-            ["250 µs", "2.5 ms", "3 s", "10 min", "10 d"]
-        );
-        assert_eq!([640.0, 1.5e6].map(bytes), ["640 B", "1.5 MB"]);
+    fn texts_are_cut_and_shares_have_two_decimals() {
         assert_eq!(cut("rain:city:7", 6), "rain:…");
         assert_eq!(
             [(1, 3), (99_999, 100_000), (3, 3), (0, 0)].map(|(part, whole)| share(part, whole)),
             ["33.33 %", "99.99 %", "100 %", "0 %"]
         );
-        assert_eq!([0.0, 0.125, 1.0, 1.0 / 3.0].map(extent), ["0%", "12.5%", "100%", "33.33%"]);
     }
 
     #[test]

@@ -4,9 +4,10 @@ use super::question::Kind;
 use super::report::{Report, System, short};
 use crate::experiment::report::figure::canvas::{Anchor, Canvas, Font};
 use crate::experiment::report::figure::palette::Paint;
-use crate::experiment::report::figure::{framed, png, svg, wrapped};
+use crate::experiment::report::figure::{framed, png, proper, svg, wrapped};
 use crate::report::{RAINGAUGE, grouped, milliseconds};
 use anyhow::{Context, Result};
+use raingauge_figure::{Axis, Scale, number};
 use std::path::Path;
 
 const WIDTH: f64 = 960.0;
@@ -43,37 +44,21 @@ struct Row {
     words: String,
 }
 
-/// From a power of ten below all values to one above them.
-struct Axis {
+/// A logarithmic axis, from left to right.
+struct Decades {
     left: f64,
     width: f64,
-    low: f64,
-    high: f64,
+    axis: Axis,
 }
 
-impl Axis {
+impl Decades {
     fn new(rows: &[Row], left: f64, width: f64) -> Self {
-        let values = || {
-            rows.iter()
-                .flat_map(|row| [row.low.unwrap_or(row.high), row.high])
-                .filter(|value| *value > 0.0)
-        };
-        let least = values().fold(f64::INFINITY, f64::min);
-        let greatest = values().fold(0.0, f64::max);
-        let low = if least.is_finite() { (least.log10() - 0.05).floor() } else { 0.0 };
-        Self { left, width, low, high: greatest.max(1e-9).log10().ceil().max(low + 1.0) }
+        let values = rows.iter().flat_map(|row| [row.low.unwrap_or(row.high), row.high]);
+        Self { left, width, axis: Axis::new(values, Scale::Logarithmic, 0.0) }
     }
 
     fn x(&self, value: f64) -> f64 {
-        if value <= 0.0 {
-            return self.left;
-        }
-        let share = (value.log10() - self.low) / (self.high - self.low);
-        self.left + share.clamp(0.0, 1.0) * self.width
-    }
-
-    fn decades(&self) -> impl Iterator<Item = f64> + use<> {
-        (self.low as i32..=self.high as i32).map(|power| 10f64.powi(power))
+        self.left + self.axis.share(value) * self.width
     }
 }
 
@@ -190,11 +175,6 @@ fn costs(report: &Report) -> Picture {
     }
 }
 
-fn proper(words: &str) -> String {
-    let mut letters = words.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
-}
-
 impl Picture {
     fn draw(&self) -> Canvas {
         let mut canvas = Canvas::new(WIDTH, self.title, self.words);
@@ -225,15 +205,15 @@ impl Picture {
 impl Panel {
     /// Draws the panel. Returns its bottom.
     fn draw(&self, canvas: &mut Canvas, (left, top): (f64, f64), width: f64) -> f64 {
-        let axis = Axis::new(&self.rows, left + NAMES_ROOM, width - NAMES_ROOM - WORDS_ROOM);
+        let axis = Decades::new(&self.rows, left + NAMES_ROOM, width - NAMES_ROOM - WORDS_ROOM);
         canvas.text((left, top + 24.0), self.title.clone(), PANEL, Anchor::Start);
 
         let first = top + HEAD;
         let bottom = top + HEAD + self.rows.len() as f64 * ROW;
-        for decade in axis.decades() {
-            let x = axis.x(decade).round() + 0.5;
+        for decade in &axis.axis.ticks {
+            let x = axis.x(*decade).round() + 0.5;
             canvas.line((x, first - 4.0), (x, bottom), Paint::Grid, 1.0);
-            canvas.text((x, bottom + 14.0), power(decade), LABEL, Anchor::Middle);
+            canvas.text((x, bottom + 14.0), number::short(*decade), LABEL, Anchor::Middle);
         }
 
         for (place, row) in self.rows.iter().enumerate() {
@@ -244,7 +224,7 @@ impl Panel {
 }
 
 impl Row {
-    fn draw(&self, canvas: &mut Canvas, axis: &Axis, left: f64, top: f64) {
+    fn draw(&self, canvas: &mut Canvas, axis: &Decades, left: f64, top: f64) {
         let name = if self.is_own { PANEL } else { LABEL };
         let paint = if self.is_own { Paint::Store } else { Paint::Axis };
         let baseline = top + 11.0;
@@ -263,16 +243,6 @@ impl Row {
             words,
             Anchor::Start,
         );
-    }
-}
-
-/// Powers of ten in short form: 1,000,000 is too wide for an axis label.
-fn power(decade: f64) -> String {
-    match decade {
-        1_000_000.0.. => format!("{} M", grouped(decade / 1_000_000.0)),
-        1_000.0.. => format!("{} k", grouped(decade / 1_000.0)),
-        1.0.. => grouped(decade),
-        _ => format!("{decade:.*}", (-decade.log10()).round().max(0.0) as usize),
     }
 }
 
@@ -306,26 +276,5 @@ mod tests {
                 assert!(report.systems.iter().all(|system| text.contains(system.title())));
             }
         }
-    }
-
-    #[test]
-    fn axes_are_logarithmic() {
-        let rows: Vec<Row> = [0.2, 1_500.0]
-            .map(|high| Row {
-                name: String::new(),
-                is_own: false,
-                low: None,
-                high,
-                words: String::new(),
-            })
-            .into();
-
-        let axis = Axis::new(&rows, 100.0, 500.0);
-        assert_eq!(
-            axis.decades().map(power).collect::<Vec<_>>(),
-            ["0.1", "1", "10", "100", "1 k", "10 k"]
-        );
-        assert_eq!((axis.x(0.1), axis.x(10_000.0), axis.x(0.0)), (100.0, 600.0, 100.0));
-        assert!((axis.x(1.0) - 200.0).abs() < 1e-9);
     }
 }

@@ -8,12 +8,13 @@
 //!        │  24 Sep          25 Sep          │ HEIGHT
 //! ```
 
-use super::clock::{self, Tick};
-use super::scale::{Unit, Values};
 use super::thin::Thinned;
 use super::{Chart, Kind, LINES_MAX, Mark, Points};
 use crate::html::words;
 use maud::{Markup, html};
+use raingauge_figure::clock::{self, Tick};
+use raingauge_figure::path::{self, extent};
+use raingauge_figure::{Axis, Unit};
 use std::fmt::Write as _;
 
 const HEIGHT: f64 = 264.0;
@@ -54,13 +55,14 @@ pub fn line_class(kind: Kind, place: usize) -> String {
 pub struct Drawing<'a> {
     chart: &'a Chart<'a>,
     thinned: &'a Thinned,
-    values: Values,
+    values: Axis,
 }
 
 impl<'a> Drawing<'a> {
     pub fn new(chart: &'a Chart<'a>, thinned: &'a Thinned) -> Self {
         let all = thinned.lines.iter().flat_map(|line| line.values.iter().copied().flatten());
-        let values = Values::new(all, chart.scale, chart.unit == Unit::Count);
+        let step_min = if chart.unit == Unit::Count { 1.0 } else { 0.0 };
+        let values = Axis::new(all, chart.scale, step_min);
         Self { chart, thinned, values }
     }
 
@@ -140,7 +142,7 @@ impl<'a> Drawing<'a> {
             g aria-hidden="true" {
                 line.chart-base x2="100%" y1=(base) y2=(base) stroke=(INK_SOFT) {}
                 @if let Some(now_s) = now_s {
-                    @let x = words::extent(self.share(now_s));
+                    @let x = extent(self.share(now_s));
                     line.chart-now x1=(x) x2=(x) y1="0" y2=(TOP + PLOT) stroke=(INK_SOFT) stroke-dasharray="2 3" {}
                     text.chart-label x=(x) dx="-4" y="9" text-anchor="end" fill=(INK_SOFT) { "now" }
                 }
@@ -160,13 +162,13 @@ impl<'a> Drawing<'a> {
             @for (place, mark) in marks.iter().enumerate() {
                 @let x = self.share(mark.at_s);
                 @let next = marks.get(place + 1).map_or(1.0, |next| self.share(next.at_s));
-                line.chart-event x1=(words::extent(x)) x2=(words::extent(x)) y1="0" y2=(TOP + PLOT) stroke=(INK) stroke-dasharray="4 3" {
+                line.chart-event x1=(extent(x)) x2=(extent(x)) y1="0" y2=(TOP + PLOT) stroke=(INK) stroke-dasharray="4 3" {
                     title { (mark.name) }
                 }
                 @if (next - x) * PHONE >= LABEL {
-                    text.chart-label x=(words::extent(x)) dx="4" y="9" fill=(INK) { (words::cut(&mark.name, NAME_CHARS)) }
+                    text.chart-label x=(extent(x)) dx="4" y="9" fill=(INK) { (words::cut(&mark.name, NAME_CHARS)) }
                 } @else if next >= 1.0 {
-                    text.chart-label x=(words::extent(x)) dx="-4" y="9" text-anchor="end" fill=(INK) { (words::cut(&mark.name, NAME_CHARS)) }
+                    text.chart-label x=(extent(x)) dx="-4" y="9" text-anchor="end" fill=(INK) { (words::cut(&mark.name, NAME_CHARS)) }
                 }
             }
         }
@@ -186,12 +188,12 @@ impl<'a> Drawing<'a> {
             @for tick in &ticks {
                 @let start = self.share(tick.at_s);
                 @if let Some(middle) = self.middle_of_wide(tick, width) {
-                    text.chart-label x=(words::extent(middle)) y=(foot + 18.0) text-anchor="middle" fill=(INK_SOFT) { (tick.text) }
+                    text.chart-label x=(extent(middle)) y=(foot + 18.0) text-anchor="middle" fill=(INK_SOFT) { (tick.text) }
                 } @else {
-                    line.chart-mark x1=(words::extent(start)) x2=(words::extent(start)) y1=(foot) y2=(foot + 6.0) stroke=(INK_SOFT) {}
+                    line.chart-mark x1=(extent(start)) x2=(extent(start)) y1=(foot) y2=(foot + 6.0) stroke=(INK_SOFT) {}
                     // A label that would stick out is omitted; its tick stays.
                     @if start * width + LABEL * 0.7 <= width {
-                        text.chart-label x=(words::extent(start)) dx="4" y=(foot + 18.0) fill=(INK_SOFT) { (tick.text) }
+                        text.chart-label x=(extent(start)) dx="4" y=(foot + 18.0) fill=(INK_SOFT) { (tick.text) }
                     }
                 }
             }
@@ -291,22 +293,13 @@ impl<'a> Drawing<'a> {
     /// Draws a line through the middles of buckets, or through points in time, with gaps where the
     /// value is unknown.
     fn curve(&self, place: usize, values: &[Option<f64>], kind: Kind) -> Markup {
-        let mut path = String::new();
-        let mut is_drawing = false;
-        for (place, value) in values.iter().enumerate() {
-            let Some(value) = value else {
-                is_drawing = false;
-                continue;
-            };
+        let point = |(place, value): (usize, &Option<f64>)| {
             let (from, to) = self.bucket(place);
-            let x =
-                if self.chart.points == Points::Buckets { (from + to) / 2.0 } else { from } * WIDE;
-            let _ =
-                write!(path, "{}{x:.0} {:.0}", if is_drawing { 'L' } else { 'M' }, self.y(*value));
-
-            is_drawing = true;
-        }
-
+            let is_bucket = self.chart.points == Points::Buckets;
+            let x = if is_bucket { (from + to) / 2.0 } else { from };
+            Some(((x * WIDE).round(), self.y((*value)?)))
+        };
+        let path = path::data(&path::runs(values.iter().enumerate().map(point)), false);
         let dashes = (kind == Kind::Pale).then_some("4 3");
         html! {
             path class=(line_class(kind, place)) fill="none" stroke=(colour(kind, place)) stroke-width="1.75" stroke-linejoin="round"

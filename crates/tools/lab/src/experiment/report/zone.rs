@@ -13,7 +13,11 @@ impl Zone {
         Self(TimeZone::get(name).unwrap_or(TimeZone::UTC))
     }
 
-    pub fn local(&self, at_ms: i64) -> Option<Zoned> {
+    pub fn timezone(&self) -> &TimeZone {
+        &self.0
+    }
+
+    fn local(&self, at_ms: i64) -> Option<Zoned> {
         Some(Timestamp::from_millisecond(at_ms).ok()?.to_zoned(self.0.clone()))
     }
 
@@ -34,11 +38,6 @@ impl Zone {
 
     pub fn hour(&self, at_ms: i64) -> Option<i8> {
         self.local(at_ms).map(|local| local.hour())
-    }
-
-    /// The first instant of a date.
-    pub fn midnight_ms(&self, date: jiff::civil::Date) -> Option<i64> {
-        Some(date.to_zoned(self.0.clone()).ok()?.timestamp().as_millisecond())
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::over_run::{OverRun, Series, Style};
 use super::palette::Paint;
-use super::scale::Unit;
 use super::spikes::Spikes;
 use super::{Content, Figure};
 use crate::experiment::report::analysis::Analysis;
@@ -10,26 +9,7 @@ use crate::experiment::report::bins::{Bin, DAY_MS, HOUR_MS, MINUTE_MS};
 use crate::experiment::report::fold::Measure;
 use crate::experiment::report::numbers::{Numbers, PhaseNumbers};
 use crate::experiment::report::usage::{breakers, cpu_of, memory_of, own_hits, own_misses};
-
-/// In the order of the reference.
-pub fn all(analysis: &Analysis, numbers: &Numbers) -> Vec<Figure> {
-    let maker = Maker { analysis, numbers };
-    vec![
-        maker.cache_hits(),
-        maker.store_and_cache(),
-        maker.load_spikes(),
-        maker.latency_spikes(),
-        maker.mean_latency(),
-        maker.p99_latency(),
-        maker.own_hits(),
-        maker.own_misses(),
-        maker.store_cpu(),
-        maker.store_memory(),
-        maker.parts_cpu(),
-        maker.breakers(),
-        maker.failed(),
-    ]
-}
+use raingauge_figure::Unit;
 
 /// The product name of an engine.
 pub fn proper(part: &str) -> String {
@@ -47,6 +27,93 @@ pub fn length_words(length_ms: i64) -> String {
     if amount == 1 { format!("one {unit}") } else { format!("{amount} {unit}s") }
 }
 
+type Values = Vec<Option<f64>>;
+
+/// In the order of the reference.
+pub fn all(analysis: &Analysis, numbers: &Numbers) -> Vec<Figure> {
+    let maker = Maker { analysis, numbers };
+    let store = maker.store();
+    let cores = analysis.record.machine.cores;
+    let store_part = analysis.store().unwrap_or_default();
+    let memory =
+        |from_ms, to_ms| analysis.usages.greatest(from_ms, to_ms, memory_of(analysis.store()?));
+    let openings = analysis.usages.counter(breakers);
+
+    vec![
+        maker.over_run(
+            (2, "cache-hits"),
+            "Sources of answers",
+            "Share of the answered counts",
+            maker.sources(),
+        ),
+        maker.over_run(
+            (5, "store-and-cache"),
+            &format!("Counts answered by {store} and by {}", maker.cache()),
+            "Per second of the machine's clock, hits in the reader's memory as those of the cache",
+            maker.store_and_cache(),
+        ),
+        spikes((6, "load-spikes"), Measure::StoreLoad, &format!("Load of {store}")),
+        spikes((7, "latency-spikes"), Measure::Latency, "Mean latency"),
+        maker.over_run(
+            (8, "mean-latency"),
+            "Mean latency of a batch",
+            "From its due time until its answer arrived",
+            maker.line("ms", analysis.bins.values(|bin| bin.tally.mean_ms()), |of| of.mean_ms),
+        ),
+        maker.over_run(
+            (9, "p99-latency"),
+            "99th percentile of the latency of a batch",
+            "Exact, of at least 100 batches",
+            maker.line("ms", analysis.bins.values(|bin| bin.p99_ms), |of| of.p99_ms),
+        ),
+        maker.over_run(
+            (10, "own-cache-hits"),
+            &format!("Reads that {store} answered from its own cache"),
+            "Hits per second of the machine's clock",
+            maker.line("hits/s", analysis.rates(own_hits), |of| of.own_hits_per_s),
+        ),
+        maker.over_run(
+            (11, "own-cache-misses"),
+            &format!("Reads that {store} did not find in its own cache"),
+            "Misses per second of the machine's clock",
+            maker.line("misses/s", analysis.rates(own_misses), |of| of.own_misses_per_s),
+        ),
+        maker.over_run(
+            (12, "store-cpu"),
+            &format!("Processor time of {store}"),
+            &format!("Cores used, of the {cores} cores of the machine"),
+            maker.line("cores", analysis.rates(cpu_of(store_part)), |of| of.store_cores),
+        ),
+        maker.over_run(
+            (13, "store-memory"),
+            &format!("Memory of {store}"),
+            "Resident memory, the largest sample",
+            OverRun {
+                unit: Unit::Bytes,
+                ..maker.line("resident", analysis.sampled(memory), |of| of.store_memory_bytes_peak)
+            },
+        ),
+        maker.figure(
+            (14, "parts-cpu"),
+            "Processor time of every part",
+            "Cores used by each, all on the same scale",
+            Content::Parts,
+        ),
+        maker.over_run(
+            (15, "breakers"),
+            "Circuit breaker openings",
+            "Openings",
+            bars("openings", analysis.sampled(|from_ms, to_ms| openings.events(from_ms, to_ms))),
+        ),
+        maker.over_run(
+            (16, "failed"),
+            "Failed counts",
+            "Per second of the machine's clock",
+            bars("counts/s", analysis.bins.values(|bin| maker.per_s(bin, bin.tally.failed))),
+        ),
+    ]
+}
+
 struct Maker<'a> {
     analysis: &'a Analysis<'a>,
     numbers: &'a Numbers,
@@ -61,277 +128,88 @@ impl Maker<'_> {
         self.analysis.cache().map_or("the cache".to_owned(), proper)
     }
 
-    fn bin_words(&self) -> String {
-        length_words(self.analysis.bins.width_ms)
+    fn figure(
+        &self,
+        (number, name): (u8, &'static str),
+        title: &str,
+        what: &str,
+        content: Content,
+    ) -> Figure {
+        let words = format!("{what}, in bins of {}.", length_words(self.analysis.bins.width_ms));
+        Figure { number, name, title: title.to_owned(), words, content }
     }
 
-    fn levels(&self, level: impl Fn(&PhaseNumbers) -> Option<f64>) -> Vec<Option<f64>> {
-        self.numbers.phases.iter().map(level).collect()
-    }
-
-    fn series(&self, name: String, paint: Paint, value: impl Fn(&Bin) -> Option<f64>) -> Series {
-        Series { name, paint, values: self.analysis.bins.values(value) }
+    fn over_run(&self, name: (u8, &'static str), title: &str, what: &str, plot: OverRun) -> Figure {
+        self.figure(name, title, what, Content::OverRun(plot))
     }
 
     fn per_s(&self, bin: &Bin, amount: u64) -> Option<f64> {
         Some(self.analysis.per_s(amount, self.analysis.bin_end_ms(bin.from_ms) - bin.from_ms))
     }
 
-    /// A single series in the colour of the store.
-    fn single(
+    /// A single line in the colour of the store, with a level for each phase.
+    fn line(
         &self,
-        values: Vec<Option<f64>>,
-        unit: Unit,
         caption: &str,
-        levels: Vec<Option<f64>>,
-    ) -> Content {
-        let series = vec![Series { name: self.store(), paint: Paint::Store, values }];
-        Content::OverRun(OverRun {
-            series,
-            style: Style::Lines,
-            unit,
-            caption: caption.to_owned(),
-            levels,
-        })
+        values: Values,
+        level: impl Fn(&PhaseNumbers) -> Option<f64>,
+    ) -> OverRun {
+        OverRun {
+            series: vec![Series { name: self.store(), paint: Paint::Store, values }],
+            levels: self.numbers.phases.iter().map(level).collect(),
+            ..plain(Style::Lines, caption)
+        }
     }
 
-    fn cache_hits(&self) -> Figure {
+    fn series(&self, name: String, paint: Paint, value: impl Fn(&Bin) -> Option<f64>) -> Series {
+        Series { name, paint, values: self.analysis.bins.values(value) }
+    }
+
+    fn sources(&self) -> OverRun {
         let has_memory = self.analysis.bins.bins.iter().any(|bin| bin.tally.memory > 0);
-        let mut series =
-            vec![self.series(self.store(), Paint::Store, |bin| bin.tally.share(bin.tally.store))];
-        series
-            .push(self.series(self.cache(), Paint::Cache, |bin| bin.tally.share(bin.tally.cache)));
+        let memory = self.series("the reader's memory".to_owned(), Paint::Memory, |bin| {
+            bin.tally.share(bin.tally.memory)
+        });
 
-        if has_memory {
-            let memory = "the reader's memory".to_owned();
-            series
-                .push(self.series(memory, Paint::Memory, |bin| bin.tally.share(bin.tally.memory)));
-        }
-
-        Figure {
-            number: 2,
-            name: "cache-hits",
-            title: "Sources of answers".to_owned(),
-            words: format!("Share of the answered counts, in bins of {}.", self.bin_words()),
-            content: Content::OverRun(OverRun {
-                series,
-                style: Style::Stacked,
-                unit: Unit::Share,
-                caption: String::new(),
-                levels: Vec::new(),
-            }),
-        }
+        let mut series = vec![
+            self.series(self.store(), Paint::Store, |bin| bin.tally.share(bin.tally.store)),
+            self.series(self.cache(), Paint::Cache, |bin| bin.tally.share(bin.tally.cache)),
+        ];
+        series.extend(has_memory.then_some(memory));
+        OverRun { series, unit: Unit::Share, ..plain(Style::Stacked, "") }
     }
 
-    fn store_and_cache(&self) -> Figure {
+    fn store_and_cache(&self) -> OverRun {
         let hits = |bin: &Bin| self.per_s(bin, bin.tally.cache + bin.tally.memory);
         let series = vec![
             self.series(self.store(), Paint::Store, |bin| self.per_s(bin, bin.tally.store)),
             self.series(self.cache(), Paint::Cache, hits),
         ];
-        Figure {
-            number: 5,
-            name: "store-and-cache",
-            title: format!("Counts answered by {} and by {}", self.store(), self.cache()),
-            words: format!(
-                "Per second of the machine's clock, in bins of {}. Hits in the reader's memory are included in the cache.",
-                self.bin_words()
-            ),
-            content: Content::OverRun(OverRun {
-                series,
-                style: Style::Lines,
-                unit: Unit::Number,
-                caption: "counts/s".to_owned(),
-                levels: Vec::new(),
-            }),
-        }
+        OverRun { series, ..plain(Style::Lines, "counts/s") }
     }
+}
 
-    fn load_spikes(&self) -> Figure {
-        Figure {
-            number: 6,
-            name: "load-spikes",
-            title: format!("Load of {} at the turn of a quarter hour", self.store()),
-            words: "Above, two hours at the same time of the day in bins of one minute, counts per second of the machine's clock. \
-                    Below, all quarter hours of each phase laid on each other in bins of 30 seconds."
-                .to_owned(),
-            content: Content::Spikes(Spikes {
-                measure: Measure::StoreLoad,
-                caption: "counts/s".to_owned(),
-            }),
-        }
-    }
+fn plain(style: Style, caption: &str) -> OverRun {
+    let caption = caption.to_owned();
+    OverRun { series: Vec::new(), style, unit: Unit::Number, caption, levels: Vec::new() }
+}
 
-    fn latency_spikes(&self) -> Figure {
-        Figure {
-            number: 7,
-            name: "latency-spikes",
-            title: "Mean latency at the turn of a quarter hour".to_owned(),
-            words: "Of a batch, from its due time. Above, two hours at the same time of the day in bins of one minute. \
-                    Below, all quarter hours of each phase laid on each other in bins of 30 seconds."
-                .to_owned(),
-            content: Content::Spikes(Spikes {
-                measure: Measure::Latency,
-                caption: "ms".to_owned(),
-            }),
-        }
-    }
+/// Bars of harm.
+fn bars(caption: &str, values: Values) -> OverRun {
+    let series = vec![Series { name: caption.to_owned(), paint: Paint::Failed, values }];
+    OverRun { series, ..plain(Style::Bars, caption) }
+}
 
-    fn mean_latency(&self) -> Figure {
-        let values = self.analysis.bins.values(|bin| bin.tally.mean_ms());
-        Figure {
-            number: 8,
-            name: "mean-latency",
-            title: "Mean latency of a batch".to_owned(),
-            words: format!(
-                "From its due time until its answer arrived, in bins of {}.",
-                self.bin_words()
-            ),
-            content: self.single(values, Unit::Number, "ms", self.levels(|phase| phase.mean_ms)),
-        }
-    }
-
-    fn p99_latency(&self) -> Figure {
-        let values = self.analysis.bins.values(|bin| bin.p99_ms);
-        Figure {
-            number: 9,
-            name: "p99-latency",
-            title: "99th percentile of the latency of a batch".to_owned(),
-            words: format!(
-                "Exact, of all batches due in a bin of {}; none for fewer than 100.",
-                self.bin_words()
-            ),
-            content: self.single(values, Unit::Number, "ms", self.levels(|phase| phase.p99_ms)),
-        }
-    }
-
-    fn own_hits(&self) -> Figure {
-        let values = self.analysis.rates(own_hits);
-        Figure {
-            number: 10,
-            name: "own-cache-hits",
-            title: format!("Reads that {} answered from its own cache", self.store()),
-            words: format!(
-                "Hits per second of the machine's clock, in bins of {}.",
-                self.bin_words()
-            ),
-            content: self.single(
-                values,
-                Unit::Number,
-                "hits/s",
-                self.levels(|phase| phase.own_hits_per_s),
-            ),
-        }
-    }
-
-    fn own_misses(&self) -> Figure {
-        let values = self.analysis.rates(own_misses);
-        Figure {
-            number: 11,
-            name: "own-cache-misses",
-            title: format!("Reads that {} did not find in its own cache", self.store()),
-            words: format!(
-                "Misses per second of the machine's clock, in bins of {}.",
-                self.bin_words()
-            ),
-            content: self.single(
-                values,
-                Unit::Number,
-                "misses/s",
-                self.levels(|phase| phase.own_misses_per_s),
-            ),
-        }
-    }
-
-    fn store_cpu(&self) -> Figure {
-        let store = self.analysis.store().unwrap_or_default();
-        Figure {
-            number: 12,
-            name: "store-cpu",
-            title: format!("Processor time of {}", self.store()),
-            words: format!(
-                "Cores used, of the {} cores of the machine, in bins of {}.",
-                self.analysis.record.machine.cores,
-                self.bin_words()
-            ),
-            content: self.single(
-                self.analysis.rates(cpu_of(store)),
-                Unit::Number,
-                "cores",
-                self.levels(|phase| phase.store_cores),
-            ),
-        }
-    }
-
-    fn store_memory(&self) -> Figure {
-        let of_store = |from_ms, to_ms| {
-            self.analysis.usages.greatest(from_ms, to_ms, memory_of(self.analysis.store()?))
-        };
-        Figure {
-            number: 13,
-            name: "store-memory",
-            title: format!("Memory of {}", self.store()),
-            words: format!("Resident memory, the largest sample in bins of {}.", self.bin_words()),
-            content: self.single(
-                self.analysis.sampled(of_store),
-                Unit::Bytes,
-                "resident",
-                self.levels(|phase| phase.store_memory_bytes_peak),
-            ),
-        }
-    }
-
-    fn parts_cpu(&self) -> Figure {
-        Figure {
-            number: 14,
-            name: "parts-cpu",
-            title: "Processor time of every part".to_owned(),
-            words: format!(
-                "Cores used by each, all on the same scale, in bins of {}.",
-                self.bin_words()
-            ),
-            content: Content::Parts,
-        }
-    }
-
-    fn breakers(&self) -> Figure {
-        let counter = self.analysis.usages.counter(breakers);
-        let opened = |from_ms, to_ms| counter.events(from_ms, to_ms);
-        let series = vec![Series {
-            name: "openings".to_owned(),
-            paint: Paint::Failed,
-            values: self.analysis.sampled(opened),
-        }];
-
-        Figure {
-            number: 15,
-            name: "breakers",
-            title: "Circuit breaker openings".to_owned(),
-            words: format!("Openings in bins of {}.", self.bin_words()),
-            content: Content::OverRun(OverRun {
-                series,
-                style: Style::Bars,
-                unit: Unit::Number,
-                caption: "openings".to_owned(),
-                levels: Vec::new(),
-            }),
-        }
-    }
-
-    fn failed(&self) -> Figure {
-        let failed = |bin: &Bin| self.per_s(bin, bin.tally.failed);
-        Figure {
-            number: 16,
-            name: "failed",
-            title: "Failed counts".to_owned(),
-            words: format!("Per second of the machine's clock, in bins of {}.", self.bin_words()),
-            content: Content::OverRun(OverRun {
-                series: vec![self.series("failed".to_owned(), Paint::Failed, failed)],
-                style: Style::Bars,
-                unit: Unit::Number,
-                caption: "counts/s".to_owned(),
-                levels: Vec::new(),
-            }),
-        }
-    }
+fn spikes((number, name): (u8, &'static str), measure: Measure, what: &str) -> Figure {
+    let title = format!("{what} at the turn of a quarter hour");
+    let (above, caption) = match measure {
+        Measure::StoreLoad => ("Counts per second of the machine's clock", "counts/s"),
+        Measure::Latency => ("Latency of a batch from its due time", "ms"),
+    };
+    let words = format!(
+        "{above}: two hours at the same time of the day in bins of one minute; below, all quarter \
+         hours of each phase laid on each other in bins of 30 seconds."
+    );
+    let content = Content::Spikes(Spikes { measure, caption: caption.to_owned() });
+    Figure { number, name, title, words, content }
 }

@@ -2,9 +2,7 @@
 
 use super::letters;
 use super::palette::Paint;
-
-/// Distance from the left and from the top.
-pub type Point = (f64, f64);
+use raingauge_figure::path::Point;
 
 #[derive(Debug, Clone)]
 pub struct Canvas {

@@ -1,6 +1,6 @@
 //! Text widths and glyph outlines, from the embedded font.
 
-use super::canvas::Point;
+use raingauge_figure::path::Point;
 use skrifa::instance::{LocationRef, Size};
 use skrifa::outline::{DrawSettings, OutlinePen};
 use skrifa::{FontRef, GlyphId, MetadataProvider};
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_font_has_every_letter_that_figures_use() {
-        for letter in "0123456789–—·×%,.\u{2009}≥≤".chars() {
+        for letter in "0123456789–—·×%,.\u{202f}\u{2212}µ≥≤".chars() {
             assert!(font(false).charmap().map(letter).is_some(), "{letter:?}");
         }
     }

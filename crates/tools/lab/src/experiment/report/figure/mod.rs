@@ -5,14 +5,12 @@
 //! ```
 
 pub mod canvas;
-pub mod clock;
 pub mod letters;
 pub mod over_run;
 pub mod palette;
 pub mod parts;
 pub mod plot;
 pub mod png;
-pub mod scale;
 pub mod spikes;
 pub mod svg;
 

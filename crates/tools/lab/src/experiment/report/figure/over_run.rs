@@ -5,17 +5,16 @@
 //!   ▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬▬
 //!   600 ├──────────┊─────┊────▒▒▒▒─┊────▒▒▒▒───┊────▒▒▒▒      bands: the store compacts; thin dots: a canary is out
 //!     0 └──────────┴─────┴──────────┴──────────┴──────────
-//!        Tue 5 Nov     Wed 6 Nov     Thu 7 Nov
+//!        5 Nov         6 Nov         7 Nov
 //! ```
 
 use super::canvas::{Anchor, Canvas, Font};
-use super::clock;
 use super::palette::{self, Paint};
-use super::plot::{LABEL, LINE_WIDTH, Plot, STRONG, Stretch, Swatch, end_labels, legend};
-use super::scale::{Scale, Unit};
+use super::plot::{LABEL, LINE_WIDTH, Plot, STRONG, Stretch, Swatch, Values, end_labels, legend};
 use crate::experiment::record::StepKind;
 use crate::experiment::report::analysis::Analysis;
 use crate::experiment::report::words::{aligned, memory, percent, times};
+use raingauge_figure::{Axis, Unit};
 
 pub const STEP_DASH: [f64; 2] = [4.0, 3.0];
 pub const CANARY_DASH: [f64; 2] = [1.0, 3.0];
@@ -65,8 +64,8 @@ pub struct Place {
 impl OverRun {
     /// Draws the plot. Returns its bottom.
     pub fn draw(&self, canvas: &mut Canvas, analysis: &Analysis, place: Place) -> f64 {
-        let scale = self.scale();
-        let left = Plot::label_room(&scale);
+        let values = self.axis();
+        let left = Plot::label_room(&values);
         let names_room = if self.names_at_ends(place) { self.names_width() + 14.0 } else { 8.0 };
         let width = place.width - left - names_room;
         let items = self.legend_items(analysis, place);
@@ -80,7 +79,7 @@ impl OverRun {
             height: place.height,
             from,
             to,
-            scale,
+            values,
         };
 
         plot.top = ribbon(canvas, analysis, &plot, plot.top) + 26.0;
@@ -88,7 +87,8 @@ impl OverRun {
         if self.shows_bands() {
             bands(canvas, analysis, &plot);
         }
-        plot.grid(canvas, &self.caption);
+        plot.grid(canvas, true);
+        plot.caption(canvas, &self.caption);
         self.values(canvas, analysis, &plot);
         marks(canvas, analysis, &plot);
         self.draw_levels(canvas, analysis, &plot);
@@ -96,16 +96,16 @@ impl OverRun {
         if self.names_at_ends(place) {
             self.names(canvas, analysis, &plot);
         }
-        time_axis(canvas, analysis, &plot);
+        plot.time_axis(canvas, &analysis.zone);
         plot.bottom() + AXIS_ROOM
     }
 
-    fn scale(&self) -> Scale {
+    fn axis(&self) -> Values {
         if self.style == Style::Stacked && self.unit == Unit::Share {
-            return Scale::whole();
+            return Values { axis: Axis::whole(), unit: self.unit };
         }
         let values = self.series.iter().flat_map(|series| &series.values).chain(&self.levels);
-        Scale::new(values.copied().flatten(), self.unit)
+        Values::new(values.copied().flatten(), self.unit)
     }
 
     /// Areas that fill the plot would hide the bands behind them.
@@ -210,10 +210,10 @@ impl OverRun {
 /// The value of a phase is shown with more digits than a tick.
 fn level_words(level: f64, unit: Unit) -> String {
     match unit {
-        Unit::Number => aligned(level),
         Unit::Bytes => memory(level),
         Unit::Share => percent(level),
         Unit::Times => times(level),
+        _ => aligned(level),
     }
 }
 
@@ -313,36 +313,4 @@ pub fn mark_items(analysis: &Analysis, has_canaries: bool) -> Vec<(String, Swatc
         items.push((COMPACTION.to_owned(), Swatch::Surface(Paint::Band)));
     }
     items
-}
-
-/// Labels days at their middle, or hours if the run is short.
-fn time_axis(canvas: &mut Canvas, analysis: &Analysis, plot: &Plot) {
-    const LABEL_ROOM: f64 = 84.0;
-
-    let (from_ms, to_ms) = (analysis.record.from_ms, analysis.record.to_ms);
-    let len_max = (plot.width / LABEL_ROOM) as usize;
-    let ticks = clock::ticks(from_ms, to_ms, &analysis.zone, len_max);
-    let has_days_only = ticks.iter().all(|tick| tick.is_day);
-
-    for (place, tick) in ticks.iter().enumerate() {
-        let next = ticks.get(place + 1).map_or(plot.right(), |next| plot.x(next.at_ms as f64));
-        let words = if has_days_only { "" } else { &tick.text };
-        plot.tick(canvas, tick.at_ms as f64, if tick.is_day { 7.0 } else { 4.0 }, words);
-
-        if has_days_only {
-            day_label(canvas, tick, (plot.x(tick.at_ms as f64), next), plot.bottom());
-        }
-    }
-}
-
-/// Labels a day as fully as space permits: weekday and date, or the date, or its number.
-pub fn day_label(canvas: &mut Canvas, tick: &clock::Tick, (from, to): (f64, f64), y: f64) {
-    let (_, date) = tick.text.split_once(' ').unwrap_or(("", &tick.text));
-    let (day, _) = date.split_once(' ').unwrap_or((date, ""));
-    let fitting = [tick.text.as_str(), date, day]
-        .into_iter()
-        .find(|words| LABEL.width(words) + 8.0 <= to - from);
-    if let Some(words) = fitting {
-        canvas.text(((from + to) / 2.0, y + 19.0), words, LABEL, Anchor::Middle);
-    }
 }

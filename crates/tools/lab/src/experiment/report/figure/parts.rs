@@ -1,14 +1,13 @@
 //! One small plot per part of the system, all with the same axes.
 
 use super::canvas::{Anchor, Canvas};
-use super::clock;
-use super::over_run::{bands, day_label, mark_items, step_marks, stretches};
+use super::over_run::{bands, mark_items, step_marks, stretches};
 use super::palette::Paint;
-use super::plot::{LABEL, LINE_WIDTH, Plot, STRONG, legend};
-use super::scale::{Scale, Unit};
+use super::plot::{LABEL, LINE_WIDTH, Plot, STRONG, Values, legend};
 use crate::experiment::report::analysis::Analysis;
 use crate::experiment::report::usage::cpu_of;
 use crate::experiment::report::words::aligned;
+use raingauge_figure::Unit;
 
 const PANEL: f64 = 110.0;
 const HEAD: f64 = 34.0;
@@ -20,9 +19,9 @@ pub fn draw(canvas: &mut Canvas, analysis: &Analysis, top: f64, is_wide: bool) -
     let columns = if is_wide { 4 } else { 2 };
     let rates: Vec<(&str, Vec<Option<f64>>)> =
         analysis.parts.iter().map(|part| (*part, analysis.rates(cpu_of(part)))).collect();
-    let scale =
-        Scale::new(rates.iter().flat_map(|(_, values)| values).copied().flatten(), Unit::Number);
-    let left = Plot::label_room(&scale);
+    let axis =
+        Values::new(rates.iter().flat_map(|(_, values)| values).copied().flatten(), Unit::Number);
+    let left = Plot::label_room(&axis);
     let width = (canvas.width - left - GAP * (columns - 1) as f64 - 4.0) / columns as f64;
     let top = top + legend(canvas, (0.0, top + 8.0), canvas.width, &mark_items(analysis, false));
 
@@ -36,7 +35,7 @@ pub fn draw(canvas: &mut Canvas, analysis: &Analysis, top: f64, is_wide: bool) -
             height: PANEL,
             from: analysis.record.from_ms as f64,
             to: analysis.record.to_ms as f64,
-            scale: Scale { ticks: scale.ticks.clone(), unit: scale.unit },
+            values: axis.clone(),
         };
         panel(canvas, analysis, &plot, part, values, column == 0);
     }
@@ -67,27 +66,9 @@ fn panel(
 
     bands(canvas, analysis, plot);
 
-    for tick in &plot.scale.ticks {
-        let y = plot.y(*tick).round() + 0.5;
-        canvas.line(
-            (plot.left, y),
-            (plot.right(), y),
-            if *tick == 0.0 { Paint::Axis } else { Paint::Grid },
-            1.0,
-        );
-
-        if has_labels {
-            canvas.text((plot.left - 8.0, y + 4.0), plot.scale.words(*tick), LABEL, Anchor::End);
-        }
-    }
-
+    plot.grid(canvas, has_labels);
     step_marks(canvas, analysis, plot);
     canvas.curve(plot.curve(&stretches(analysis, values)), Paint::Store, LINE_WIDTH);
 
-    let days = clock::days(analysis.record.from_ms, analysis.record.to_ms, &analysis.zone);
-    for (place, day) in days.iter().enumerate() {
-        plot.tick(canvas, day.at_ms as f64, 5.0, "");
-        let next = days.get(place + 1).map_or(plot.right(), |next| plot.x(next.at_ms as f64));
-        day_label(canvas, day, (plot.x(day.at_ms as f64), next), plot.bottom());
-    }
+    plot.time_axis(canvas, &analysis.zone);
 }

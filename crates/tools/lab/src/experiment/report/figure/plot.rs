@@ -1,8 +1,10 @@
 //! A plot area with two axes: coordinates, grid, lines and areas.
 
-use super::canvas::{Anchor, Canvas, Font, Point};
+use super::canvas::{Anchor, Canvas, Font};
 use super::palette::Paint;
-use super::scale::Scale;
+use crate::experiment::report::zone::Zone;
+use raingauge_figure::path::Point;
+use raingauge_figure::{Axis, Scale, Unit, clock};
 
 pub const LABEL: Font = Font::new(12.0, Paint::Soft);
 pub const STRONG: Font = Font::new(12.5, Paint::Ink).bold();
@@ -11,6 +13,28 @@ const LABEL_GAP: f64 = 8.0;
 const SWATCH: f64 = 14.0;
 const LEGEND_GAP: f64 = 18.0;
 pub const LEGEND_ROW: f64 = 18.0;
+/// Width that a label of the time axis needs.
+const TIME_ROOM: f64 = 72.0;
+
+/// The axis of values, and their unit.
+#[derive(Debug, Clone)]
+pub struct Values {
+    pub axis: Axis,
+    pub unit: Unit,
+}
+
+impl Values {
+    /// An axis that includes all the given values.
+    pub fn new(values: impl Iterator<Item = f64>, unit: Unit) -> Self {
+        let values: Vec<f64> = values.collect();
+        Self { axis: Axis::new(values.into_iter(), Scale::Linear, 0.0), unit }
+    }
+
+    /// The values of the lines of a grid, each with its label.
+    pub fn ticks(&self) -> impl Iterator<Item = (f64, String)> + '_ {
+        self.axis.ticks.iter().map(|tick| (*tick, self.unit.short(*tick)))
+    }
+}
 
 /// The plot area, and the values at its edges.
 #[derive(Debug, Clone)]
@@ -21,7 +45,7 @@ pub struct Plot {
     pub height: f64,
     pub from: f64,
     pub to: f64,
-    pub scale: Scale,
+    pub values: Values,
 }
 
 /// A value over an interval of the x axis: from, to, and the value if there is one.
@@ -42,41 +66,47 @@ impl Plot {
     }
 
     pub fn y(&self, value: f64) -> f64 {
-        self.bottom() - (value / self.scale.top()).clamp(0.0, 1.0) * self.height
+        self.bottom() - self.values.axis.share(value) * self.height
     }
 
-    /// Draws labelled lines at round values, and the caption above the highest one.
-    pub fn grid(&self, canvas: &mut Canvas, caption: &str) {
-        for tick in &self.scale.ticks {
-            let y = self.y(*tick).round() + 0.5;
-            let paint = if *tick == 0.0 { Paint::Axis } else { Paint::Grid };
+    /// Draws lines at round values, with labels to the left of the plot if there is room.
+    pub fn grid(&self, canvas: &mut Canvas, has_labels: bool) {
+        for (tick, words) in self.values.ticks() {
+            let y = self.y(tick).round() + 0.5;
+            let paint = if tick == 0.0 { Paint::Axis } else { Paint::Grid };
             canvas.line((self.left, y), (self.right(), y), paint, 1.0);
-            canvas.text(
-                (self.left - LABEL_GAP, y + 4.0),
-                self.scale.words(*tick),
-                LABEL,
-                Anchor::End,
-            );
+            if has_labels {
+                canvas.text((self.left - LABEL_GAP, y + 4.0), words, LABEL, Anchor::End);
+            }
         }
-        canvas.text((self.left, self.top - 8.0), caption, LABEL, Anchor::Start);
+    }
+
+    /// Describes the values above the highest line.
+    pub fn caption(&self, canvas: &mut Canvas, words: &str) {
+        canvas.text((self.left, self.top - 8.0), words, LABEL, Anchor::Start);
+    }
+
+    /// Draws an axis of milliseconds since 1970.
+    pub fn time_axis(&self, canvas: &mut Canvas, zone: &Zone) {
+        let len_max = (self.width / TIME_ROOM) as usize;
+        let [from_s, to_s] = [self.from, self.to].map(|ms| (ms / 1e3) as i64);
+        for tick in clock::ticks(from_s, to_s, zone.timezone(), len_max) {
+            self.tick(canvas, tick.at_s as f64 * 1e3, &tick.text);
+        }
     }
 
     /// Draws a tick of the x axis; its label stays within the picture.
-    pub fn tick(&self, canvas: &mut Canvas, at: f64, length: f64, words: &str) {
+    pub fn tick(&self, canvas: &mut Canvas, at: f64, words: &str) {
         let (x, y) = (self.x(at).round() + 0.5, self.bottom());
-        canvas.line((x, y), (x, y + length), Paint::Axis, 1.0);
-        if words.is_empty() {
-            return;
-        }
+        canvas.line((x, y), (x, y + 5.0), Paint::Axis, 1.0);
         let half = LABEL.width(words) / 2.0;
         let middle = x.max(half).min(canvas.width - half);
         canvas.text((middle, y + 19.0), words, LABEL, Anchor::Middle);
     }
 
     /// The width needed for the labels to the left of the plot area.
-    pub fn label_room(scale: &Scale) -> f64 {
-        let widths = scale.ticks.iter().map(|tick| LABEL.width(&scale.words(*tick)));
-        widths.fold(0.0, f64::max) + LABEL_GAP
+    pub fn label_room(values: &Values) -> f64 {
+        values.ticks().map(|(_, words)| LABEL.width(&words)).fold(0.0, f64::max) + LABEL_GAP
     }
 
     /// A line through the middles of the intervals, interrupted where a value is missing.
@@ -199,11 +229,10 @@ pub fn end_labels(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::report::figure::scale::Unit;
 
     fn plot() -> Plot {
-        let scale = Scale::new([10.0].into_iter(), Unit::Number);
-        Plot { left: 0.0, top: 0.0, width: 100.0, height: 50.0, from: 0.0, to: 10.0, scale }
+        let values = Values::new([10.0].into_iter(), Unit::Number);
+        Plot { left: 0.0, top: 0.0, width: 100.0, height: 50.0, from: 0.0, to: 10.0, values }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Renders a picture as PNG in the light theme, at two pixels per unit so that it is sharp on every
 //! screen.
 
-use super::canvas::{Canvas, Point, Shape};
+use super::canvas::{Canvas, Shape};
 use super::letters;
 use super::palette::Paint;
 use anyhow::Context;
+use raingauge_figure::path::Point;
 use tiny_skia::{
     FillRule, LineCap, LineJoin, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform,
 };

@@ -2,10 +2,8 @@
 //! phase superimposed.
 
 use super::canvas::{Anchor, Canvas};
-use super::clock;
 use super::palette::{self, Paint};
-use super::plot::{LABEL, LEGEND_ROW, LINE_WIDTH, Plot, STRONG, Stretch, Swatch, legend};
-use super::scale::{Scale, Unit};
+use super::plot::{LABEL, LEGEND_ROW, LINE_WIDTH, Plot, STRONG, Stretch, Swatch, Values, legend};
 use super::wrapped;
 use crate::experiment::report::analysis::Analysis;
 use crate::experiment::report::bins::{Bin, Bins, MINUTE_MS, QUARTER_MS};
@@ -13,6 +11,7 @@ use crate::experiment::report::fold::{Fold, FoldedQuarters, Measure, SLOT_MS};
 use crate::experiment::report::phase::Phase;
 use crate::experiment::report::window::Windows;
 use crate::experiment::report::words::percent;
+use raingauge_figure::Unit;
 
 const PANEL: f64 = 170.0;
 const HEAD: f64 = 52.0;
@@ -44,12 +43,12 @@ impl Grid {
         }
     }
 
-    fn plot(&self, place: usize, top: f64, scale: &Scale, (from, to): (f64, f64)) -> Plot {
+    fn plot(&self, place: usize, top: f64, values: &Values, (from, to): (f64, f64)) -> Plot {
         let row = place / self.columns;
         let column = place % self.columns;
         let left = self.left + column as f64 * (self.left + self.width + COLUMN_GAP);
         let top = top + row as f64 * (HEAD + PANEL + FOOT) + HEAD;
-        Plot { left, top, width: self.width, height: PANEL, from, to, scale: scale.clone() }
+        Plot { left, top, width: self.width, height: PANEL, from, to, values: values.clone() }
     }
 
     fn height(&self) -> f64 {
@@ -92,19 +91,20 @@ impl Spikes {
     ) -> f64 {
         let both = [("Before any step", &windows.before), ("After the last step", &windows.after)];
         let values = |bins: &Bins| bins.values(|bin| self.of_minute(analysis, bin));
-        let scale =
-            Scale::new(both.iter().flat_map(|(_, bins)| values(bins)).flatten(), Unit::Number);
-        let grid = Grid::new(canvas.width, Plot::label_room(&scale), is_wide);
+        let axis =
+            Values::new(both.iter().flat_map(|(_, bins)| values(bins)).flatten(), Unit::Number);
+        let grid = Grid::new(canvas.width, Plot::label_room(&axis), is_wide);
 
         for (place, (name, bins)) in both.into_iter().enumerate() {
             let to_ms = bins.from_ms + bins.bins.len() as i64 * MINUTE_MS;
-            let plot = grid.plot(place, top, &scale, (bins.from_ms as f64, to_ms as f64));
+            let plot = grid.plot(place, top, &axis, (bins.from_ms as f64, to_ms as f64));
             let share = share_at(analysis, bins.from_ms);
             let head = format!("{name}: {}{share}", analysis.zone.words(bins.from_ms, "%a %-d %b"));
 
             canvas.text((plot.left, plot.top - 28.0), head, STRONG, Anchor::Start);
             quarter_marks(canvas, analysis, &plot, (bins.from_ms, to_ms));
-            plot.grid(canvas, &self.caption);
+            plot.grid(canvas, true);
+            plot.caption(canvas, &self.caption);
 
             let minutes: Vec<Stretch> = bins
                 .bins
@@ -149,12 +149,13 @@ impl Spikes {
                 .flatten()
         };
 
-        let scale = Scale::new(sides.iter().flat_map(|(_, side)| all(*side)), Unit::Times);
-        let grid = Grid::new(canvas.width, Plot::label_room(&scale), is_wide);
+        let axis = Values::new(sides.iter().flat_map(|(_, side)| all(*side)), Unit::Times);
+        let grid = Grid::new(canvas.width, Plot::label_room(&axis), is_wide);
         for (place, (head, side)) in sides.into_iter().enumerate() {
-            let plot = grid.plot(place, top, &scale, (0.0, QUARTER_MS as f64));
+            let plot = grid.plot(place, top, &axis, (0.0, QUARTER_MS as f64));
             canvas.text((plot.left, plot.top - 28.0), head, STRONG, Anchor::Start);
-            plot.grid(canvas, "over the mean of the phase");
+            plot.grid(canvas, true);
+            plot.caption(canvas, "over the mean of the phase");
             minutes_axis(canvas, &plot);
             self.draw_fold(canvas, analysis, &plot, side);
         }
@@ -206,14 +207,12 @@ fn quarter_marks(
         let x = plot.x(at_ms as f64).round() + 0.5;
         canvas.line((x, plot.top), (x, plot.bottom()), Paint::Grid, 1.0);
     }
-    for tick in clock::ticks(from_ms, to_ms, &analysis.zone, 4) {
-        plot.tick(canvas, tick.at_ms as f64, 5.0, &tick.text);
-    }
+    plot.time_axis(canvas, &analysis.zone);
 }
 
 fn minutes_axis(canvas: &mut Canvas, plot: &Plot) {
     for minute in [0, 5, 10, 15] {
-        plot.tick(canvas, (minute * MINUTE_MS) as f64, 5.0, &minute.to_string());
+        plot.tick(canvas, (minute * MINUTE_MS) as f64, &minute.to_string());
     }
     let middle = (plot.left + plot.right()) / 2.0;
     canvas.text(

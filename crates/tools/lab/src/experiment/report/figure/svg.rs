@@ -1,15 +1,16 @@
 //! Renders a picture as SVG: inline for a page, which has the style sheet, or as a file that
 //! includes it.
 
-use super::canvas::{Anchor, Canvas, Font, Point, Shape};
+use super::canvas::{Anchor, Canvas, Font, Shape};
 use super::palette::{Paint, hex, style_sheet};
+use raingauge_figure::path::{self, Point, length};
 use std::fmt::Write;
 
 const FONTS: &str = "'Noto Sans', system-ui, -apple-system, 'Segoe UI', sans-serif";
 
 /// A standalone file.
 pub fn document(canvas: &Canvas) -> String {
-    let (width, height) = (short(canvas.width), short(canvas.height));
+    let (width, height) = (length(canvas.width), length(canvas.height));
     let mut text = format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" class="figure" role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="{FONTS}">"#
     );
@@ -39,8 +40,8 @@ pub fn inline(canvas: &Canvas, class: &str) -> String {
     let label = escaped(&format!("{}. {}", canvas.title, canvas.description));
     let mut text = format!(
         r#"<svg class="figure {class}" role="img" viewBox="0 0 {} {}" aria-label="{label}">"#,
-        short(canvas.width),
-        short(canvas.height)
+        length(canvas.width),
+        length(canvas.height)
     );
     body(canvas, &mut text);
     text.push_str("</svg>");
@@ -59,7 +60,7 @@ fn body(canvas: &Canvas, text: &mut String) {
                     r#"<path class="s-{}" fill="none" stroke="{}" stroke-width="{width}" stroke-linejoin="round"{dash} d="{}"/>"#,
                     paint.class(),
                     hex(paint.light()),
-                    path(runs, false)
+                    path::data(runs, false)
                 );
             }
             Shape::Fill { runs, paint, opacity } => {
@@ -68,7 +69,7 @@ fn body(canvas: &Canvas, text: &mut String) {
                     r#"<path class="f-{}" fill="{}" fill-opacity="{opacity}" d="{}"/>"#,
                     paint.class(),
                     hex(paint.light()),
-                    path(runs, true)
+                    path::data(runs, true)
                 );
             }
             Shape::Text { at, text: words, font, anchor } => {
@@ -90,32 +91,12 @@ fn write_text(text: &mut String, (x, y): Point, words: &str, font: Font, anchor:
         text,
         r#"<text class="f-{}" x="{}" y="{}" font-size="{}" fill="{}"{weight}{anchor}>{}</text>"#,
         font.paint.class(),
-        short(x),
-        short(y),
+        length(x),
+        length(y),
         font.size,
         hex(font.paint.light()),
         escaped(words)
     );
-}
-
-fn path(runs: &[Vec<Point>], is_closed: bool) -> String {
-    let mut text = String::new();
-    for run in runs {
-        for (place, (x, y)) in run.iter().enumerate() {
-            let _ =
-                write!(text, "{}{} {}", if place == 0 { 'M' } else { 'L' }, short(*x), short(*y));
-        }
-        if is_closed && !run.is_empty() {
-            text.push('Z');
-        }
-    }
-    text
-}
-
-/// Rounds to a tenth of a pixel; finer differences are invisible.
-fn short(value: f64) -> String {
-    let text = format!("{value:.1}");
-    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
 fn escaped(text: &str) -> String {

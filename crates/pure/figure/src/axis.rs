@@ -1,77 +1,38 @@
-//! Maps values to heights: round ticks, linear or logarithmic, and formatted values.
-
-use super::Scale;
-use crate::html::words;
+//! The axis of values: round ticks, linear or logarithmic.
 
 /// Approximate number of steps between the ticks of values.
 const STEPS: f64 = 4.0;
 /// Largest number of decades labelled on a logarithmic axis.
 const DECADES_MAX: i32 = 6;
 
-/// The unit of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Whole numbers of things.
-    Count,
-    PerSecond,
-    Seconds,
-    Bytes,
-    /// Fractions of 1, shown in percent.
-    Share,
+pub enum Scale {
+    Linear,
+    Logarithmic,
 }
 
-impl Unit {
+impl Scale {
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Count => "count",
-            Self::PerSecond => "per_second",
-            Self::Seconds => "seconds",
-            Self::Bytes => "bytes",
-            Self::Share => "share",
+            Self::Linear => "linear",
+            Self::Logarithmic => "log",
         }
     }
-
-    /// Formats a value for an axis.
-    pub fn short(self, value: f64) -> String {
-        match self {
-            Self::Count | Self::PerSecond => words::short_number(value),
-            Self::Seconds => words::duration(value),
-            Self::Bytes => words::bytes(value),
-            Self::Share => format!("{} %", trimmed(value * 100.0)),
-        }
-    }
-
-    /// Formats a value for a table.
-    pub fn full(self, value: Option<f64>) -> String {
-        let Some(value) = value else {
-            return "–".to_owned();
-        };
-        match self {
-            Self::Count => words::number(value as i128),
-            Self::PerSecond => format!("{}/s", words::short_number(value)),
-            Self::Seconds | Self::Bytes | Self::Share => self.short(value),
-        }
-    }
-}
-
-/// A number with up to two decimals, without trailing zeros.
-fn trimmed(value: f64) -> String {
-    let text = format!("{value:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// The axis of values.
-pub struct Values {
+#[derive(Clone, Debug)]
+pub struct Axis {
     bottom: f64,
     top: f64,
     scale: Scale,
     pub ticks: Vec<f64>,
 }
 
-impl Values {
-    /// Returns an axis that covers all of these values. A logarithmic axis needs values above 0,
-    /// and is linear without them.
-    pub fn new(values: impl Iterator<Item = f64> + Clone, scale: Scale, is_whole: bool) -> Self {
+impl Axis {
+    /// Returns an axis that covers 0 and all of these values, with steps of at least `step_min`
+    /// between its ticks. A logarithmic axis needs values above 0, and is linear without them.
+    pub fn new(values: impl Iterator<Item = f64> + Clone, scale: Scale, step_min: f64) -> Self {
         let known = values.filter(|value| value.is_finite());
         let high = known.clone().fold(0.0, f64::max);
         let low = known.clone().fold(0.0, f64::min);
@@ -79,8 +40,15 @@ impl Values {
         if scale == Scale::Logarithmic && low >= 0.0 && least.is_finite() {
             return Self::logarithmic(least, high);
         }
-        let step_min = if is_whole { 1.0 } else { 0.0 };
-        let ticks = ticks(low, if high > low { high } else { low + 1.0 }, step_min);
+        Self::linear(ticks(low, if high > low { high } else { low + 1.0 }, step_min))
+    }
+
+    /// An axis from 0 to 100 %.
+    pub fn whole() -> Self {
+        Self::linear(vec![0.0, 0.25, 0.5, 0.75, 1.0])
+    }
+
+    fn linear(ticks: Vec<f64>) -> Self {
         let bottom = ticks[0];
         let top = ticks[ticks.len() - 1];
         Self { bottom, top, scale: Scale::Linear, ticks }
@@ -120,7 +88,7 @@ impl Values {
 
 /// Returns round values from at most `low` to at least `high`, with a step of 1, 2 or 5 times a
 /// power of ten.
-pub fn ticks(low: f64, high: f64, step_min: f64) -> Vec<f64> {
+fn ticks(low: f64, high: f64, step_min: f64) -> Vec<f64> {
     let rough = ((high - low) / STEPS).max(step_min).max(f64::MIN_POSITIVE * 1e16);
     let power = 10f64.powf(rough.log10().floor());
     let factor =
@@ -148,20 +116,13 @@ mod tests {
 
     #[test]
     fn a_logarithmic_axis_shows_the_least_value_and_is_linear_below_0() {
-        let values = Values::new([0.0, 1.0, 900.0].into_iter(), Scale::Logarithmic, true);
+        let values = Axis::new([0.0, 1.0, 900.0].into_iter(), Scale::Logarithmic, 1.0);
         assert_eq!(values.ticks, [1.0, 10.0, 100.0, 1_000.0]);
         assert!(
             values.share(1.0) > 0.05 && values.share(0.0) == 0.0 && values.share(1_000.0) > 0.999
         );
-        let below = Values::new([-1.0, 900.0].into_iter(), Scale::Logarithmic, true);
+        let below = Axis::new([-1.0, 900.0].into_iter(), Scale::Logarithmic, 1.0);
         assert!(below.base() > 0.0 && below.scale == Scale::Linear);
-    }
-
-    #[test]
-    fn values_carry_their_unit() {
-        assert_eq!(Unit::Seconds.short(0.0025), "2.5 ms");
-        assert_eq!(Unit::Share.short(0.955), "95.5 %");
-        assert_eq!(Unit::Count.full(None), "–");
     }
 
     proptest! {
@@ -175,7 +136,7 @@ mod tests {
         #[test]
         fn every_value_has_a_place(values in proptest::collection::vec(-1e15f64..1e15, 0..9), log in any::<bool>()) {
             let scale = if log { Scale::Logarithmic } else { Scale::Linear };
-            let axis = Values::new(values.iter().copied(), scale, true);
+            let axis = Axis::new(values.iter().copied(), scale, 1.0);
             for value in values {
                 prop_assert!((0.0..=1.0).contains(&axis.share(value)));
             }
