@@ -4,8 +4,10 @@
 
 use crate::plan::{self, HOUR_S, QUARTER_S};
 use crate::workload::{Popularity, city_name};
+use anyhow::{Context, Result, ensure};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use serde::Deserialize;
 
 pub const EVENT_TYPE: &str = "lab.drop";
 pub const SOURCE: &str = "lab";
@@ -125,6 +127,24 @@ impl RenderedBody {
             }
         }
     }
+}
+
+/// The answer to `POST /v1/events`.
+#[derive(Deserialize)]
+struct Receipt {
+    accepted: u64,
+    duplicates: u64,
+    rejected: Vec<serde_json::Value>,
+}
+
+/// Checks that every event of a body of new events was accepted.
+pub fn check_receipt(body: &[u8], events: usize) -> Result<u64> {
+    let text = || format!("of {events} new events: {}", String::from_utf8_lossy(body));
+    let Receipt { accepted, duplicates, rejected } =
+        serde_json::from_slice(body).with_context(text)?;
+    let all_new = accepted == events as u64 && duplicates == 0 && rejected.is_empty();
+    ensure!(all_new, "{}", text());
+    Ok(accepted)
 }
 
 fn rest_of_event(drop: &Drop) -> String {

@@ -1,12 +1,12 @@
 //! Ingestion: NDJSON bodies of live events by `POST /v1/events`, durable when acknowledged.
 
-use crate::events::{Drops, Ids, RenderedBody};
+use crate::events::{Drops, Ids, RenderedBody, check_receipt};
 use crate::http::load::{self, Outcome, Reply, Source};
 use crate::http::{NDJSON, Target};
 use crate::measure::{Measurement, Pace, Run};
 use crate::server::Lab;
 use anyhow::{Context, Result, bail, ensure};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -20,13 +20,6 @@ struct IngestSource {
     current: Vec<Option<RenderedBody>>,
     ids: Ids,
     accepted: u64,
-}
-
-#[derive(Deserialize)]
-struct Answer {
-    accepted: u64,
-    duplicates: u64,
-    rejected: Vec<serde_json::Value>,
 }
 
 impl Source for IngestSource {
@@ -50,27 +43,16 @@ impl Source for IngestSource {
             _ => bail!("POST /v1/events answered {status}: {}", String::from_utf8_lossy(body)),
         }
 
-        let answer: Answer = serde_json::from_slice(body).with_context(|| {
-            format!("not an answer to events: {}", String::from_utf8_lossy(body))
-        })?;
         let sent = self.current[slot].take().context("an answer without a request")?;
-        ensure!(
-            answer.accepted == sent.events() as u64
-                && answer.duplicates == 0
-                && answer.rejected.is_empty(),
-            "of {} new events: {}",
-            sent.events(),
-            String::from_utf8_lossy(body)
-        );
+        let accepted = check_receipt(body, sent.events())?;
         self.free.push_back(sent);
-        self.accepted += answer.accepted;
-
-        Ok(Outcome::Done(answer.accepted))
+        self.accepted += accepted;
+        Ok(Outcome::Done(accepted))
     }
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Ingested {
+pub struct IngestLoad {
     pub measured: Measurement,
     pub accepted: u64,
     /// Acknowledged events per second, from the first request to the last answer.
@@ -91,7 +73,7 @@ pub fn measure(
     pace: Pace,
     duration: Duration,
     applied: bool,
-) -> Result<Ingested> {
+) -> Result<IngestLoad> {
     let before = if applied { lab.total()? } else { 0 };
     let target = lab.target.clone();
     let mut bodies: Vec<RenderedBody> =
@@ -119,7 +101,7 @@ pub fn measure(
         None
     };
 
-    Ok(Ingested {
+    Ok(IngestLoad {
         measured: load.measured,
         accepted,
         acknowledged_per_s: accepted as f64 / load.total.as_secs_f64(),

@@ -35,6 +35,7 @@ pub mod pages;
 #[cfg(feature = "experiments")]
 pub mod peers;
 pub mod plan;
+pub mod process;
 pub mod replay;
 pub mod report;
 pub mod rollout;

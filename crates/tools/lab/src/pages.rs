@@ -9,18 +9,18 @@
 
 use crate::http::Target;
 use crate::http::client::Client;
+use crate::plan::{DAY_S, Granularity, QUARTER_S};
+use crate::server::{BUCKETS_PER_REQUEST, bucket_json, set_buckets};
 use anyhow::{Context, Result, anyhow, ensure};
 use hdrhistogram::Histogram;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-const DAY_S: i64 = 86_400;
 /// Longer latencies are recorded as this value.
 const LATENCY_MAX_US: u64 = 60_000_000;
 /// Length of the loaded history, in days.
 const DAYS: i64 = 365;
-const BUCKETS_PER_REQUEST: usize = 5_000;
 /// The key with a year of data; on the last of these days, 64 others have data too.
 const KEY: &str = "lab_page:0:1";
 const OTHER_KEYS: i64 = 64;
@@ -66,12 +66,7 @@ pub fn load(target: &Target, counters: usize, now_s: i64) -> Result<u32> {
     let id =
         first.and_then(|counter| counter["id"].as_u64()).context("the first counter is missing")?;
     for chunk in year(now_s).chunks(BUCKETS_PER_REQUEST) {
-        let answer = client.json("POST", "/v1/buckets", &serde_json::to_vec(chunk)?)?;
-        ensure!(
-            answer["accepted"].as_u64() == Some(chunk.len() as u64),
-            "of {} buckets: {answer}",
-            chunk.len()
-        );
+        set_buckets(&mut client, chunk)?;
     }
 
     Ok(u32::try_from(id)?)
@@ -83,27 +78,23 @@ fn template(number: usize) -> String {
 
 /// A year up to the last midnight: quarter hours with daily and weekly cycles, and the hours and
 /// days that add them up.
-fn year(now_s: i64) -> Vec<Value> {
+fn year(now_s: i64) -> Vec<String> {
     let end_s = now_s - now_s % DAY_S;
     let start_s = end_s - DAYS * DAY_S;
     let count =
         |quarter: i64| 3 + (quarter % 96 - 48).abs() + if quarter / 96 % 7 < 2 { 20 } else { 0 };
-    let bucket = |granularity: &str, time_s: i64, width: i64| {
-        let first = (time_s - start_s) / 900;
-        let sum: i64 = (first..first + width).map(count).sum();
-        json!({ "key": KEY, "granularity": granularity, "time": time_s, "count": sum })
+    let of = |granularity: Granularity| {
+        let bucket = move |time_s: i64| {
+            let first = (time_s - start_s) / QUARTER_S;
+            let sum = (first..first + granularity.width_s() / QUARTER_S).map(count).sum();
+            bucket_json(KEY, granularity, time_s, sum)
+        };
+        (start_s..end_s).step_by(granularity.width_s() as usize).map(bucket)
     };
 
-    let of = |granularity: &'static str, step_s: i64| {
-        (start_s..end_s)
-            .step_by(step_s as usize)
-            .map(move |time_s| bucket(granularity, time_s, step_s / 900))
-    };
-
-    let others = (2..2 + OTHER_KEYS).map(|city| {
-        json!({ "key": format!("lab_page:0:{city}"), "granularity": "day", "time": end_s - DAY_S, "count": city })
-    });
-    of("quarter", 900).chain(of("hour", 3_600)).chain(of("day", DAY_S)).chain(others).collect()
+    let other =
+        |city| bucket_json(&format!("lab_page:0:{city}"), Granularity::Day, end_s - DAY_S, city);
+    Granularity::ALL.into_iter().flat_map(of).chain((2..2 + OTHER_KEYS).map(other)).collect()
 }
 
 /// Requests each page `requests` times, after a warm-up.
@@ -159,10 +150,13 @@ fn time(client: &mut Client, what: &'static str, path: &str, requests: u32) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     #[test]
     fn the_year_adds_up() {
-        let buckets = year(1_795_000_000);
+        let year = year(1_795_000_000);
+        let parse = |bucket: &String| serde_json::from_str::<Value>(bucket).unwrap();
+        let buckets: Vec<Value> = year.iter().map(parse).collect();
         let sum = |granularity: &str| {
             let own = buckets
                 .iter()

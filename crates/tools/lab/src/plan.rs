@@ -7,63 +7,7 @@
 //!    |q q|h h h h h h|D D D D D D D D D D D D D D|h h h h h h h|q|
 //! ```
 
-pub const QUARTER_S: i64 = 900;
-pub const HOUR_S: i64 = 3_600;
-pub const DAY_S: i64 = 86_400;
-
-/// The width of a bucket. The letter appears in the peers' keys and columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Granularity {
-    Quarter,
-    Hour,
-    Day,
-}
-
-impl Granularity {
-    pub const ALL: [Granularity; 3] = [Self::Quarter, Self::Hour, Self::Day];
-
-    pub fn width_s(self) -> i64 {
-        match self {
-            Self::Quarter => QUARTER_S,
-            Self::Hour => HOUR_S,
-            Self::Day => DAY_S,
-        }
-    }
-
-    /// The name in the public API.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Quarter => "quarter",
-            Self::Hour => "hour",
-            Self::Day => "day",
-        }
-    }
-
-    /// A short form for the peers' keys and columns.
-    pub fn letter(self) -> char {
-        match self {
-            Self::Quarter => 'q',
-            Self::Hour => 'h',
-            Self::Day => 'd',
-        }
-    }
-
-    pub fn number(self) -> i16 {
-        match self {
-            Self::Quarter => 0,
-            Self::Hour => 1,
-            Self::Day => 2,
-        }
-    }
-
-    fn finer(self) -> Option<Granularity> {
-        match self {
-            Self::Day => Some(Self::Hour),
-            Self::Hour => Some(Self::Quarter),
-            Self::Quarter => None,
-        }
-    }
-}
+pub use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S, QUARTER_S};
 
 /// Consecutive buckets of one granularity, `[from_s, to_s)`, both aligned to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +46,12 @@ fn split(from_s: i64, to_s: i64, granularity: Granularity, parts: &mut Vec<Slice
     let width_s = granularity.width_s();
     let (first_s, last_s) = (ceiling(from_s, width_s), floor(to_s, width_s));
 
-    match granularity.finer() {
+    let finer = match granularity {
+        Granularity::Day => Some(Granularity::Hour),
+        Granularity::Hour => Some(Granularity::Quarter),
+        Granularity::Quarter => None,
+    };
+    match finer {
         Some(finer) if first_s >= last_s => split(from_s, to_s, finer, parts),
         Some(finer) => {
             split(from_s, first_s, finer, parts);

@@ -50,14 +50,14 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
     };
 
     let scenario = Scenario::parse(SCENARIO).expect("a scenario");
-    let logs = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let given = ClusterOptions {
         services: services.into(),
         script: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services"),
         binary: env!("CARGO_BIN_EXE_raingauge").into(),
     };
 
-    let options = Options { given, logs: logs.path().to_owned(), prefer: false };
+    let options = Options { given, scenario: None, out: folder.path().to_owned(), prefer: false };
     let pairs = ["none", "result", "phased", "live"].map(|strategy| ("tiles", strategy));
     let prices = Prices::usual().expect("prices");
     let turns =

@@ -265,7 +265,7 @@ pub fn markdown(
 mod tests {
     use super::*;
     use crate::experiment::record::{BatchRecord, Usage};
-    use crate::experiment::report::sample_run;
+    use crate::experiment::report::tests::sample_run;
 
     const WANTED: Demand = Demand {
         events: 1_000.0,

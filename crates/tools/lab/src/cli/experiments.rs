@@ -41,7 +41,7 @@ pub enum Command {
     )]
     CacheRemoval {
         #[command(flatten)]
-        options: experiment::Arguments,
+        options: experiment::Options,
     },
     /// Every cache strategy and plan, on a cluster and embedded: load, latency and cost at the turn
     /// of quarter hours, or the maximum rate
@@ -51,12 +51,12 @@ pub enum Command {
     )]
     Turns {
         #[command(flatten)]
-        options: experiment::Arguments,
+        options: experiment::Options,
         /// Prices of cores and memory; default: typical ones
         #[arg(long)]
         prices: Option<PathBuf>,
         /// Measures the maximum rate instead, on a closed loop of this many seconds, and the
-        /// latencies at half of the first maximum; no quarter hour begins meanwhile
+        /// latencies at half of the first maximum; no quarter hour begins during it
         #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=300))]
         closed_loop: Option<u32>,
         /// Number of times that everything is measured
@@ -134,17 +134,16 @@ pub fn run(command: Command) -> Result<()> {
     }
 }
 
-fn run_cache_removal(arguments: &experiment::Arguments) -> Result<()> {
-    let scenario =
-        arguments.scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
-    let mut record = experiment::run(&scenario, &arguments.options())?;
-    let file = arguments
+fn run_cache_removal(options: &experiment::Options) -> Result<()> {
+    let scenario = options.scenario.as_deref().map_or_else(Scenario::published, Scenario::read)?;
+    let mut record = experiment::run(&scenario, options)?;
+    let file = options
         .scenario
         .as_ref()
         .map(|path| format!(" --scenario {}", path.display()))
         .unwrap_or_default();
     record.traffic.insert("command".to_owned(), format!("scripts/lab cache-removal{file}"));
-    write_report(&record, &arguments.out)
+    write_report(&record, &options.out)
 }
 
 fn write_report(record: &Record, out: &Path) -> Result<()> {
@@ -157,27 +156,26 @@ fn write_report(record: &Record, out: &Path) -> Result<()> {
 }
 
 fn run_turns(
-    arguments: &experiment::Arguments,
+    options: &experiment::Options,
     prices: Option<&Path>,
     closed_loop: Option<u32>,
     rounds: usize,
 ) -> Result<()> {
-    let mut scenario =
-        arguments.scenario.as_deref().map_or_else(Scenario::turns, Scenario::read)?;
+    let mut scenario = options.scenario.as_deref().map_or_else(Scenario::turns, Scenario::read)?;
     if closed_loop.is_some() {
         scenario.factor = 1;
     }
 
     let comparison = Comparison {
         scenario: &scenario,
-        options: &arguments.options(),
+        options,
         prices: &prices.map_or_else(Prices::usual, Prices::read)?,
         closed_loop,
     };
     let mut rows = comparison.on_cluster(&cases::ON_CLUSTER.repeat(rounds))?;
     rows.extend(comparison.embedded(&cases::EMBEDDED.repeat(rounds))?);
 
-    write_json(&rows, Some(arguments.out.join("turns.json")))?;
+    write_json(&rows, Some(options.out.join("turns.json")))?;
     print!("{}", cases::markdown(&rows));
     Ok(())
 }

@@ -100,6 +100,8 @@ pub struct Role {
     role: &'static str,
     pub address: SocketAddr,
     variables: Vec<(String, String)>,
+    /// The core that it is pinned to.
+    core: Option<usize>,
     child: Option<Child>,
     /// A process that has been asked to stop, which may take as long as an engine is unavailable.
     leaving: Option<Child>,
@@ -117,9 +119,16 @@ impl Role {
             role,
             address: free_address()?,
             variables,
+            core: None,
             child: None,
             leaving: None,
         })
+    }
+
+    /// Pins the process to a core when it starts.
+    pub fn on_core(mut self, core: usize) -> Self {
+        self.core = Some(core);
+        self
     }
 
     pub fn target(&self) -> Target {
@@ -140,8 +149,12 @@ impl Role {
     pub fn start(&mut self, setup: &Setup) -> Result<()> {
         let log = OpenOptions::new().create(true).append(true).open(self.log(setup))?;
         let out = File::create(setup.folder.join(format!("{}.out", self.name)))?;
-        let child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL"])
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]);
+        if let Some(core) = self.core {
+            command.args(["taskset", "-c", &core.to_string()]);
+        }
+        let child = command
             .arg(&setup.binary)
             .args([
                 "serve",

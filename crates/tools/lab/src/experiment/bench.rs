@@ -46,9 +46,8 @@ const ENGINES: [(&str, &str); 4] =
 const TABLES: [&str; 5] =
     ["minutely_count_table", "hourly_count_table", "daily_count_table", "tile_table", "span_table"];
 
-/// Command-line arguments.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct Options {
     #[command(flatten)]
     pub given: ClusterOptions,
     /// The timeline and the traffic; default: the published ones
@@ -63,19 +62,11 @@ pub struct Arguments {
     pub prefer: bool,
 }
 
-impl Arguments {
-    pub fn options(&self) -> Options {
-        Options { given: self.given.clone(), logs: self.out.join("logs"), prefer: self.prefer }
+impl Options {
+    /// Creates the folder for the logs of the processes.
+    fn logs(&self) -> Result<PathBuf> {
+        create_folder(&self.out.join("logs"))
     }
-}
-
-#[derive(Debug, Clone)]
-pub struct Options {
-    pub given: ClusterOptions,
-    /// Folder for the logs of the processes.
-    pub logs: PathBuf,
-    /// Whether readers and clients have priority over everything else on this machine.
-    pub prefer: bool,
 }
 
 /// The engines and their processes, loaded and running under the fast clock.
@@ -146,13 +137,8 @@ impl<'a> Bench<'a> {
         let started = jiff::Timestamp::now();
         let servers = options.given.servers()?;
         let name = format!("lab{}", started.as_millisecond());
-        let place = Place::on_cluster(
-            plans,
-            &servers,
-            &options.given.binary,
-            &name,
-            &create_folder(&options.logs)?,
-        )?;
+        let place =
+            Place::on_cluster(plans, &servers, &options.given.binary, &name, &options.logs()?)?;
 
         let mut bench = Self::loaded(scenario, place, options.prefer, (machine, started))?;
         let contact_points = servers.needed("CQL")?;
@@ -170,7 +156,7 @@ impl<'a> Bench<'a> {
     pub fn embedded(scenario: &'a Scenario, options: &Options) -> Result<Self> {
         let machine = Machine::here();
         let started = jiff::Timestamp::now();
-        let place = Place::embedded(&options.given.binary, &create_folder(&options.logs)?)?;
+        let place = Place::embedded(&options.given.binary, &options.logs()?)?;
         let mut bench = Self::loaded(scenario, place, options.prefer, (machine, started))?;
         bench.restart_fast()?;
         Ok(bench)

@@ -26,4 +26,4 @@ mod steps;
 mod stream;
 mod truth;
 
-pub use bench::{Arguments, Options, run};
+pub use bench::{Options, run};

@@ -5,6 +5,7 @@ use crate::cluster::servers::Servers;
 use crate::counts::Answer;
 use crate::http::client::Client;
 use crate::plan::{DAY_S, Granularity};
+use crate::server::{BUCKETS_PER_REQUEST, bucket_json, set_buckets};
 use crate::traffic::questions::{self, Keys, RangeQuery};
 use anyhow::{Context, Result, ensure};
 use sqlx::Connection;
@@ -12,7 +13,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const BUCKETS_PER_REQUEST: usize = 5_000;
 const KEYS_PER_REQUEST: usize = 500;
 const LOADED_MAX: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(50);
@@ -145,32 +145,19 @@ impl Place {
     pub fn load(&self, keys: &Keys, history: &[(u32, i64)]) -> Result<usize> {
         let buckets = buckets(history);
         let mut client = Client::connect(&self.writer.target())?;
-        let lines: Vec<String> = buckets
-            .iter()
-            .map(|((rank, granularity, time_s), count)| {
-                let key = keys.key(*rank);
-                let granularity = granularity.name();
-                format!(r#"{{"key":"{key}","granularity":"{granularity}","time":{time_s},"count":{count}}}"#)
-            })
-            .collect();
+        let item = |((rank, granularity, time_s), count): (&(u32, Granularity, i64), &i64)| {
+            bucket_json(&keys.key(*rank), *granularity, *time_s, *count)
+        };
+        let items: Vec<String> = buckets.iter().map(item).collect();
 
         let deadline = Instant::now() + LOADED_MAX;
-        for part in lines.chunks(BUCKETS_PER_REQUEST) {
-            let body = format!("[{}]", part.join(","));
+        for part in items.chunks(BUCKETS_PER_REQUEST) {
             // The writer may learn of a counter later than a reader. Setting a bucket twice changes
             // nothing.
-            loop {
-                let answer = client.json("POST", "/v1/buckets", body.as_bytes())?;
-                if answer["accepted"] == part.len() {
-                    break;
+            while let Err(error) = set_buckets(&mut client, part) {
+                if Instant::now() >= deadline {
+                    return Err(error);
                 }
-
-                let first = &answer["rejected"][0];
-                ensure!(
-                    Instant::now() < deadline,
-                    "of {} buckets some were refused: {first}",
-                    part.len()
-                );
                 std::thread::sleep(POLL);
             }
         }

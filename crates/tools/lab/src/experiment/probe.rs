@@ -1,10 +1,11 @@
 //! Samples the resource usage of each part of the system while counts are served.
 
 use super::metrics;
-use super::record::{Sample, StoreCounters, Usage};
+use super::record::{Sample, StoreCounters};
 use crate::fast::Fast;
 use crate::http::Target;
 use crate::http::client::Client;
+use crate::process::usage;
 use anyhow::{Context, Result};
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
@@ -12,11 +13,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-
-/// The kernel reports processor time to programs in hundredths of a second, whatever its internal
-/// tick is.
-const TICKS_PER_S: f64 = 100.0;
-const PAGE_BYTES: u64 = 4_096;
 
 /// A connection to the store, for its own statistics.
 pub struct Store {
@@ -119,36 +115,5 @@ impl Probe {
             breakers_opened: number("raingauge_breaker_transitions_total", "to=\"open\""),
             events: metrics::sum(&counted, "raingauge_events_applied_total", "") as u64,
         })
-    }
-}
-
-/// Reads processor time and memory of a process from `/proc` (see proc(5)).
-fn usage(process: u32) -> Result<Usage> {
-    let read = |name: &str| {
-        let path = format!("/proc/{process}/{name}");
-        std::fs::read_to_string(&path)
-            .with_context(|| format!("cannot read {path}: has the process ended?"))
-    };
-    parse_usage(&read("stat")?, &read("statm")?).context("the shape of /proc has changed")
-}
-
-fn parse_usage(stat: &str, statm: &str) -> Option<Usage> {
-    // The name in parentheses may contain any characters.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
-    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
-    Some(Usage { cpu_s: (ticks(11)? + ticks(12)?) / TICKS_PER_S, memory_bytes: pages * PAGE_BYTES })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_has_its_time_and_memory() {
-        let stat = "42 (a (strange) name) S 1 42 42 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 4 0 100 1000 25 18446744073709551615";
-        let usage = parse_usage(stat, "1000 25 10 1 0 20 0").unwrap();
-        assert_eq!((usage.cpu_s, usage.memory_bytes), (3.0, 25 * 4_096));
-        assert!(super::usage(std::process::id()).unwrap().memory_bytes > 1_000_000);
     }
 }

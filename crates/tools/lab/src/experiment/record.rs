@@ -2,6 +2,7 @@
 //! part of the system. Figures and findings are derived from the record alone, so they can be
 //! recreated without a run.
 
+pub use crate::process::Usage;
 use crate::report::Machine;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -95,13 +96,6 @@ pub struct Sample {
     pub breakers_opened: u64,
     /// Counted events.
     pub events: u64,
-}
-
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct Usage {
-    pub cpu_s: f64,
-    /// Resident memory.
-    pub memory_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]

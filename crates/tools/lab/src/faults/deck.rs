@@ -47,36 +47,52 @@ pub enum Part {
     Much,
 }
 
+/// How a fault takes a part away, and how it comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    Killed,
+    Paused,
+    /// Asked to stop, and started again.
+    Stopped,
+    /// Neither of these.
+    Other,
+}
+
 impl Kind {
     /// The faults that take away one of several Cassandra nodes.
     pub const LOSS_OF_A_NODE: [Kind; 2] = [Self::NodeKilled, Self::NodePaused];
 
-    pub fn all() -> impl Iterator<Item = Kind> {
-        Self::DECK.into_iter().map(|(kind, _)| kind)
-    }
+    /// Every kind with its name, what it takes away and how, and the number of times that it is in
+    /// one deck. In the order of the enum.
+    const DECK: [(Kind, &'static str, Part, Loss, usize); 19] = {
+        use Loss::{Killed, Other, Paused, Stopped};
+        use Part::{Broker, Catalog, Much, Node, Portal, Reader, Redis, Writer};
+        [
+            (Self::WriterKilled, "writer killed", Writer, Killed, 4),
+            (Self::WriterPaused, "writer paused", Writer, Paused, 5),
+            (Self::WriterStopped, "writer stopped in order", Writer, Stopped, 1),
+            (Self::ReaderKilled, "reader killed", Reader, Killed, 2),
+            (Self::ReaderPaused, "reader paused", Reader, Paused, 2),
+            (Self::PortalKilled, "portal killed", Portal, Killed, 1),
+            (Self::NodeKilled, "Cassandra node killed", Node, Killed, 3),
+            (Self::NodePaused, "Cassandra node paused", Node, Paused, 3),
+            (Self::BrokerKilled, "Kafka killed", Broker, Killed, 2),
+            (Self::BrokerPaused, "Kafka paused", Broker, Paused, 2),
+            (Self::RedisKilled, "Redis killed", Redis, Killed, 1),
+            (Self::RedisPaused, "Redis paused", Redis, Paused, 1),
+            (Self::CatalogStopped, "MariaDB stopped in order", Catalog, Stopped, 1),
+            (Self::CatalogKilled, "MariaDB killed", Catalog, Killed, 1),
+            (Self::CatalogPaused, "MariaDB paused", Catalog, Paused, 1),
+            (Self::Rebalance, "third writer comes and goes", Writer, Other, 3),
+            (Self::WritesTimeOut, "writes time out (no quorum)", Much, Other, 3),
+            (Self::RolesRestarted, "all roles killed", Much, Other, 2),
+            (Self::AllRestarted, "everything killed", Much, Other, 1),
+        ]
+    };
 
-    /// All kinds, with the number of times that each is in one deck.
-    const DECK: [(Kind, usize); 19] = [
-        (Self::WriterKilled, 4),
-        (Self::WriterPaused, 5),
-        (Self::WriterStopped, 1),
-        (Self::ReaderKilled, 2),
-        (Self::ReaderPaused, 2),
-        (Self::PortalKilled, 1),
-        (Self::NodeKilled, 3),
-        (Self::NodePaused, 3),
-        (Self::BrokerKilled, 2),
-        (Self::BrokerPaused, 2),
-        (Self::RedisKilled, 1),
-        (Self::RedisPaused, 1),
-        (Self::CatalogStopped, 1),
-        (Self::CatalogKilled, 1),
-        (Self::CatalogPaused, 1),
-        (Self::Rebalance, 3),
-        (Self::WritesTimeOut, 3),
-        (Self::RolesRestarted, 2),
-        (Self::AllRestarted, 1),
-    ];
+    pub fn all() -> impl Iterator<Item = Kind> {
+        Self::DECK.into_iter().map(|(kind, ..)| kind)
+    }
 
     /// Parses the name of a kind; the error lists all names.
     pub fn from_name(name: &str) -> Result<Self, String> {
@@ -87,42 +103,15 @@ impl Kind {
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::WriterKilled => "writer killed",
-            Self::WriterPaused => "writer paused",
-            Self::WriterStopped => "writer stopped in order",
-            Self::ReaderKilled => "reader killed",
-            Self::ReaderPaused => "reader paused",
-            Self::PortalKilled => "portal killed",
-            Self::NodeKilled => "Cassandra node killed",
-            Self::NodePaused => "Cassandra node paused",
-            Self::BrokerKilled => "Kafka killed",
-            Self::BrokerPaused => "Kafka paused",
-            Self::RedisKilled => "Redis killed",
-            Self::RedisPaused => "Redis paused",
-            Self::CatalogStopped => "MariaDB stopped in order",
-            Self::CatalogKilled => "MariaDB killed",
-            Self::CatalogPaused => "MariaDB paused",
-            Self::Rebalance => "third writer comes and goes",
-            Self::WritesTimeOut => "writes time out (no quorum)",
-            Self::RolesRestarted => "all roles killed",
-            Self::AllRestarted => "everything killed",
-        }
+        Self::DECK[self as usize].1
     }
 
     pub fn part(self) -> Part {
-        match self {
-            Self::WriterKilled | Self::WriterPaused | Self::WriterStopped | Self::Rebalance => {
-                Part::Writer
-            }
-            Self::ReaderKilled | Self::ReaderPaused => Part::Reader,
-            Self::PortalKilled => Part::Portal,
-            Self::NodeKilled | Self::NodePaused => Part::Node,
-            Self::BrokerKilled | Self::BrokerPaused => Part::Broker,
-            Self::RedisKilled | Self::RedisPaused => Part::Redis,
-            Self::CatalogStopped | Self::CatalogKilled | Self::CatalogPaused => Part::Catalog,
-            Self::WritesTimeOut | Self::RolesRestarted | Self::AllRestarted => Part::Much,
-        }
+        Self::DECK[self as usize].2
+    }
+
+    pub fn loss(self) -> Loss {
+        Self::DECK[self as usize].3
     }
 
     /// How long the fault lasts before it is undone.
@@ -159,8 +148,8 @@ pub struct Fault {
 pub fn deal(count: usize, exists: impl Fn(Kind) -> bool, random: &mut StdRng) -> Vec<Vec<Fault>> {
     let one: Vec<Kind> = Kind::DECK
         .into_iter()
-        .filter(|(kind, _)| exists(*kind))
-        .flat_map(|(kind, times)| std::iter::repeat_n(kind, times))
+        .filter(|(kind, ..)| exists(*kind))
+        .flat_map(|(kind, .., times)| std::iter::repeat_n(kind, times))
         .collect();
 
     let mut kinds = Vec::new();
@@ -220,6 +209,7 @@ mod tests {
 
     #[test]
     fn every_kind_is_found_by_its_name() {
+        assert!(Kind::all().enumerate().all(|(place, kind)| place == kind as usize));
         assert!(Kind::all().all(|kind| Kind::from_name(kind.name()) == Ok(kind)));
         assert!(Kind::from_name("Kafka").unwrap_err().contains("Kafka paused"));
     }

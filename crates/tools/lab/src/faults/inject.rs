@@ -1,6 +1,6 @@
 //! The cluster under test, and how each fault is injected and undone.
 
-use super::deck::{Fault, Kind};
+use super::deck::{Fault, Kind, Loss, Part};
 use super::traffic::Places;
 use crate::cluster::roles::{Role, Setup};
 use crate::cluster::servers::Servers;
@@ -20,6 +20,12 @@ pub struct Cluster {
     pub roles: Vec<Role>,
     /// A third writer that joins and leaves.
     extra: Role,
+}
+
+/// A process or a server that a fault takes away.
+enum Lost {
+    Role(usize),
+    Server(String),
 }
 
 pub const WRITERS: [usize; 2] = [0, 1];
@@ -68,25 +74,27 @@ impl Cluster {
 
     /// The target of a fault.
     pub fn target(&self, fault: &Fault) -> String {
-        match fault.kind {
-            Kind::WriterKilled | Kind::WriterPaused | Kind::WriterStopped => {
-                self.roles[writer(fault)].name.clone()
-            }
-            Kind::ReaderKilled | Kind::ReaderPaused => self.roles[reader(fault)].name.clone(),
-            Kind::PortalKilled => self.roles[PORTAL].name.clone(),
-            Kind::NodeKilled | Kind::NodePaused => self.node(fault),
-            Kind::BrokerKilled | Kind::BrokerPaused => self.servers.broker(fault.which),
-            Kind::RedisKilled | Kind::RedisPaused => REDIS.to_owned(),
-            Kind::CatalogStopped | Kind::CatalogKilled | Kind::CatalogPaused => CATALOG.to_owned(),
-            Kind::Rebalance => self.extra.name.clone(),
-            Kind::WritesTimeOut => self.quorum(fault).join(" and "),
-            Kind::RolesRestarted => "all roles".to_owned(),
-            Kind::AllRestarted => "all roles and servers".to_owned(),
+        match (fault.kind, self.lost(fault)) {
+            (Kind::Rebalance, _) => self.extra.name.clone(),
+            (Kind::WritesTimeOut, _) => self.quorum(fault).join(" and "),
+            (Kind::RolesRestarted, _) => "all roles".to_owned(),
+            (Kind::AllRestarted, _) => "all roles and servers".to_owned(),
+            (_, Lost::Role(role)) => self.roles[role].name.clone(),
+            (_, Lost::Server(name)) => name,
         }
     }
 
-    fn node(&self, fault: &Fault) -> String {
-        Servers::node(fault.which % self.servers.nodes())
+    /// What a fault of a single part takes away.
+    fn lost(&self, fault: &Fault) -> Lost {
+        match fault.kind.part() {
+            Part::Writer => Lost::Role(WRITERS[fault.which % WRITERS.len()]),
+            Part::Reader => Lost::Role(READERS[fault.which % READERS.len()]),
+            Part::Portal | Part::Much => Lost::Role(PORTAL),
+            Part::Node => Lost::Server(Servers::node(fault.which % self.servers.nodes())),
+            Part::Broker => Lost::Server(self.servers.broker(fault.which)),
+            Part::Redis => Lost::Server(REDIS.to_owned()),
+            Part::Catalog => Lost::Server(CATALOG.to_owned()),
+        }
     }
 
     /// Enough nodes that the others do not form a quorum.
@@ -98,60 +106,49 @@ impl Cluster {
     /// Injects the fault.
     pub fn begin(&mut self, fault: &Fault) -> Result<()> {
         match fault.kind {
-            Kind::WriterKilled => self.roles[writer(fault)].kill(),
-            Kind::WriterPaused => self.roles[writer(fault)].pause(),
-            Kind::WriterStopped => self.roles[writer(fault)].terminate(),
-            Kind::ReaderKilled => self.roles[reader(fault)].kill(),
-            Kind::ReaderPaused => self.roles[reader(fault)].pause(),
-            Kind::PortalKilled => self.roles[PORTAL].kill(),
-            Kind::NodeKilled => self.servers.kill(&self.node(fault)),
-            Kind::NodePaused => self.servers.pause(&self.node(fault)),
-            Kind::BrokerKilled => self.servers.kill(&self.servers.broker(fault.which)),
-            Kind::BrokerPaused => self.servers.pause(&self.servers.broker(fault.which)),
-            Kind::RedisKilled => self.servers.kill(REDIS),
-            Kind::RedisPaused => self.servers.pause(REDIS),
-            Kind::CatalogStopped => self.servers.stop(CATALOG),
-            Kind::CatalogKilled => self.servers.kill(CATALOG),
-            Kind::CatalogPaused => self.servers.pause(CATALOG),
             Kind::Rebalance => {
                 self.extra.start(&self.setup)?;
-                self.extra.wait_ready(&self.setup)
+                return self.extra.wait_ready(&self.setup);
             }
             Kind::WritesTimeOut => {
-                self.quorum(fault).iter().try_for_each(|node| self.servers.pause(node))
+                return self.quorum(fault).iter().try_for_each(|node| self.servers.pause(node));
             }
             Kind::RolesRestarted | Kind::AllRestarted => {
-                self.roles.iter_mut().try_for_each(Role::kill)
+                return self.roles.iter_mut().try_for_each(Role::kill);
             }
+            _ => {}
+        }
+
+        match (self.lost(fault), fault.kind.loss()) {
+            (Lost::Role(role), Loss::Paused) => self.roles[role].pause(),
+            (Lost::Role(role), Loss::Stopped) => self.roles[role].terminate(),
+            (Lost::Role(role), _) => self.roles[role].kill(),
+            (Lost::Server(name), Loss::Paused) => self.servers.pause(&name),
+            (Lost::Server(name), Loss::Stopped) => self.servers.stop(&name),
+            (Lost::Server(name), _) => self.servers.kill(&name),
         }
     }
 
     /// Undoes the fault. The process then runs again, though it may not be ready.
     pub fn end(&mut self, fault: &Fault, random: &mut StdRng) -> Result<()> {
         match fault.kind {
-            Kind::WriterKilled => self.roles[writer(fault)].start(&self.setup),
-            Kind::WriterStopped => {
-                self.roles[writer(fault)].wait_stopped()?;
-                self.roles[writer(fault)].start(&self.setup)
-            }
-            Kind::WriterPaused => self.roles[writer(fault)].resume(),
-            Kind::ReaderKilled => self.roles[reader(fault)].start(&self.setup),
-            Kind::ReaderPaused => self.roles[reader(fault)].resume(),
-            Kind::PortalKilled => self.roles[PORTAL].start(&self.setup),
-            Kind::NodeKilled => self.servers.restart(&self.node(fault)),
-            Kind::NodePaused => self.servers.resume(&self.node(fault)),
-            Kind::BrokerKilled => self.servers.restart(&self.servers.broker(fault.which)),
-            Kind::BrokerPaused => self.servers.resume(&self.servers.broker(fault.which)),
-            Kind::RedisKilled => self.servers.restart(REDIS),
-            Kind::RedisPaused => self.servers.resume(REDIS),
-            Kind::CatalogStopped | Kind::CatalogKilled => self.servers.restart(CATALOG),
-            Kind::CatalogPaused => self.servers.resume(CATALOG),
-            Kind::Rebalance => self.extra.stop(),
+            Kind::Rebalance => return self.extra.stop(),
             Kind::WritesTimeOut => {
-                self.quorum(fault).iter().try_for_each(|node| self.servers.resume(node))
+                return self.quorum(fault).iter().try_for_each(|node| self.servers.resume(node));
             }
-            Kind::RolesRestarted => self.start_shuffled(random),
-            Kind::AllRestarted => self.restart_all(random),
+            Kind::RolesRestarted => return self.start_shuffled(random),
+            Kind::AllRestarted => return self.restart_all(random),
+            _ => {}
+        }
+
+        match (self.lost(fault), fault.kind.loss()) {
+            (Lost::Role(role), Loss::Paused) => self.roles[role].resume(),
+            (Lost::Role(role), _) => {
+                self.roles[role].wait_stopped()?;
+                self.roles[role].start(&self.setup)
+            }
+            (Lost::Server(name), Loss::Paused) => self.servers.resume(&name),
+            (Lost::Server(name), _) => self.servers.restart(&name),
         }
     }
 
@@ -190,12 +187,4 @@ impl Cluster {
 
         Ok(())
     }
-}
-
-fn writer(fault: &Fault) -> usize {
-    WRITERS[fault.which % WRITERS.len()]
-}
-
-fn reader(fault: &Fault) -> usize {
-    READERS[fault.which % READERS.len()]
 }

@@ -446,8 +446,7 @@ impl<'a> Director<'a> {
     fn write_report(&mut self, traffic: &Traffic) -> Result<()> {
         self.report.seconds = traffic.samples.now_ms() / 1_000;
         self.report.sent = traffic.sent.totals();
-        self.report.impossible =
-            traffic.impossible.lock().map(|lines| lines.clone()).unwrap_or_default();
+        self.report.impossible = traffic.impossible.lock().clone();
         self.report.availability = report::availability(&self.report.episodes);
         let Some(path) = &self.options.json else {
             return Ok(());

@@ -1,7 +1,7 @@
 //! The requests sent to the cluster while it was broken, and their results.
 
+use parking_lot::Mutex;
 use serde::Serialize;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ impl Samples {
 
     pub fn add(&self, door: Door, began_ms: u64, attempts_failed: u32, is_done: bool) {
         let sample = Sample { door, began_ms, ended_ms: self.now_ms(), attempts_failed, is_done };
-        self.samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(sample);
+        self.samples.lock().push(sample);
     }
 
     /// Notes that a process has answered a request that began at `began_ms`.
@@ -65,7 +65,7 @@ impl Samples {
 
     /// Summarizes what clients of a door observed in `[from, to)`.
     pub fn seen(&self, door: Door, from_ms: u64, to_ms: u64) -> DoorStats {
-        let samples = self.samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let samples = self.samples.lock();
         let mut seen = DoorStats::default();
         let mut successes = vec![from_ms, to_ms];
 
@@ -125,7 +125,7 @@ mod tests {
         let add = |began_ms, ended_ms, is_done| {
             let sample =
                 Sample { door: Door::Counts, began_ms, ended_ms, attempts_failed: 1, is_done };
-            samples.samples.lock().unwrap().push(sample);
+            samples.samples.lock().push(sample);
         };
 
         add(10, 20, true);

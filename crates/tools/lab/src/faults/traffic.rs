@@ -6,12 +6,12 @@ use super::samples::{Door, Samples};
 use crate::http::client::Client;
 use crate::http::{JSON, NDJSON, Target};
 use anyhow::{Context, Result, bail};
+use parking_lot::{Mutex, MutexGuard};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -166,14 +166,11 @@ impl Traffic {
 
     fn note_failure(&self, process: usize, error: &anyhow::Error) {
         let line = format!("{} s: {error:#}", self.samples.now_ms() / 1_000);
-        self.failures
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .insert(process, line);
+        self.failures.lock().insert(process, line);
     }
 
     pub fn last_failures(&self) -> String {
-        let failures = self.failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let failures = self.failures.lock();
         failures
             .iter()
             .map(|(process, line)| format!("[{process}] {line}"))
@@ -181,12 +178,12 @@ impl Traffic {
             .join("; ")
     }
 
-    pub fn model(&self) -> std::sync::MutexGuard<'_, Model> {
-        self.model.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    pub fn model(&self) -> MutexGuard<'_, Model> {
+        self.model.lock()
     }
 
-    fn counted(&self) -> std::sync::MutexGuard<'_, Model> {
-        self.counted.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn counted(&self) -> MutexGuard<'_, Model> {
+        self.counted.lock()
     }
 
     /// Produces events and sends each batch until one of the writers acknowledges it.
@@ -272,11 +269,7 @@ impl Traffic {
         let mut failed = 0;
 
         for (process, target) in shuffled(&self.places.readers, random) {
-            let grown = self
-                .grown
-                .lock()
-                .ok()
-                .and_then(|grown| grown.get(&(*process, key.clone())).copied());
+            let grown = self.grown.lock().get(&(*process, key.clone())).copied();
 
             let call = connections.call(
                 *process,
@@ -318,13 +311,12 @@ impl Traffic {
             let at_s = self.samples.now_ms() / 1_000;
             let line = format!("{at_s} s: {key} was {count}, which is not in {least}..={most}");
             eprintln!("faults: IMPOSSIBLE {line}");
-            self.impossible.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
+            self.impossible.lock().push(line);
         }
 
-        if let Ok(mut grown) = self.grown.lock() {
-            let seen = grown.entry((reader, key)).or_insert(count);
-            *seen = (*seen).max(count);
-        }
+        let mut grown = self.grown.lock();
+        let seen = grown.entry((reader, key)).or_insert(count);
+        *seen = (*seen).max(count);
     }
 
     /// Edits one counter after another: new versions, sent to every partition, that count the same.

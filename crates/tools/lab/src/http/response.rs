@@ -1,7 +1,7 @@
 //! Parses only the necessary parts of an HTTP/1.1 response: its status and the position of its
 //! body.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
 
 /// Longest head that is accepted.
@@ -20,8 +20,27 @@ impl Head {
     }
 }
 
-/// Parses the head of the response at the start of `bytes`; `None` while it is incomplete.
+/// The start of a response.
+pub struct Start {
+    pub status: u16,
+    pub body_start: usize,
+    /// `None` for a body in chunks.
+    pub body_bytes: Option<usize>,
+}
+
+/// Parses the head of a response that has a content-length; `None` while it is incomplete.
 pub fn parse_head(bytes: &[u8]) -> Result<Option<Head>> {
+    let Some(Start { status, body_start, body_bytes }) = parse(bytes)? else {
+        return Ok(None);
+    };
+    let body_bytes = body_bytes.context(
+        "the response is chunked; this client reads only responses with a content-length",
+    )?;
+    Ok(Some(Head { status, body_start, body_bytes }))
+}
+
+/// Parses the head of the response at the start of `bytes`; `None` while it is incomplete.
+pub fn parse(bytes: &[u8]) -> Result<Option<Start>> {
     let Some(head_end) = memmem::find(bytes, b"\r\n\r\n") else {
         if bytes.len() > HEAD_BYTES_MAX {
             bail!("a response head of more than {HEAD_BYTES_MAX} bytes");
@@ -32,7 +51,8 @@ pub fn parse_head(bytes: &[u8]) -> Result<Option<Head>> {
     let head = &bytes[..head_end];
     let mut lines = head.split(|&byte| byte == b'\n');
     let status = parse_status(lines.next().unwrap_or_default())?;
-    let mut body_bytes = None;
+    let mut length = matches!(status, 204 | 304).then_some(0);
+    let mut is_chunked = false;
 
     for line in lines {
         let Some(colon) = memchr::memchr(b':', line) else {
@@ -40,20 +60,14 @@ pub fn parse_head(bytes: &[u8]) -> Result<Option<Head>> {
         };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"content-length") {
-            body_bytes = Some(parse_number(value).context("content-length is not a number")?);
-        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
-            bail!(
-                "the response is chunked; this client reads only responses with a content-length"
-            );
+            length = Some(parse_number(value).context("content-length is not a number")?);
         }
+        is_chunked |= name.eq_ignore_ascii_case(b"transfer-encoding");
     }
 
-    let body_bytes = match body_bytes {
-        Some(body_bytes) => body_bytes,
-        None if status == 204 || status == 304 => 0,
-        None => bail!("a response without content-length"),
-    };
-    Ok(Some(Head { status, body_start: head_end + 4, body_bytes }))
+    ensure!(is_chunked || length.is_some(), "a response without content-length");
+    let body_bytes = length.filter(|_| !is_chunked);
+    Ok(Some(Start { status, body_start: head_end + 4, body_bytes }))
 }
 
 fn parse_status(line: &[u8]) -> Result<u16> {

@@ -42,7 +42,7 @@ pub struct Cassandra {
     /// Events of this day and later are new.
     pub live_from_s: i64,
     /// One session serves all workers; `None` until the tables have been created.
-    pub shared: RefCell<Option<Connected>>,
+    pub shared: RefCell<Option<Handle>>,
 }
 
 struct Statements {
@@ -52,7 +52,7 @@ struct Statements {
 }
 
 #[derive(Clone)]
-pub struct Connected(Arc<Statements>);
+pub struct Handle(Arc<Statements>);
 
 pub enum Asking {
     /// The slices of all ranges, each with the index of its range, and the number of ranges.
@@ -60,9 +60,9 @@ pub enum Asking {
     Series(Days),
 }
 
-impl Connected {
+impl Handle {
     async fn buckets(&self, city: u32, slice: Slice) -> Result<Vec<(i64, i64)>> {
-        let values = (key_of(city), slice.granularity.number() as i8, slice.from_s, slice.to_s);
+        let values = (key_of(city), slice.granularity as i8, slice.from_s, slice.to_s);
         let rows =
             self.0.session.execute_unpaged(&self.0.select, values).await?.into_rows_result()?;
         let rows = rows.rows::<(i64, Counter)>()?;
@@ -131,12 +131,7 @@ impl Connected {
         }
 
         let row = |bucket: &Bucket| {
-            (
-                Counter(bucket.count),
-                key_of(bucket.city),
-                bucket.granularity.number() as i8,
-                bucket.time_s,
-            )
+            (Counter(bucket.count), key_of(bucket.city), bucket.granularity as i8, bucket.time_s)
         };
 
         let values: Vec<_> = buckets.iter().map(row).collect();
@@ -145,7 +140,7 @@ impl Connected {
     }
 }
 
-impl Client for Connected {
+impl Client for Handle {
     type Asking = Asking;
 
     fn prepare(question: &Question) -> Asking {
@@ -186,22 +181,21 @@ impl Client for Connected {
 }
 
 impl Peer for Cassandra {
-    type Client = Connected;
+    type Client = Handle;
 
     fn how(&self) -> &'static str {
         "a counter column for each bucket, the slices of a range read side by side"
     }
 
     fn modes(&self) -> Vec<Mode> {
-        let how = "counter batches by key; commit log synced every 10 s".to_owned();
-        vec![Mode { how, durable: false, exactly_once: false, batch_events: 1_000, connections: 4 }]
+        vec![Mode::new("counter batches by key; commit log synced every 10 s", 1_000, 4)]
     }
 
     fn warm_up(&self) -> Duration {
         Duration::from_secs(8)
     }
 
-    async fn connect(&self) -> Result<Connected> {
+    async fn connect(&self) -> Result<Handle> {
         if let Some(connected) = self.shared.borrow().as_ref() {
             return Ok(connected.clone());
         }
@@ -210,7 +204,7 @@ impl Peer for Cassandra {
             SessionBuilder::new().known_node(node).build().await.context("no Cassandra")?;
         let select = session.prepare(SELECT).await?;
         let update = session.prepare(UPDATE).await?;
-        let connected = Connected(Arc::new(Statements { session, select, update }));
+        let connected = Handle(Arc::new(Statements { session, select, update }));
         Ok(self.shared.borrow_mut().insert(connected).clone())
     }
 

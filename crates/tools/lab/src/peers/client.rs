@@ -75,6 +75,22 @@ pub struct Mode {
     pub connections: usize,
 }
 
+impl Mode {
+    /// A way that is neither durable nor exactly once.
+    pub fn new(how: &str, batch_events: usize, connections: usize) -> Self {
+        let how = how.to_owned();
+        Self { how, durable: false, exactly_once: false, batch_events, connections }
+    }
+
+    pub fn durable(self) -> Self {
+        Self { durable: true, ..self }
+    }
+
+    pub fn exactly_once(self) -> Self {
+        Self { exactly_once: true, ..self }
+    }
+}
+
 /// Sends one question after another, and compares every answer with the correct one.
 pub struct Asker<C: Client> {
     client: C,

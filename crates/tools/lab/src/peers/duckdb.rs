@@ -5,104 +5,58 @@
 //! A primary key would reject a repeated id, at a cost that its documentation warns about; without
 //! one, a repeated event is counted again.
 
-use super::Writes;
-use super::client::{Client, Mode, Peer};
-use super::embedded::{self, keys, query, within};
-use super::http::Asking;
+use super::client::Mode;
+use super::embedded::{Dialect, keys, within};
 use super::question::Question;
-use crate::workload::{Workload, key_of};
-use anyhow::{Context, Result};
+use crate::workload::key_of;
 
 const SCHEMA: &str =
     "CREATE TABLE events (key VARCHAR NOT NULL, time_s BIGINT NOT NULL, id UBIGINT NOT NULL)";
 /// Space for a key in a row of fixed width, which the other side converts to Arrow without a loop.
 const KEY_BYTES: usize = 24;
 
-pub struct DuckDb {
-    pub port: u16,
-    /// Events from this time on are new.
-    pub live_from_s: i64,
-}
+pub enum DuckDb {}
 
-fn render(bytes: &mut Vec<u8>, key: &str, time_s: i64, id: u64) {
-    let mut room = [0; KEY_BYTES];
-    let length = key.len().min(KEY_BYTES);
-    room[..length].copy_from_slice(&key.as_bytes()[..length]);
-    bytes.extend_from_slice(&room);
-    bytes.extend_from_slice(&time_s.to_le_bytes());
-    bytes.extend_from_slice(&id.to_le_bytes());
-}
+impl Dialect for DuckDb {
+    const TITLE: &'static str = "DuckDB";
+    const HOW: &'static str = "a table of events, counted when asked";
+    const SCHEMA: &'static [&'static str] = &[SCHEMA];
+    const SETTLE: &'static [&'static str] = &["CHECKPOINT"];
+    const TOTAL: &'static str = "SELECT count(*) FROM events WHERE time_s >=";
 
-fn sql(question: &Question) -> String {
-    match question {
-        Question::Counts(ranges) if ranges.len() == 1 => {
-            format!("SELECT count(*) FROM events WHERE {}", within(&ranges[0], "time_s"))
+    fn mode() -> Mode {
+        Mode::new("INSERT from Arrow", 50_000, 2).durable()
+    }
+
+    fn sql(question: &Question) -> String {
+        match question {
+            Question::Counts(ranges) if ranges.len() == 1 => {
+                format!("SELECT count(*) FROM events WHERE {}", within(&ranges[0], "time_s"))
+            }
+            Question::Counts(ranges) => {
+                let counts: Vec<String> = ranges
+                    .iter()
+                    .map(|range| format!("count(*) FILTER ({})", within(range, "time_s")))
+                    .collect();
+                format!("SELECT {} FROM events WHERE key IN ({})", counts.join(", "), keys(ranges))
+            }
+            Question::Series(days, _) => format!(
+                "SELECT time_s // 86400 * 86400 AS day, count(*) FROM events
+                 WHERE key = '{}' AND time_s >= {} AND time_s < {} GROUP BY day",
+                key_of(days.city),
+                days.from_s,
+                days.to_s
+            ),
         }
-        Question::Counts(ranges) => {
-            let counts: Vec<String> = ranges
-                .iter()
-                .map(|range| format!("count(*) FILTER ({})", within(range, "time_s")))
-                .collect();
-            format!("SELECT {} FROM events WHERE key IN ({})", counts.join(", "), keys(ranges))
-        }
-        Question::Series(days, _) => format!(
-            "SELECT time_s // 86400 * 86400 AS day, count(*) FROM events
-             WHERE key = '{}' AND time_s >= {} AND time_s < {} GROUP BY day",
-            key_of(days.city),
-            days.from_s,
-            days.to_s
-        ),
-    }
-}
-
-pub struct Connected(embedded::Connected);
-
-impl Client for Connected {
-    type Asking = Asking;
-
-    fn prepare(question: &Question) -> Asking {
-        Asking { request: query(&sql(question)), question: question.clone() }
     }
 
-    async fn ask(&mut self, asking: &Asking) -> Result<Vec<i64>> {
-        let rows = self.0.rows(&asking.request).await?;
-        asking.question.answer_of_rows(rows).context("DuckDB")
-    }
-
-    async fn write(&mut self, writes: &Writes, turn: u64) -> Result<u64> {
-        self.0.write(writes, turn, render).await
-    }
-}
-
-impl Peer for DuckDb {
-    type Client = Connected;
-
-    fn how(&self) -> &'static str {
-        "a table of events, counted when asked"
-    }
-
-    fn modes(&self) -> Vec<Mode> {
-        let how = "INSERT from Arrow".to_owned();
-        vec![Mode { how, durable: true, exactly_once: false, batch_events: 50_000, connections: 2 }]
-    }
-
-    async fn connect(&self) -> Result<Connected> {
-        Ok(Connected(embedded::Connected::open(self.port).await?))
-    }
-
-    async fn load(&self, workload: &Workload) -> Result<()> {
-        let mut connected = self.connect().await?.0;
-        connected.execute(SCHEMA).await?;
-        connected.load(workload, render).await
-    }
-
-    async fn settle(&self) -> Result<()> {
-        self.connect().await?.0.execute("CHECKPOINT").await
-    }
-
-    async fn total(&self) -> Result<i64> {
-        let sql = format!("SELECT count(*) FROM events WHERE time_s >= {}", self.live_from_s);
-        self.connect().await?.0.number(&sql).await
+    fn render(bytes: &mut Vec<u8>, key: &str, time_s: i64, id: u64) {
+        let mut room = [0; KEY_BYTES];
+        let length = key.len().min(KEY_BYTES);
+        room[..length].copy_from_slice(&key.as_bytes()[..length]);
+        bytes.extend_from_slice(&room);
+        bytes.extend_from_slice(&time_s.to_le_bytes());
+        bytes.extend_from_slice(&id.to_le_bytes());
     }
 }
 
@@ -110,12 +64,12 @@ impl Peer for DuckDb {
 mod tests {
     use super::*;
     use crate::peers::question::{Kind, questions};
-    use crate::workload::Settings;
+    use crate::workload::{Settings, Workload};
 
     #[test]
     fn rows_have_one_width() {
         let mut bytes = Vec::new();
-        render(&mut bytes, "abc", 1, 2);
+        DuckDb::render(&mut bytes, "abc", 1, 2);
         assert_eq!(bytes.len(), KEY_BYTES + 16);
         assert_eq!((&bytes[..4], bytes[24], bytes[32]), (&b"abc\0"[..], 1, 2));
     }
@@ -124,9 +78,11 @@ mod tests {
     fn a_batch_is_one_statement() {
         let workload = Workload::new(Settings { keys: 20, history: 500, seed: 1 }, 1_795_000_000);
         assert_eq!(
-            sql(&questions(&workload, Kind::Batch)[0]).matches("FILTER (key = 'lab:city:").count(),
+            DuckDb::sql(&questions(&workload, Kind::Batch)[0])
+                .matches("FILTER (key = 'lab:city:")
+                .count(),
             10
         );
-        assert!(sql(&questions(&workload, Kind::Series)[0]).contains("GROUP BY day"));
+        assert!(DuckDb::sql(&questions(&workload, Kind::Series)[0]).contains("GROUP BY day"));
     }
 }

@@ -4,20 +4,53 @@
 //! request at a time, on the server's core.
 
 use super::Writes;
-use super::http::{self, Connection};
-use crate::events::Drop;
+use super::client::{Client, Mode, Peer};
+use super::http::{self, Asking, Connection};
+use super::question::Question;
 use crate::workload::{Range, Workload, key_of};
 use anyhow::{Context, Result, ensure};
+use std::marker::PhantomData;
 
 /// Events per insert while the history is loaded.
 const LOAD_EVENTS: usize = 100_000;
 
-/// Renders one event in the engine's format.
-pub type Render = fn(&mut Vec<u8>, key: &str, time_s: i64, id: u64);
+/// What differs between the engines.
+pub trait Dialect: 'static {
+    const TITLE: &'static str;
+    const HOW: &'static str;
+    const SCHEMA: &'static [&'static str];
+    /// Statements that merge data and flush it to disk.
+    const SETTLE: &'static [&'static str];
+    /// The number of events from a time on, in seconds, which follows.
+    const TOTAL: &'static str;
 
-pub struct Connected(Connection);
+    fn mode() -> Mode;
 
-pub fn query(sql: &str) -> Vec<u8> {
+    fn sql(question: &Question) -> String;
+
+    /// Renders one event in the engine's fastest format.
+    fn render(bytes: &mut Vec<u8>, key: &str, time_s: i64, id: u64);
+}
+
+pub struct Engine<D> {
+    port: u16,
+    /// Events from this time on are new.
+    live_from_s: i64,
+    dialect: PhantomData<D>,
+}
+
+impl<D> Engine<D> {
+    pub fn new(port: u16, live_from_s: i64) -> Self {
+        Self { port, live_from_s, dialect: PhantomData }
+    }
+}
+
+pub struct Handle<D> {
+    connection: Connection,
+    dialect: PhantomData<D>,
+}
+
+fn query(sql: &str) -> Vec<u8> {
     http::post("/query", "text/plain", sql.as_bytes())
 }
 
@@ -36,65 +69,91 @@ pub fn keys(ranges: &[Range]) -> String {
         .join(", ")
 }
 
-impl Connected {
-    pub async fn open(port: u16) -> Result<Self> {
-        Ok(Self(Connection::open(port).await?))
-    }
-
-    pub async fn execute(&mut self, sql: &str) -> Result<()> {
-        self.0
-            .call(&query(sql))
-            .await
-            .with_context(|| sql.chars().take(200).collect::<String>())?;
-        Ok(())
-    }
-
-    pub async fn rows(&mut self, request: &[u8]) -> Result<Vec<Vec<i64>>> {
-        rows(&self.0.call(request).await?)
-    }
-
-    /// Returns the single number that a statement yields.
-    pub async fn number(&mut self, sql: &str) -> Result<i64> {
-        let rows = self.rows(&query(sql)).await?;
-        ensure!(rows.len() == 1 && rows[0].len() == 1, "{sql} answered {rows:?}");
-        Ok(rows[0][0])
-    }
-
-    pub async fn insert(&mut self, body: &[u8]) -> Result<()> {
-        self.0.call(&http::post("/insert", "application/octet-stream", body)).await?;
-        Ok(())
-    }
-
-    pub async fn write(&mut self, writes: &Writes, turn: u64, render: Render) -> Result<u64> {
-        let batch = writes.batch(turn);
-        let ids = writes.new_ids(batch.len());
-        self.insert(&body(batch.iter().zip(ids), render)).await?;
-        Ok(batch.len() as u64)
-    }
-
-    /// Inserts every drop of the history as an event.
-    pub async fn load(&mut self, workload: &Workload, render: Render) -> Result<()> {
-        let mut bytes = Vec::new();
-        let mut pending = 0;
-        for (number, (city, time_s)) in workload.drops().enumerate() {
-            render(&mut bytes, &key_of(city), time_s, number as u64);
-            pending += 1;
-            if pending == LOAD_EVENTS {
-                self.insert(&bytes).await?;
-                bytes.clear();
-                pending = 0;
-            }
+impl<D: Dialect> Handle<D> {
+    async fn execute(&mut self, statements: &[&str]) -> Result<()> {
+        for sql in statements {
+            let answered = self.connection.call(&query(sql)).await;
+            answered.with_context(|| sql.chars().take(200).collect::<String>())?;
         }
-        if pending > 0 { self.insert(&bytes).await } else { Ok(()) }
+        Ok(())
+    }
+
+    async fn rows(&mut self, request: &[u8]) -> Result<Vec<Vec<i64>>> {
+        rows(&self.connection.call(request).await?)
+    }
+
+    async fn insert(&mut self, body: &[u8]) -> Result<()> {
+        self.connection.call(&http::post("/insert", "application/octet-stream", body)).await?;
+        Ok(())
     }
 }
 
-fn body<'a>(events: impl Iterator<Item = (&'a Drop, u64)>, render: Render) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (drop, id) in events {
-        render(&mut bytes, &key_of(drop.city), drop.time_s, id);
+impl<D: Dialect> Client for Handle<D> {
+    type Asking = Asking;
+
+    fn prepare(question: &Question) -> Asking {
+        Asking { request: query(&D::sql(question)), question: question.clone() }
     }
-    bytes
+
+    async fn ask(&mut self, asking: &Asking) -> Result<Vec<i64>> {
+        let rows = self.rows(&asking.request).await?;
+        asking.question.answer_of_rows(rows).context(D::TITLE)
+    }
+
+    async fn write(&mut self, writes: &Writes, turn: u64) -> Result<u64> {
+        let batch = writes.batch(turn);
+        let mut bytes = Vec::new();
+        for (drop, id) in batch.iter().zip(writes.new_ids(batch.len())) {
+            D::render(&mut bytes, &key_of(drop.city), drop.time_s, id);
+        }
+        self.insert(&bytes).await?;
+        Ok(batch.len() as u64)
+    }
+}
+
+impl<D: Dialect> Peer for Engine<D> {
+    type Client = Handle<D>;
+
+    fn how(&self) -> &'static str {
+        D::HOW
+    }
+
+    fn modes(&self) -> Vec<Mode> {
+        vec![D::mode()]
+    }
+
+    async fn connect(&self) -> Result<Handle<D>> {
+        Ok(Handle { connection: Connection::open(self.port).await?, dialect: PhantomData })
+    }
+
+    /// Inserts every drop of the history as an event.
+    async fn load(&self, workload: &Workload) -> Result<()> {
+        let mut connected = self.connect().await?;
+        connected.execute(D::SCHEMA).await?;
+
+        let drops: Vec<(u32, i64)> = workload.drops().collect();
+        for (place, chunk) in drops.chunks(LOAD_EVENTS).enumerate() {
+            let mut bytes = Vec::new();
+            for (number, (city, time_s)) in chunk.iter().enumerate() {
+                let id = (place * LOAD_EVENTS + number) as u64;
+                D::render(&mut bytes, &key_of(*city), *time_s, id);
+            }
+            connected.insert(&bytes).await?;
+        }
+
+        Ok(())
+    }
+
+    async fn settle(&self) -> Result<()> {
+        self.connect().await?.execute(D::SETTLE).await
+    }
+
+    async fn total(&self) -> Result<i64> {
+        let sql = format!("{} {}", D::TOTAL, self.live_from_s);
+        let rows = self.connect().await?.rows(&query(&sql)).await?;
+        ensure!(rows.len() == 1 && rows[0].len() == 1, "{sql} answered {rows:?}");
+        Ok(rows[0][0])
+    }
 }
 
 /// Parses lines of tab-separated integers; an empty value is 0, as for a sum over no rows.

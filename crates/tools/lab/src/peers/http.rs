@@ -2,7 +2,8 @@
 //! raingauge's own figures, it reads chunked answers, which most of them send.
 
 use super::question::Question;
-use anyhow::{Context, Result, bail, ensure};
+use crate::http::response::{self, Start};
+use anyhow::{Context, Result, ensure};
 use memchr::memmem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -78,43 +79,16 @@ pub fn head(path: &str, content_type: &str, length: usize) -> Vec<u8> {
 /// Parses the response at the start of `bytes`, and returns it with its length; `None` while it is
 /// incomplete.
 fn parse(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
-    let Some(head_end) = memmem::find(bytes, b"\r\n\r\n") else {
+    let Some(Start { status, body_start, body_bytes }) = response::parse(bytes)? else {
         return Ok(None);
     };
-    let head = std::str::from_utf8(&bytes[..head_end]).context("the head is not text")?;
-    let mut lines = head.split("\r\n");
-    let status =
-        lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|word| word.parse().ok());
-    let status: u16 = status.context("not an HTTP status line")?;
-
-    let mut length = None;
-    let mut is_chunked = false;
-    for line in lines {
-        let Some((name, value)) = line.split_once(':') else {
-            continue;
-        };
-        if name.eq_ignore_ascii_case("content-length") {
-            length = Some(value.trim().parse::<usize>()?);
-        } else if name.eq_ignore_ascii_case("transfer-encoding") {
-            is_chunked = value.to_ascii_lowercase().contains("chunked");
+    let body = match body_bytes {
+        Some(length) => {
+            bytes.get(body_start..body_start + length).map(|body| (body.to_vec(), length))
         }
-    }
-
-    let start = head_end + 4;
-    if is_chunked {
-        return Ok(
-            chunks(&bytes[start..])?.map(|(body, used)| (Response { status, body }, start + used))
-        );
-    }
-
-    let length = match length {
-        Some(length) => length,
-        None if status == 204 || status == 304 => 0,
-        None => bail!("a response of unknown length"),
+        None => chunks(&bytes[body_start..])?,
     };
-
-    let body = bytes.get(start..start + length);
-    Ok(body.map(|body| (Response { status, body: body.to_vec() }, start + length)))
+    Ok(body.map(|(body, length)| (Response { status, body }, body_start + length)))
 }
 
 /// Joins the chunks of a body, and returns it with the number of bytes consumed.

@@ -64,8 +64,7 @@ async fn upsert(
     buckets: &[Bucket],
 ) -> Result<u64> {
     let keys: Vec<String> = buckets.iter().map(|bucket| key_of(bucket.city)).collect();
-    let granularities: Vec<i16> =
-        buckets.iter().map(|bucket| bucket.granularity.number()).collect();
+    let granularities: Vec<i16> = buckets.iter().map(|bucket| bucket.granularity as i16).collect();
     let times: Vec<i64> = buckets.iter().map(|bucket| bucket.time_s).collect();
     let counts: Vec<i64> = buckets.iter().map(|bucket| bucket.count).collect();
     let query = sqlx::query(UPSERT).bind(keys).bind(granularities).bind(times).bind(counts);
@@ -94,7 +93,7 @@ impl Slices {
         Self {
             numbers: parts.iter().map(|(number, ..)| *number).collect(),
             keys: parts.iter().map(|(_, city, _)| key_of(*city)).collect(),
-            granularities: parts.iter().map(|(.., slice)| slice.granularity.number()).collect(),
+            granularities: parts.iter().map(|(.., slice)| slice.granularity as i16).collect(),
             from_s: parts.iter().map(|(.., slice)| slice.from_s).collect(),
             to_s: parts.iter().map(|(.., slice)| slice.to_s).collect(),
             ranges: ranges.len(),
@@ -107,9 +106,9 @@ pub enum Asking {
     Series(Days),
 }
 
-pub struct Connected(PgConnection);
+pub struct Handle(PgConnection);
 
-impl Client for Connected {
+impl Client for Handle {
     type Asking = Asking;
 
     fn prepare(question: &Question) -> Asking {
@@ -124,7 +123,7 @@ impl Client for Connected {
             Asking::Counts(slices) => counts(&mut self.0, slices).await,
             Asking::Series(days) => {
                 let query =
-                    sqlx::query(SERIES).bind(key_of(days.city)).bind(Granularity::Day.number());
+                    sqlx::query(SERIES).bind(key_of(days.city)).bind(Granularity::Day as i16);
                 let rows = query.bind(days.from_s).bind(days.to_s).fetch_all(&mut self.0).await?;
                 let found = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
                 days.filled(found.collect::<Result<Vec<_>>>()?)
@@ -172,25 +171,19 @@ async fn counts(connection: &mut PgConnection, slices: &Slices) -> Result<Vec<i6
 }
 
 impl Peer for Postgres {
-    type Client = Connected;
+    type Client = Handle;
 
     fn how(&self) -> &'static str {
         "a row for each bucket, SUM over the primary key, one prepared query"
     }
 
     fn modes(&self) -> Vec<Mode> {
-        let mode = |how: &str, exactly_once, connections| Mode {
-            how: how.to_owned(),
-            durable: true,
-            exactly_once,
-            batch_events: 10_000,
-            connections,
-        };
-        vec![mode("upsert", false, 1), mode("table of ids, upsert", true, 4)]
+        let with_ids = Mode::new("table of ids, upsert", 10_000, 4);
+        vec![Mode::new("upsert", 10_000, 1).durable(), with_ids.durable().exactly_once()]
     }
 
-    async fn connect(&self) -> Result<Connected> {
-        Ok(Connected(self.open().await?))
+    async fn connect(&self) -> Result<Handle> {
+        Ok(Handle(self.open().await?))
     }
 
     async fn load(&self, workload: &Workload) -> Result<()> {
@@ -218,7 +211,7 @@ impl Peer for Postgres {
 
     /// The sum of all daily counts from the first live day on.
     async fn total(&self) -> Result<i64> {
-        let query = sqlx::query(TOTAL).bind(Granularity::Day.number()).bind(self.live_from_s);
+        let query = sqlx::query(TOTAL).bind(Granularity::Day as i16).bind(self.live_from_s);
         Ok(query.fetch_one(&mut self.open().await?).await?.try_get(0)?)
     }
 }

@@ -31,7 +31,7 @@ pub struct QuestDb {
     pub live_from_s: i64,
 }
 
-pub struct Connected(Connection);
+pub struct Handle(Connection);
 
 #[derive(Deserialize)]
 struct Answer {
@@ -83,7 +83,7 @@ fn sql(question: &Question) -> String {
     }
 }
 
-impl Client for Connected {
+impl Client for Handle {
     type Asking = Asking;
 
     fn prepare(question: &Question) -> Asking {
@@ -111,15 +111,14 @@ impl Client for Connected {
 }
 
 impl Peer for QuestDb {
-    type Client = Connected;
+    type Client = Handle;
 
     fn how(&self) -> &'static str {
         "a table of events by day, a materialized view of quarter hours, SQL over HTTP"
     }
 
     fn modes(&self) -> Vec<Mode> {
-        let how = "line protocol over HTTP, DEDUP UPSERT KEYS".to_owned();
-        vec![Mode { how, durable: false, exactly_once: true, batch_events: 10_000, connections: 4 }]
+        vec![Mode::new("line protocol over HTTP, DEDUP UPSERT KEYS", 10_000, 4).exactly_once()]
     }
 
     /// Gives the JVM time to compile the hot paths.
@@ -127,8 +126,8 @@ impl Peer for QuestDb {
         Duration::from_secs(5)
     }
 
-    async fn connect(&self) -> Result<Connected> {
-        Ok(Connected(Connection::open(self.port).await?))
+    async fn connect(&self) -> Result<Handle> {
+        Ok(Handle(Connection::open(self.port).await?))
     }
 
     async fn load(&self, workload: &Workload) -> Result<()> {

@@ -6,11 +6,11 @@ use super::client::{Client, Mode, Peer};
 use super::http::{self, Connection};
 use super::question::Question;
 use crate::counts::{self, Answer};
-use crate::events::RenderedBody;
+use crate::events::{RenderedBody, check_receipt};
 use crate::http::{JSON, NDJSON};
 use crate::server::Lab;
 use crate::workload::{Workload, key_of};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use raingauge_console::encoded;
 use serde::Deserialize;
 use std::cell::RefCell;
@@ -24,7 +24,7 @@ pub struct Raingauge {
     pub lab: RefCell<Lab>,
 }
 
-pub struct Connected {
+pub struct Handle {
     connection: Connection,
     bodies: HashMap<u64, RenderedBody>,
 }
@@ -39,19 +39,12 @@ struct Point {
     count: i64,
 }
 
-#[derive(Deserialize)]
-struct Taken {
-    accepted: u64,
-    duplicates: u64,
-    rejected: Vec<serde_json::Value>,
-}
-
 pub struct Asking {
     request: Vec<u8>,
     is_series: bool,
 }
 
-impl Client for Connected {
+impl Client for Handle {
     type Asking = Asking;
 
     fn prepare(question: &Question) -> Asking {
@@ -95,28 +88,23 @@ impl Client for Connected {
             .or_insert_with_key(|&place| RenderedBody::new(writes.batch(place), head));
         writes.renew(body);
         let answer = self.connection.call(&body.bytes).await?;
-        let taken: Taken = serde_json::from_slice(&answer)?;
-        let text = || String::from_utf8_lossy(&answer).into_owned();
-        ensure!(taken.duplicates == 0 && taken.rejected.is_empty(), "of new events: {}", text());
-        ensure!(taken.accepted == body.events() as u64, "of {} events: {}", body.events(), text());
-        Ok(taken.accepted)
+        check_receipt(&answer, body.events())
     }
 }
 
 impl Peer for Raingauge {
-    type Client = Connected;
+    type Client = Handle;
 
     fn how(&self) -> &'static str {
         "POST /v1/counts and GET /v1/series, JSON over HTTP"
     }
 
     fn modes(&self) -> Vec<Mode> {
-        let how = "POST /v1/events, NDJSON".to_owned();
-        vec![Mode { how, durable: true, exactly_once: true, batch_events: 10_000, connections: 4 }]
+        vec![Mode::new("POST /v1/events, NDJSON", 10_000, 4).durable().exactly_once()]
     }
 
-    async fn connect(&self) -> Result<Connected> {
-        Ok(Connected { connection: Connection::open(self.port).await?, bodies: HashMap::new() })
+    async fn connect(&self) -> Result<Handle> {
+        Ok(Handle { connection: Connection::open(self.port).await?, bodies: HashMap::new() })
     }
 
     async fn load(&self, workload: &Workload) -> Result<()> {

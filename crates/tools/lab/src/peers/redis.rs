@@ -25,7 +25,7 @@ pub struct Redis {
     pub live_from_s: i64,
 }
 
-pub struct Connected {
+pub struct Handle {
     connection: Connection,
     pipeline: Vec<u8>,
 }
@@ -39,7 +39,7 @@ pub struct Asking {
 }
 
 fn bucket_key(city: u32, granularity: Granularity, time_s: i64) -> String {
-    format!("{}:{}:{time_s}", key_of(city), granularity.letter())
+    format!("{}:{}:{time_s}", key_of(city), &granularity.name()[..1])
 }
 
 async fn load_history(port: u16, workload: &Workload) -> Result<()> {
@@ -95,7 +95,7 @@ async fn counts(connection: &mut Connection) -> Result<Vec<i64>> {
     Ok(counts)
 }
 
-impl Connected {
+impl Handle {
     /// Returns which drops of a batch are new.
     async fn remember(&mut self, writes: &Writes, count: usize) -> Result<Vec<bool>> {
         self.pipeline.clear();
@@ -118,7 +118,7 @@ impl Connected {
     }
 }
 
-impl Client for Connected {
+impl Client for Handle {
     type Asking = Asking;
 
     fn prepare(question: &Question) -> Asking {
@@ -204,25 +204,19 @@ impl Redis {
 }
 
 impl Peer for Redis {
-    type Client = Connected;
+    type Client = Handle;
 
     fn how(&self) -> &'static str {
         "a string for each bucket, pipelined MGET"
     }
 
     fn modes(&self) -> Vec<Mode> {
-        let mode = |how: &str, all| Mode {
-            how: how.to_owned(),
-            durable: all,
-            exactly_once: all,
-            batch_events: 10_000,
-            connections: 4,
-        };
-        vec![mode("INCRBY; appendfsync everysec", false), mode(ALWAYS, true)]
+        let fast = Mode::new("INCRBY; appendfsync everysec", 10_000, 4);
+        vec![fast, Mode::new(ALWAYS, 10_000, 4).durable().exactly_once()]
     }
 
-    async fn connect(&self) -> Result<Connected> {
-        Ok(Connected { connection: Connection::open(self.port).await?, pipeline: Vec::new() })
+    async fn connect(&self) -> Result<Handle> {
+        Ok(Handle { connection: Connection::open(self.port).await?, pipeline: Vec::new() })
     }
 
     async fn load(&self, workload: &Workload) -> Result<()> {

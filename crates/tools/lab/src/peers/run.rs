@@ -1,19 +1,23 @@
 //! The run: one system after another, with the same history, questions and events.
 
+use super::clickhouse::ClickHouse;
 use super::client::{Asker, Askings, Client, Mode, Peer, Writer};
+use super::duckdb::DuckDb;
+use super::embedded::Engine;
 use super::question::{Kind, Question, questions};
 use super::report::{ExcludedSystem, Read, Report, System, WriteResult};
-use super::servers::{Running, Script, Started, Usage, disk_bytes, usage};
+use super::servers::{Launch, Running, Script, disk_bytes};
 use super::{
-    Writes, cassandra, clickhouse, drive, duckdb, live_from_day_s, postgres, questdb, raingauge,
-    redis, sqlite, victoriametrics,
+    Writes, cassandra, drive, live_from_day_s, postgres, questdb, raingauge, redis, sqlite,
+    victoriametrics,
 };
+use crate::cluster::roles::{Role, Setup};
 use crate::cores::{self, Cores, Watch};
 use crate::events::Drops;
-use crate::http::Target;
 use crate::measure::{Pace, Run};
+use crate::process::usage_of_trees as usage;
 use crate::report::{Machine, RAINGAUGE};
-use crate::server::{Lab, Server};
+use crate::server::Lab;
 use crate::workload::{Settings, Workload};
 use anyhow::{Context, Result, ensure};
 use std::cell::RefCell;
@@ -152,8 +156,8 @@ impl Bench {
                 let core = self.options.cores.server_core;
                 let script = Script { path, folder: self.folder.join("servers"), core };
                 match script.start(name)? {
-                    Started::Missing(why) => Ok(Err(why)),
-                    Started::Running(running) => self.server(name, Rc::new(running)).map(Ok),
+                    Launch::Missing(why) => Ok(Err(why)),
+                    Launch::Running(running) => self.server(name, Rc::new(running)).map(Ok),
                 }
             }
         }
@@ -161,12 +165,20 @@ impl Bench {
 
     fn raingauge(&self) -> Result<System> {
         let data = self.folder.join(RAINGAUGE);
-        let server = Server::start(&self.options.raingauge, &data, self.options.cores.server_core)?;
-        let target = Target { address: server.address, token: None };
-        let lab = RefCell::new(Lab::prepare(&target, &self.workload)?);
+        let setup = Setup::embedded(&self.options.raingauge, &self.folder);
+        let mut server = Role::new(RAINGAUGE, "reader,writer,portal", &[])?
+            .on_core(self.options.cores.server_core);
+        server.start(&setup)?;
+        server.wait_ready(&setup)?;
+        let lab = RefCell::new(Lab::prepare(&server.target(), &self.workload)?);
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let place =
-            Place { name: RAINGAUGE, version, pids: vec![server.id()], disk: data, is_own: false };
+        let place = Place {
+            name: RAINGAUGE,
+            version,
+            pids: server.process().into_iter().collect(),
+            disk: data,
+            is_own: false,
+        };
         let system =
             self.measure(&place, &raingauge::Raingauge { port: server.address.port(), lab })?;
         server.stop()?;
@@ -205,8 +217,8 @@ impl Bench {
                 let user = server.user.clone();
                 self.measure(&place, &postgres::Postgres { port, user, live_from_s })
             }
-            "clickhouse" => self.measure(&place, &clickhouse::ClickHouse { port, live_from_s }),
-            "duckdb" => self.measure(&place, &duckdb::DuckDb { port, live_from_s }),
+            "clickhouse" => self.measure(&place, &Engine::<ClickHouse>::new(port, live_from_s)),
+            "duckdb" => self.measure(&place, &Engine::<DuckDb>::new(port, live_from_s)),
             "questdb" => self.measure(&place, &questdb::QuestDb { port, live_from_s }),
             "victoriametrics" => {
                 self.measure(&place, &victoriametrics::VictoriaMetrics { port, live_from_s })
@@ -388,7 +400,7 @@ impl Bench {
             events_per_s,
             shown_per_s: shown_s.map(|shown_s| writes.counted() as f64 / shown_s),
             latency: measured.latency,
-            cpu_s_per_million: cpu_s(used, after) / millions,
+            cpu_s_per_million: (after.cpu_s - used.cpu_s) / millions,
             disk_bytes_per_million: disk as f64 / millions,
             busy,
         })
@@ -415,8 +427,4 @@ impl Bench {
             std::thread::sleep(SHOWN_POLL);
         }
     }
-}
-
-fn cpu_s(before: Usage, after: Usage) -> f64 {
-    after.cpu_s - before.cpu_s
 }

@@ -41,7 +41,7 @@ pub fn version() -> &'static str {
 fn upsert(transaction: &Transaction<'_>, bucket: &Bucket) -> Result<()> {
     transaction.prepare_cached(UPSERT)?.execute(params![
         key_of(bucket.city),
-        bucket.granularity.number(),
+        bucket.granularity as i16,
         bucket.time_s,
         bucket.count
     ])?;
@@ -54,22 +54,22 @@ pub struct Sqlite {
     pub live_from_s: i64,
 }
 
-pub struct Connected(Connection);
+pub struct Handle(Connection);
 
-impl Connected {
+impl Handle {
     fn count(&self, range: &Range) -> Result<i64> {
         let mut statement = self.0.prepare_cached(SUM)?;
         let key = key_of(range.asked.city);
         let mut count = 0;
         for slice in &range.slices {
-            let parameters = params![key, slice.granularity.number(), slice.from_s, slice.to_s];
+            let parameters = params![key, slice.granularity as i16, slice.from_s, slice.to_s];
             count += statement.query_row(parameters, |row| row.get::<_, i64>(0))?;
         }
         Ok(count)
     }
 }
 
-impl Client for Connected {
+impl Client for Handle {
     type Asking = Question;
 
     fn prepare(question: &Question) -> Question {
@@ -82,7 +82,7 @@ impl Client for Connected {
             Question::Series(days, _) => {
                 let mut statement = self.0.prepare_cached(SERIES)?;
                 let parameters =
-                    params![key_of(days.city), Granularity::Day.number(), days.from_s, days.to_s];
+                    params![key_of(days.city), Granularity::Day as i16, days.from_s, days.to_s];
                 let rows = statement.query_map(parameters, |row| Ok((row.get(0)?, row.get(1)?)))?;
                 days.filled(rows.collect::<Result<Vec<_>, _>>()?)
             }
@@ -115,33 +115,25 @@ impl Client for Connected {
 }
 
 impl Peer for Sqlite {
-    type Client = Connected;
+    type Client = Handle;
 
     fn how(&self) -> &'static str {
         "a row for each bucket, SUM over the primary key, in the measuring process"
     }
 
     fn modes(&self) -> Vec<Mode> {
-        let mode = |how: &str, exactly_once| Mode {
-            how: how.to_owned(),
-            durable: true,
-            exactly_once,
-            batch_events: 10_000,
-            // SQLite supports a single writer at a time.
-            connections: 1,
-        };
-        vec![
-            mode("upsert, WAL, synchronous=FULL", false),
-            mode("table of ids, upsert, WAL, synchronous=FULL", true),
-        ]
+        // SQLite supports a single writer at a time.
+        let plain = Mode::new("upsert, WAL, synchronous=FULL", 10_000, 1);
+        let with_ids = Mode::new("table of ids, upsert, WAL, synchronous=FULL", 10_000, 1);
+        vec![plain.durable(), with_ids.durable().exactly_once()]
     }
 
     fn connections_max(&self) -> usize {
         1
     }
 
-    async fn connect(&self) -> Result<Connected> {
-        Ok(Connected(open(&self.path)?))
+    async fn connect(&self) -> Result<Handle> {
+        Ok(Handle(open(&self.path)?))
     }
 
     async fn load(&self, workload: &Workload) -> Result<()> {
@@ -161,7 +153,7 @@ impl Peer for Sqlite {
 
     /// The sum of all daily counts from the first live day on.
     async fn total(&self) -> Result<i64> {
-        let parameters = params![Granularity::Day.number(), self.live_from_s];
+        let parameters = params![Granularity::Day as i16, self.live_from_s];
         Ok(open(&self.path)?.query_row(TOTAL, parameters, |row| row.get(0))?)
     }
 }

@@ -33,7 +33,7 @@ pub struct VictoriaMetrics {
     pub live_from_s: i64,
 }
 
-pub struct Connected(Connection);
+pub struct Handle(Connection);
 
 #[derive(Deserialize)]
 struct Answer {
@@ -162,7 +162,7 @@ fn lines_of(samples: &[(u32, i64)]) -> String {
     text
 }
 
-impl Connected {
+impl Handle {
     async fn import(&mut self, text: &str) -> Result<()> {
         self.0.call(&http::post("/api/v1/import", "application/json", text.as_bytes())).await?;
         Ok(())
@@ -175,7 +175,7 @@ impl Connected {
     }
 }
 
-impl Client for Connected {
+impl Client for Handle {
     type Asking = Asking;
 
     fn prepare(question: &Question) -> Asking {
@@ -194,25 +194,18 @@ impl Client for Connected {
 }
 
 impl Peer for VictoriaMetrics {
-    type Client = Connected;
+    type Client = Handle;
 
     fn how(&self) -> &'static str {
         "a sample for each event, count_over_time"
     }
 
     fn modes(&self) -> Vec<Mode> {
-        let how = "/api/v1/import".to_owned();
-        vec![Mode {
-            how,
-            durable: false,
-            exactly_once: false,
-            batch_events: 10_000,
-            connections: 4,
-        }]
+        vec![Mode::new("/api/v1/import", 10_000, 4)]
     }
 
-    async fn connect(&self) -> Result<Connected> {
-        Ok(Connected(Connection::open(self.port).await?))
+    async fn connect(&self) -> Result<Handle> {
+        Ok(Handle(Connection::open(self.port).await?))
     }
 
     async fn load(&self, workload: &Workload) -> Result<()> {

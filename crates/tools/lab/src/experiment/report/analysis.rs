@@ -142,7 +142,7 @@ fn bin_width_ms(record: &Record, sample_distance_ms: i64) -> i64 {
 mod tests {
     use super::*;
     use crate::experiment::record::BatchRecord;
-    use crate::experiment::report::sample_run;
+    use crate::experiment::report::tests::sample_run;
 
     fn width_ms(days: i64, answers: usize, sample_distance_ms: i64) -> i64 {
         let answer =

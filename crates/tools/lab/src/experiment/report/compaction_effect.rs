@@ -63,7 +63,7 @@ fn mean_ms(analysis: &Analysis, from_ms: i64, to_ms: i64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::report::sample_run;
+    use crate::experiment::report::tests::sample_run;
 
     #[test]
     fn the_same_hours_of_one_phase_are_compared() {

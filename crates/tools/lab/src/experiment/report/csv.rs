@@ -63,7 +63,7 @@ fn column(part: &str) -> String {
 mod tests {
     use super::*;
     use crate::experiment::report::analysis::Analysis;
-    use crate::experiment::report::sample_run;
+    use crate::experiment::report::tests::sample_run;
 
     #[test]
     fn every_line_has_all_columns_and_gaps_are_empty() {

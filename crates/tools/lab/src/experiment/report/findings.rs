@@ -214,7 +214,7 @@ impl ComparedPhases<'_> {
             )
         });
 
-        let verdict = effect.map_or(Verdict::CannotBeTold, |effect| {
+        let verdict = effect.map_or(Verdict::Undecided, |effect| {
             rules::stays_below(effect.before_ms, effect.after_ms, 0.95)
         });
         Finding {
@@ -398,7 +398,7 @@ impl ComparedPhases<'_> {
 mod tests {
     use super::*;
     use crate::experiment::record::Record;
-    use crate::experiment::report::sample_run;
+    use crate::experiment::report::tests::sample_run;
 
     fn verdicts(record: &Record) -> Vec<(u8, Verdict)> {
         let analysis = Analysis::new(record);
@@ -420,10 +420,7 @@ mod tests {
     #[test]
     fn of_nothing_nothing_can_be_told() {
         let verdicts = verdicts(&sample_run::empty());
-        assert!(
-            verdicts.iter().all(|(_, verdict)| *verdict == Verdict::CannotBeTold),
-            "{verdicts:?}"
-        );
+        assert!(verdicts.iter().all(|(_, verdict)| *verdict == Verdict::Undecided), "{verdicts:?}");
     }
 
     #[test]
@@ -434,6 +431,6 @@ mod tests {
         assert!(
             verdicts.contains(&(2, Verdict::Agrees)) || verdicts.contains(&(2, Verdict::Differs))
         );
-        assert!(verdicts.contains(&(6, Verdict::CannotBeTold)));
+        assert!(verdicts.contains(&(6, Verdict::Undecided)));
     }
 }

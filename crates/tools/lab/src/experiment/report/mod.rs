@@ -20,8 +20,6 @@ pub mod numbers;
 mod page;
 pub mod phase;
 pub mod rules;
-#[cfg(test)]
-pub(crate) mod sample_run;
 pub mod usage;
 pub mod window;
 pub mod words;
@@ -57,7 +55,7 @@ impl Summary {
 }
 
 #[derive(Serialize)]
-struct Published<'a> {
+struct NumbersFile<'a> {
     #[serde(flatten)]
     numbers: &'a Numbers,
     findings: &'a [Finding],
@@ -73,7 +71,7 @@ pub fn write(record: &Record, folder: &Path) -> anyhow::Result<Summary> {
 
     let mut files = Files { folder, written: Vec::new() };
     files.json(RECORD, record)?;
-    files.json("numbers.json", &Published { numbers: &numbers, findings: &findings })?;
+    files.json("numbers.json", &NumbersFile { numbers: &numbers, findings: &findings })?;
     files.bytes("numbers.csv", csv::text(&numbers).as_bytes())?;
 
     for figure in &figures {
@@ -119,4 +117,4 @@ impl Files<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -92,7 +92,7 @@ fn capital(text: &str) -> String {
 }
 
 fn verdicts(analysis: &Analysis, findings: &[Finding]) -> Markup {
-    let kinds = [Verdict::Agrees, Verdict::Differs, Verdict::CannotBeTold];
+    let kinds = [Verdict::Agrees, Verdict::Differs, Verdict::Undecided];
     html! {
         section #verdicts {
             h2 { "Does it agree with the reference?" }

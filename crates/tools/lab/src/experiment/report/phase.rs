@@ -96,7 +96,7 @@ fn ordered(record: &Record) -> Vec<&Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::report::sample_run;
+    use crate::experiment::report::tests::sample_run;
 
     fn step(at_ms: i64, kind: StepKind) -> Step {
         Step { at_ms, kind, label: String::new() }

@@ -11,7 +11,8 @@ use serde::Serialize;
 pub enum Verdict {
     Agrees,
     Differs,
-    CannotBeTold,
+    #[serde(rename = "cannotBeTold")]
+    Undecided,
 }
 
 impl Verdict {
@@ -19,7 +20,7 @@ impl Verdict {
         match self {
             Self::Agrees => "agrees",
             Self::Differs => "differs",
-            Self::CannotBeTold => "undecided",
+            Self::Undecided => "undecided",
         }
     }
 
@@ -36,7 +37,7 @@ impl Verdict {
         match self {
             Self::Agrees => "agrees",
             Self::Differs => "differs",
-            Self::CannotBeTold => "untold",
+            Self::Undecided => "untold",
         }
     }
 
@@ -46,7 +47,7 @@ impl Verdict {
 
     /// The verdict if a number may be missing.
     fn known(agrees: Option<bool>) -> Self {
-        agrees.map_or(Self::CannotBeTold, Self::of)
+        agrees.map_or(Self::Undecided, Self::of)
     }
 }
 
@@ -63,7 +64,7 @@ pub fn half_is_cached(hit_share: Option<f64>) -> Verdict {
 pub fn store_takes_over(shares: &[Option<f64>], is_complete: bool) -> Verdict {
     let known: Option<Vec<f64>> = shares.iter().copied().collect();
     let Some(shares) = known.filter(|shares| is_complete && shares.len() >= 2) else {
-        return Verdict::CannotBeTold;
+        return Verdict::Undecided;
     };
     let rises = shares.windows(2).all(|pair| pair[1] >= pair[0] - 0.02);
     Verdict::of(rises && shares.last().is_some_and(|last| *last >= 0.98))
@@ -96,7 +97,7 @@ pub const LATENCY_SPIKES: SpikeRule =
 pub fn spikes_vanish(before: Option<Turn>, after: Option<Turn>, rule: SpikeRule) -> Verdict {
     let enough = |turn: Option<Turn>| turn.filter(|turn| turn.quarters >= QUARTERS_MIN);
     let (Some(before), Some(after)) = (enough(before), enough(after)) else {
-        return Verdict::CannotBeTold;
+        return Verdict::Undecided;
     };
     let numbers =
         before.others.first_30_s.zip(after.others.first_30_s).zip(after.full_hours.first_30_s);
@@ -122,7 +123,7 @@ pub fn stays_below(before: Option<f64>, after: Option<f64>, times_max: f64) -> V
 pub fn misses_stay(load: [Option<f64>; 2], misses: [Option<f64>; 2]) -> Verdict {
     match rises(load[0], load[1], 1.3) {
         Verdict::Agrees => stays_below(misses[0], misses[1], 1.25),
-        Verdict::Differs | Verdict::CannotBeTold => Verdict::CannotBeTold,
+        Verdict::Differs | Verdict::Undecided => Verdict::Undecided,
     }
 }
 
@@ -145,7 +146,7 @@ pub fn harm_does_not_grow(
     slack: f64,
 ) -> Verdict {
     if of_whole_run == 0.0 {
-        return Verdict::CannotBeTold;
+        return Verdict::Undecided;
     }
     Verdict::known(before.zip(after).map(|(before, after)| after <= before * 1.1 + slack))
 }
@@ -155,13 +156,13 @@ pub fn costs_less(before: Option<f64>, after: Option<f64>) -> Verdict {
     match times(before, after) {
         Some(times) if times <= 0.95 => Verdict::Agrees,
         Some(times) if times >= 1.05 => Verdict::Differs,
-        _ => Verdict::CannotBeTold,
+        _ => Verdict::Undecided,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Verdict::{Agrees, CannotBeTold, Differs};
+    use super::Verdict::{Agrees, Differs, Undecided};
     use super::*;
 
     fn turn(hourly: f64, others: f64) -> Option<Turn> {
@@ -175,7 +176,7 @@ mod tests {
             [0.34, 0.35, 0.65, 0.66].map(Some).map(half_is_cached),
             [Differs, Agrees, Agrees, Differs]
         );
-        assert_eq!(half_is_cached(None), CannotBeTold);
+        assert_eq!(half_is_cached(None), Undecided);
     }
 
     #[test]
@@ -184,9 +185,9 @@ mod tests {
         assert_eq!(store_takes_over(&shares(&[0.5, 0.49, 0.7, 0.98]), true), Agrees);
         assert_eq!(store_takes_over(&shares(&[0.5, 0.47, 0.7, 0.98]), true), Differs);
         assert_eq!(store_takes_over(&shares(&[0.5, 0.97]), true), Differs);
-        assert_eq!(store_takes_over(&shares(&[0.5, 1.0]), false), CannotBeTold);
-        assert_eq!(store_takes_over(&[Some(0.5), None], true), CannotBeTold);
-        assert_eq!(store_takes_over(&shares(&[1.0]), true), CannotBeTold);
+        assert_eq!(store_takes_over(&shares(&[0.5, 1.0]), false), Undecided);
+        assert_eq!(store_takes_over(&[Some(0.5), None], true), Undecided);
+        assert_eq!(store_takes_over(&shares(&[1.0]), true), Undecided);
     }
 
     #[test]
@@ -207,10 +208,10 @@ mod tests {
             Differs,
             "the hourly one is gone"
         );
-        assert_eq!(spikes_vanish(None, turn(1.3, 1.0), LOAD_SPIKES), CannotBeTold);
+        assert_eq!(spikes_vanish(None, turn(1.3, 1.0), LOAD_SPIKES), Undecided);
 
         let few = turn(1.3, 1.0).map(|turn| Turn { quarters: QUARTERS_MIN - 1, ..turn });
-        assert_eq!(spikes_vanish(turn(2.0, 1.4), few, LOAD_SPIKES), CannotBeTold);
+        assert_eq!(spikes_vanish(turn(2.0, 1.4), few, LOAD_SPIKES), Undecided);
     }
 
     #[test]
@@ -220,8 +221,8 @@ mod tests {
             [1.15, 1.16].map(|after| stays_below(Some(1.0), Some(after), 1.15)),
             [Agrees, Differs]
         );
-        assert_eq!(rises(Some(0.0), Some(1.0), 1.1), CannotBeTold);
-        assert_eq!(stays_below(Some(1.0), None, 1.1), CannotBeTold);
+        assert_eq!(rises(Some(0.0), Some(1.0), 1.1), Undecided);
+        assert_eq!(stays_below(Some(1.0), None, 1.1), Undecided);
     }
 
     #[test]
@@ -230,31 +231,31 @@ mod tests {
             |load, after| misses_stay([Some(100.0), Some(load)], [Some(10.0), Some(after)]);
         assert_eq!(
             [misses(130.0, 12.5), misses(130.0, 12.6), misses(129.0, 10.0)],
-            [Agrees, Differs, CannotBeTold]
+            [Agrees, Differs, Undecided]
         );
-        assert_eq!(misses_stay([None, Some(1.0)], [Some(1.0), Some(1.0)]), CannotBeTold);
+        assert_eq!(misses_stay([None, Some(1.0)], [Some(1.0), Some(1.0)]), Undecided);
     }
 
     #[test]
     fn the_own_cache_is_used_more() {
         assert_eq!(own_cache_is_used(Some(0.3), Some(0.45)), Agrees);
         assert_eq!(own_cache_is_used(Some(0.3), Some(0.35)), Differs);
-        assert_eq!(own_cache_is_used(None, Some(0.7)), CannotBeTold);
+        assert_eq!(own_cache_is_used(None, Some(0.7)), Undecided);
     }
 
     #[test]
     fn harm_is_judged_only_where_there_was_any() {
-        assert_eq!(harm_does_not_grow(Some(0.0), Some(0.0), 0.0, 1.0), CannotBeTold);
+        assert_eq!(harm_does_not_grow(Some(0.0), Some(0.0), 0.0, 1.0), Undecided);
         assert_eq!(harm_does_not_grow(Some(2.0), Some(3.2), 9.0, 1.0), Agrees);
         assert_eq!(harm_does_not_grow(Some(2.0), Some(3.3), 9.0, 1.0), Differs);
-        assert_eq!(harm_does_not_grow(None, Some(3.3), 9.0, 1.0), CannotBeTold);
+        assert_eq!(harm_does_not_grow(None, Some(3.3), 9.0, 1.0), Undecided);
     }
 
     #[test]
     fn a_small_difference_of_costs_may_be_noise() {
         assert_eq!(
             [0.95, 1.0, 1.05].map(|after| costs_less(Some(1.0), Some(after))),
-            [Agrees, CannotBeTold, Differs]
+            [Agrees, Undecided, Differs]
         );
     }
 }

@@ -1,5 +1,6 @@
+pub mod sample_run;
+
 use super::*;
-use crate::experiment::report::sample_run;
 
 fn text(folder: &Path, name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap()
@@ -53,7 +54,7 @@ fn a_report_is_made_again_from_its_record() {
 fn a_run_without_answers_has_a_report() {
     let folder = tempfile::tempdir().unwrap();
     let summary = write(&sample_run::empty(), folder.path()).unwrap();
-    assert_eq!(summary.count(Verdict::CannotBeTold), summary.findings.len());
+    assert_eq!(summary.count(Verdict::Undecided), summary.findings.len());
     assert!(read(&folder.path().join("nowhere")).is_err());
 }
 

@@ -139,7 +139,7 @@ pub fn breakers(sample: &Sample) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::report::sample_run;
+    use crate::experiment::report::tests::sample_run;
     use std::collections::BTreeMap;
 
     fn record(samples: &[(i64, u64)]) -> Record {

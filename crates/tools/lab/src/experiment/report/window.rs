@@ -71,7 +71,7 @@ fn candidates(analysis: &Analysis, from_ms: i64, to_ms: i64) -> Vec<Candidate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::report::sample_run;
+    use crate::experiment::report::tests::sample_run;
 
     #[test]
     fn windows_are_at_the_same_time_of_the_day() {

@@ -117,7 +117,7 @@ pub fn framed(mut canvas: Canvas) -> Canvas {
 mod tests {
     use super::*;
     use crate::experiment::report::numbers::Numbers;
-    use crate::experiment::report::sample_run;
+    use crate::experiment::report::tests::sample_run;
 
     #[test]
     fn words_are_wrapped_where_there_is_no_room() {

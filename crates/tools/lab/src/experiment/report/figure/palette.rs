@@ -29,42 +29,46 @@ pub enum Paint {
     Phase(usize),
 }
 
+type Colour = [u8; 3];
+
+/// Class and colours (red, green and blue) on light and on dark backgrounds.
+const NAMED: [(Paint, &str, Colour, Colour); 10] = [
+    (Paint::Paper, "paper", [255, 255, 255], [21, 34, 38]),
+    (Paint::Ink, "ink", [18, 38, 44], [228, 238, 240]),
+    (Paint::Soft, "soft", [82, 103, 110], [150, 171, 177]),
+    (Paint::Grid, "grid", [228, 235, 237], [38, 54, 60]),
+    (Paint::Axis, "axis", [140, 157, 163], [96, 118, 125]),
+    (Paint::Band, "band", [219, 211, 236], [62, 56, 96]),
+    (Paint::Store, "store", [20, 120, 140], [77, 182, 200]),
+    (Paint::Cache, "cache", [200, 100, 30], [240, 149, 90]),
+    (Paint::Memory, "memory", [91, 75, 183], [167, 155, 245]),
+    (Paint::Failed, "failed", [166, 42, 106], [236, 127, 180]),
+];
+
 impl Paint {
     pub fn class(self) -> String {
-        match self {
-            Self::Paper => "paper".to_owned(),
-            Self::Ink => "ink".to_owned(),
-            Self::Soft => "soft".to_owned(),
-            Self::Grid => "grid".to_owned(),
-            Self::Axis => "axis".to_owned(),
-            Self::Band => "band".to_owned(),
-            Self::Store => "store".to_owned(),
-            Self::Cache => "cache".to_owned(),
-            Self::Memory => "memory".to_owned(),
-            Self::Failed => "failed".to_owned(),
-            Self::Phase(step) => format!("phase-{step}"),
-        }
+        self.look().0
     }
 
-    /// Red, green and blue, for light and for dark backgrounds.
-    pub fn light(self) -> [u8; 3] {
-        self.both().0
+    pub fn light(self) -> Colour {
+        self.look().1
     }
 
-    fn both(self) -> ([u8; 3], [u8; 3]) {
-        match self {
-            Self::Paper => ([255, 255, 255], [21, 34, 38]),
-            Self::Ink => ([18, 38, 44], [228, 238, 240]),
-            Self::Soft => ([82, 103, 110], [150, 171, 177]),
-            Self::Grid => ([228, 235, 237], [38, 54, 60]),
-            Self::Axis => ([140, 157, 163], [96, 118, 125]),
-            Self::Band => ([219, 211, 236], [62, 56, 96]),
-            Self::Store => ([20, 120, 140], [77, 182, 200]),
-            Self::Cache => ([200, 100, 30], [240, 149, 90]),
-            Self::Memory => ([91, 75, 183], [167, 155, 245]),
-            Self::Failed => ([166, 42, 106], [236, 127, 180]),
-            Self::Phase(step) => (between(PHASES_LIGHT, step), between(PHASES_DARK, step)),
+    fn dark(self) -> Colour {
+        self.look().2
+    }
+
+    /// Class and colours on light and on dark backgrounds.
+    fn look(self) -> (String, Colour, Colour) {
+        if let Self::Phase(step) = self {
+            let class = format!("phase-{step}");
+            return (class, between(PHASES_LIGHT, step), between(PHASES_DARK, step));
         }
+        let (_, class, light, dark) = NAMED
+            .iter()
+            .find(|(paint, ..)| *paint == self)
+            .expect("every paint but the phases is in the table");
+        ((*class).to_owned(), *light, *dark)
     }
 }
 
@@ -82,9 +86,7 @@ pub fn phase(place: usize, len: usize) -> Paint {
 }
 
 fn all() -> impl Iterator<Item = Paint> {
-    use Paint::{Axis, Band, Cache, Failed, Grid, Ink, Memory, Paper, Soft, Store};
-    let named = [Paper, Ink, Soft, Grid, Axis, Band, Store, Cache, Memory, Failed];
-    named.into_iter().chain((0..=PHASE_STEPS).map(Paint::Phase))
+    NAMED.iter().map(|(paint, ..)| *paint).chain((0..=PHASE_STEPS).map(Paint::Phase))
 }
 
 pub fn hex([red, green, blue]: [u8; 3]) -> String {
@@ -93,13 +95,9 @@ pub fn hex([red, green, blue]: [u8; 3]) -> String {
 
 /// The style sheet for all pictures inside an element of the class `figure`, light and dark.
 pub fn style_sheet() -> String {
-    let mut text = rules(|paint| paint.both().0);
+    let mut text = rules(Paint::light);
     // Writing to memory cannot fail.
-    let _ = write!(
-        text,
-        "@media screen and (prefers-color-scheme:dark){{{}}}",
-        rules(|paint| paint.both().1)
-    );
+    let _ = write!(text, "@media screen and (prefers-color-scheme:dark){{{}}}", rules(Paint::dark));
     text
 }
 
