@@ -14,10 +14,12 @@ mod cache;
 mod disk;
 mod journals;
 mod markers;
+mod options;
 mod places;
 
 use crate::tiles::cache::Shard;
 use disk::Disk;
+pub use options::Options;
 use parking_lot::{Mutex, MutexGuard};
 use raingauge_core::bucket::Granularity;
 use raingauge_core::event::key_hash;
@@ -31,7 +33,6 @@ use raingauge_ports::buckets::{
     KeySource, Largest, Query,
 };
 use raingauge_ports::log::Offset;
-use raingauge_settings::settings;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,28 +48,6 @@ const LOCK_TRIES: usize = 50;
 const SUMS_PER_LOCK: usize = 32;
 /// How often a load is repeated because of evictions before it holds the shard while it reads.
 const LOAD_TRIES: usize = 4;
-/// Tables that are kept open when the limit of open files is unknown.
-const OPEN_FILES_MAX: usize = 256;
-
-settings! {
-    /// Options of the store.
-    pub struct Options in "storage" {
-        /// Memory for decoded tiles of active keys.
-        cache_bytes as "tile_cache_bytes": usize = bytes(256 * MIB, MIB..=TIB);
-        /// Memory for blocks of the storage engine.
-        block_cache_bytes: u64 = bytes(64 * MIB, MIB..=TIB);
-    } with {
-        /// Most table files that fjall keeps open.
-        open_files_max: usize = OPEN_FILES_MAX;
-    }
-}
-
-impl Options {
-    /// An eighth of the cache, within the limits that keep fjall fast.
-    fn memtable_bytes(&self) -> u64 {
-        (self.cache_bytes as u64 / 8).clamp(4 << 20, 64 << 20)
-    }
-}
 
 /// The bucket store of one data folder. Only one process has it open at a time.
 pub struct TileStore {

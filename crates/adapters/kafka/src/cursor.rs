@@ -5,7 +5,7 @@ use crate::ends;
 use crate::error::{self, Error};
 use crate::reader::{Answer, Reader, Unfit};
 use crate::restore::Restoring;
-use crate::topic::Shared;
+use crate::shared::Shared;
 use raingauge_core::time::format_rfc3339;
 use raingauge_ports::dedupe;
 use raingauge_ports::log::{self, Block, Offset as PortOffset};

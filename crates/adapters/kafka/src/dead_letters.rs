@@ -2,7 +2,7 @@
 //! give the reason and the origin.
 
 use crate::producer::{Outgoing, Producer, Ticket};
-use crate::topic::Shared;
+use crate::shared::Shared;
 use raingauge_core::code::Refusal;
 use rdkafka::Message;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};

@@ -39,6 +39,7 @@ mod producer;
 mod reader;
 mod restore;
 mod settings;
+mod shared;
 mod sink;
 mod stream;
 mod topic;

@@ -5,7 +5,7 @@ use crate::dead_letters;
 use crate::ends::Span;
 use crate::keeper::Keeper;
 use crate::options::EPOCH_STEP;
-use crate::topic::Shared;
+use crate::shared::Shared;
 use parking_lot::Mutex;
 use raingauge_ports::clock::{Clock, SystemClock};
 use raingauge_ports::log::{Block, Error, EventLog, LogTimes, Needs, Offset, Partition};

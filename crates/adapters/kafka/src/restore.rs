@@ -1,7 +1,7 @@
 //! Rebuilds the window before a position from stored chunks, reading ahead while it inserts them.
 
 use crate::reader::Reader;
-use crate::topic::Shared;
+use crate::shared::Shared;
 use raingauge_ports::cluster::Error;
 use raingauge_ports::dedupe::{ChunkStore, chunk_of};
 use raingauge_ports::log::{Offset, Partition};

@@ -1,54 +1,22 @@
-//! The topic: what its logs, its sink and the group share.
+//! The topic that events are counted from.
 
 use crate::context::Connection;
-use crate::ends::{self, Ends, Watching};
+use crate::ends::{self, Ends};
 use crate::error::Error;
 use crate::log::Log;
 use crate::migrate;
 use crate::options::Options;
 use crate::producer::Producer;
+use crate::shared::Shared;
 use parking_lot::Mutex;
 use raingauge_ports::dedupe::ChunkStore;
 use raingauge_ports::log::Partition;
-use std::collections::HashMap;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, OnceLock};
 
 /// A topic that has been found suitable for counting. Cheap to clone.
 #[derive(Clone)]
 pub struct Topic(Arc<Shared>);
-
-pub struct Shared {
-    pub options: Arc<Options>,
-    pub connection: Arc<Connection>,
-    watching: Watching,
-    producer: Mutex<Option<Arc<Producer>>>,
-    chunks: OnceLock<Arc<dyn ChunkStore>>,
-    /// For each partition that this process counted, the offset before which dead letters have been
-    /// sent.
-    dead_lettered: Mutex<HashMap<Partition, Arc<AtomicI64>>>,
-}
-
-impl Shared {
-    pub fn ends(&self) -> &Ends {
-        &self.watching.ends
-    }
-
-    /// Where dedupe windows are stored; `None` if they are not.
-    pub fn chunks(&self) -> Option<&Arc<dyn ChunkStore>> {
-        self.chunks.get()
-    }
-
-    /// The producer, created when first needed.
-    pub fn producer(&self) -> Result<Arc<Producer>, Error> {
-        let mut producer = self.producer.lock();
-        if let Some(producer) = &*producer {
-            return Ok(Arc::clone(producer));
-        }
-        let made = Arc::new(Producer::new(&self.options, Arc::clone(&self.connection))?);
-        Ok(Arc::clone(producer.insert(made)))
-    }
-}
 
 impl Topic {
     /// Finds the topic and checks whether it is suitable for counting.

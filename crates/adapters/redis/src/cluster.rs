@@ -7,9 +7,9 @@
 
 mod slots;
 
-use crate::options::{CONNECT_TIMEOUT, Options, refused};
+use crate::answer::{Answers, failed, too_slow};
+use crate::options::{CONNECT_TIMEOUT, Error, Options, refused};
 use crate::single::{connect, set};
-use crate::{Error, Found, failed, too_slow};
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use raingauge_ports::cache;
@@ -73,7 +73,7 @@ impl Cluster {
         Ok(Self { shared, unanswered: metrics::counter!("raingauge_redis_unanswered_keys_total") })
     }
 
-    pub async fn get(&self, keys: &[String]) -> Result<Found, cache::Error> {
+    pub async fn get(&self, keys: &[String]) -> Result<Answers, cache::Error> {
         let ask = |pipeline: &mut Pipeline, place: usize| {
             pipeline.cmd("GET").arg(&keys[place]);
         };
@@ -91,7 +91,7 @@ impl Cluster {
         &self,
         keys: impl Iterator<Item = &'k str>,
         command: impl Fn(&mut Pipeline, usize),
-    ) -> Result<Found, cache::Error> {
+    ) -> Result<Answers, cache::Error> {
         let map = self.shared.map.load_full();
         let mut parts = vec![(redis::pipe(), Vec::new()); map.nodes.len()];
         let mut asked = 0;

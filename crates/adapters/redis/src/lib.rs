@@ -11,6 +11,7 @@
 //! background, and a call without an answer by its deadline has failed. The keys have no hash tag,
 //! so they spread over all slots of a cluster. Values are decimal text, which other tools can read.
 
+mod answer;
 mod cluster;
 mod options;
 mod settings;
@@ -25,9 +26,6 @@ use raingauge_ports::cache::{self, ResultCache};
 use redis::Value;
 use single::Single;
 use std::time::Duration;
-
-/// Answers of Redis, key by key; `None` where a part of a cluster did not answer in time.
-type Found = Vec<Option<Value>>;
 
 pub struct Cache {
     link: Link,
@@ -99,13 +97,4 @@ impl ResultCache for Cache {
             }
         })
     }
-}
-
-/// Why a call failed.
-fn failed(error: &redis::RedisError) -> cache::Error {
-    cache::Error(error.to_string())
-}
-
-fn too_slow(timeout: Duration) -> cache::Error {
-    cache::Error(format!("no answer within {} ms", timeout.as_millis()))
 }

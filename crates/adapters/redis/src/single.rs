@@ -1,7 +1,7 @@
 //! A single Redis server.
 
-use crate::options::{CONNECT_TIMEOUT, refused};
-use crate::{Error, Found, Options, failed, too_slow};
+use crate::answer::{Answers, failed, too_slow};
+use crate::options::{CONNECT_TIMEOUT, Error, Options, refused};
 use raingauge_ports::cache;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Pipeline, TlsCertificates, Value};
@@ -37,7 +37,7 @@ impl Single {
         Ok(Self { connection, timeout: options.timeout })
     }
 
-    pub async fn get(&self, keys: &[String]) -> Result<Found, cache::Error> {
+    pub async fn get(&self, keys: &[String]) -> Result<Answers, cache::Error> {
         let mut connection = self.connection.clone();
         let mut command = redis::cmd("MGET");
         command.arg(keys);

@@ -1,6 +1,6 @@
 //! The catalog on any database.
 
-use crate::database::{Change, Database, Lock, Statement};
+use crate::database::{Change, Database, Dialect, Statement};
 use crate::drafts::Drafts;
 use crate::people::People;
 use crate::rollouts::Rollouts;
@@ -15,21 +15,6 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 const NO_REVISION: &str = "it has no revision: restore the catalog from a backup";
-
-/// The statements of the catalog that differ between databases.
-#[derive(Debug)]
-pub struct Dialect {
-    /// The lock of each change; `None` where beginning a transaction locks the whole database.
-    pub lock: Option<Lock>,
-    /// Reads the revision, which grows with each change of a counter or of the cache policy.
-    pub revision: &'static str,
-    /// Adds a version of a counter, from the six values of a [`Row`].
-    pub add: &'static str,
-    /// Reads the newest versions of the counters that changed after a revision. `None` where a
-    /// change reads everything, because the server may have been restored to an earlier state since
-    /// the last one.
-    pub changed_since: Option<&'static str>,
-}
 
 /// The catalog in a database, and access to the other ports stored in the same one.
 #[derive(Clone, Debug)]

@@ -10,12 +10,26 @@
 //! A statement is a text of this program with `?` in the places of its values, which never become
 //! part of the text.
 
-use crate::catalog::Dialect;
 use sqlx::FromRow;
 #[cfg(feature = "mysql")]
 use sqlx::mysql::MySqlRow;
 use sqlx::sqlite::SqliteRow;
 use std::future::Future;
+
+/// The statements of the catalog that differ between databases.
+#[derive(Debug)]
+pub struct Dialect {
+    /// The lock of each change; `None` where beginning a transaction locks the whole database.
+    pub lock: Option<Lock>,
+    /// Reads the revision, which grows with each change of a counter or of the cache policy.
+    pub revision: &'static str,
+    /// Adds a version of a counter, from the six values of a row of the catalog.
+    pub add: &'static str,
+    /// Reads the newest versions of the counters that changed after a revision. `None` where a
+    /// change reads everything, because the server may have been restored to an earlier state since
+    /// the last one.
+    pub changed_since: Option<&'static str>,
+}
 
 /// Why the database did not answer, and what to do. Becomes the `Unavailable` of each port.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ mod fault;
 mod options;
 mod schema;
 
-use crate::catalog::{Catalog, Dialect};
-use crate::database::{Change, Database, Lock, Row, Statement, Unavailable, bound, lock};
+use crate::catalog::Catalog;
+use crate::database::{Change, Database, Dialect, Lock, Row, Statement, Unavailable, bound, lock};
 use connections::{Connections, Lease};
 pub use options::{MySqlOptions, MySqlTls, Settings as MySqlSettings};
 use raingauge_ports::catalog::Error;

@@ -9,7 +9,7 @@ use raingauge_ports::people::{
     ApiToken, AuditTrail, Entry, Error, Filter, Hash, Invitation, Invitations, NewUser,
     RemovedUser, Session, Sessions, Tokens, User, UserChange, Users, handle,
 };
-use rows::{EntryRow, InvitationRow, SessionRow, TokenRow, UserRow};
+use rows::{EntryRow, InvitationRow, SessionRow, TokenRow, UserRow, hex};
 
 /// Every change of users, links and tokens begins by taking this lock.
 const LOCK: Lock = lock!("people_revision");
@@ -179,10 +179,6 @@ async fn users(change: &mut impl Change) -> Result<Vec<User>, Error> {
 async fn tokens(change: &mut impl Change) -> Result<Vec<ApiToken>, Error> {
     let rows: Vec<TokenRow> = change.rows(Statement::new(rows::TOKENS)).await?;
     rows.into_iter().map(rows::token).collect()
-}
-
-fn hex(hash: &Hash) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl<D: Database> Users for People<D> {

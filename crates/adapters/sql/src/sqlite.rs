@@ -3,8 +3,8 @@
 mod fault;
 mod schema;
 
-use crate::catalog::{Catalog, Dialect};
-use crate::database::{Change, Database, Lock, Row, Statement, Unavailable, bound};
+use crate::catalog::Catalog;
+use crate::database::{Change, Database, Dialect, Lock, Row, Statement, Unavailable, bound};
 use fault::Faults;
 use raingauge_ports::catalog::Error;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};

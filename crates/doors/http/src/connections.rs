@@ -13,10 +13,12 @@
 mod activity;
 mod answer;
 mod expiry;
+mod limits;
 mod places;
 mod settings;
 pub mod tls;
 
+pub use limits::Limits;
 pub use places::{Places, RESERVE_MAX};
 pub use settings::Settings;
 pub use tls::Certificates;
@@ -74,24 +76,6 @@ const LINGER_MAX: Duration = Duration::from_secs(1);
 /// Shortest and longest pause after the system could not accept a connection, such as for lack of
 /// file descriptors.
 const ACCEPT_PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
-
-/// Time limits of a connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// From the first byte of a request to the end of its head; for the first request, from the
-    /// beginning of the connection.
-    pub head: Duration,
-    /// Longest time without a request.
-    pub idle: Duration,
-    /// Longest time without progress in sending.
-    pub write: Duration,
-}
-
-impl Limits {
-    fn shortest(&self) -> Duration {
-        self.head.min(self.idle).min(self.write)
-    }
-}
 
 /// One door, ready to be opened.
 pub struct Door {

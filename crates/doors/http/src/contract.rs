@@ -43,7 +43,7 @@ pub fn contract(routes: &Routes) -> Contract {
     let mut paths = Map::new();
     let mut schemas = Map::new();
     for route in routes.iter() {
-        let operation = (route.describe)().of_route(route);
+        let operation = (route.describe)().of_scope(route.scope);
         let methods = paths.entry(route.path).or_insert_with(|| json!({}));
         methods[route.method.as_str().to_ascii_lowercase()] = operation.document.into();
         schemas.extend(operation.schemas);

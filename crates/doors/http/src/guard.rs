@@ -3,6 +3,7 @@
 
 use super::Route;
 use super::audit::PendingAudit;
+use super::headers::protect;
 use super::problem::Problem;
 use axum::body::HttpBody;
 use axum::extract::Request;
@@ -116,15 +117,6 @@ impl<T, H: Handler<T, Arc<App>>> Handler<T, Arc<App>> for Guarded<H> {
         let Self { guard, handler } = self;
         Box::pin(async move { guard.pass(request, |request| handler.call(request, app)).await })
     }
-}
-
-/// Sets the headers of every response that is not a page: browsers neither guess its type, nor show
-/// it as a page, nor store it.
-pub fn protect(headers: &mut HeaderMap) {
-    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
-    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    set(header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
-    set(header::CACHE_CONTROL, "no-store");
 }
 
 impl Guard {

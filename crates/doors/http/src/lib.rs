@@ -11,6 +11,7 @@ mod counts;
 mod drafts;
 mod events;
 mod guard;
+mod headers;
 mod idempotency_key;
 mod maintenance;
 mod parameters;

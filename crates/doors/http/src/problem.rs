@@ -1,7 +1,7 @@
 //! Errors as problem documents (RFC 9457). Each has a stable `code` and a `detail` that says what
 //! to do.
 
-use super::guard::protect;
+use super::headers::protect;
 use super::status::status;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -11,7 +11,7 @@
 mod job;
 mod sample;
 
-pub use job::{Job, Result as JobResult};
+pub use job::{Job, Refusal, Result as JobResult};
 
 use job::Jobs;
 use metrics::{counter, gauge};
@@ -52,19 +52,6 @@ settings! {
         /// Keys that are compared each time; 0 for none.
         keys as "check_keys": usize = whole(20, 0..=1_000, "keys");
     }
-}
-
-/// Why a check was not begun.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    #[error("an audit is running already: wait for its end")]
-    Running,
-    #[error("another portal is checking at this moment: try again when it has ended")]
-    Elsewhere,
-    #[error("the right to check could not be taken: {0}")]
-    Lease(String),
-    #[error("{0} recounts are running already: wait until one has ended")]
-    Busy(usize),
 }
 
 /// The dependencies of the audit.

@@ -2,7 +2,6 @@
 
 pub use crate::state::Part;
 use crate::state::{Backfill, BackfillStatus, CounterState, Progress as Filled, State};
-use crate::worker::Handle;
 use raingauge_ports::buckets::Generation;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::published::Published;
@@ -63,21 +62,6 @@ impl PublishedState {
 
     pub fn progress_of(&self, counter: u32, number: u32) -> Option<&Filled> {
         self.progress.as_ref().filter(|progress| progress.is_of(counter, number))
-    }
-}
-
-impl States for Handle {
-    fn parts(&self, counter: u32) -> Vec<(Partition, Vec<Part>)> {
-        self.parts(counter).into_iter().map(|parts| (self.partition(), parts)).collect()
-    }
-
-    fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)> {
-        self.backfill(counter).into_iter().map(|backfill| (self.partition(), backfill)).collect()
-    }
-
-    fn repetitions(&self, partition: Partition) -> Vec<Offset> {
-        let shown = self.shown().remove(&partition);
-        shown.map(|shown| shown.state.requests.repetitions().collect()).unwrap_or_default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod apply;
 mod backfill;
+mod error;
 mod handle;
 mod prolong;
 mod removal;
@@ -15,7 +16,7 @@ use crate::states::PublishedState;
 use apply::Applier;
 use parking_lot::Mutex;
 use raingauge_consumers::{Hold, Overtaken, Place, Registry};
-use raingauge_ports::buckets::{self, BucketWriter, Checkpoint, Generation};
+use raingauge_ports::buckets::{BucketWriter, Checkpoint, Generation};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{self, Block, EventLog, Offset, Partition};
@@ -29,6 +30,7 @@ use std::time::{Duration, Instant};
 use upkeep::Upkeep;
 
 pub use crate::state::{Backfill, BackfillStatus};
+pub use error::Error;
 pub use handle::Handle;
 
 /// How the worker paces itself.
@@ -72,28 +74,6 @@ impl Default for Options {
             consumers: Arc::default(),
         }
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Log(#[from] log::Error),
-    #[error(transparent)]
-    Buckets(#[from] buckets::Error),
-    #[error("{0}")]
-    State(String),
-    #[error(
-        "the bucket store includes the log up to offset {position}, but the log ends at {end}: \
-         restore both from the same backup"
-    )]
-    LogTooShort { position: Offset, end: Offset },
-    #[error(
-        "{0}. `raingauge skip-lost --partition {partition}` goes on behind it",
-        partition = .0.partition
-    )]
-    Lost(Overtaken),
-    #[error("the worker's thread could not be started: {0}")]
-    Thread(#[from] std::io::Error),
 }
 
 /// How often an idle worker checks whether it should stop.

@@ -1,6 +1,7 @@
 //! Compaction on Cassandra by `nodetool`: one table after the other, so that stopping ends it.
 
-use super::{HOST, together};
+use super::options::HOST;
+use super::progress::together;
 use raingauge_ports::maintenance::{Error, Progress};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::process::{Output, Stdio};

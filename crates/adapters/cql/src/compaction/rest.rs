@@ -1,7 +1,8 @@
 //! Compaction on Scylla by the REST interface of each node. This machine must reach `api_address`
 //! of scylla.yaml.
 
-use super::{HOST, together};
+use super::options::HOST;
+use super::progress::together;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;

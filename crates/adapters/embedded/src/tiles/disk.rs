@@ -18,7 +18,8 @@
 mod consumers;
 
 use super::blank::{discard, is_blank};
-use super::{Options, journals, markers};
+use super::options::Options;
+use super::{journals, markers};
 use fjall::config::{
     BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy,
 };

@@ -1,6 +1,5 @@
 //! Statements and rows of people. Both databases understand every one.
 
-use super::hex;
 use crate::database::Statement;
 use raingauge_core::access::{Role, Scopes};
 use raingauge_ports::people::{ApiToken, Entry, Error, Hash, Invitation, Session, User, handle};
@@ -215,4 +214,8 @@ fn unreadable(what: &str) -> Error {
     Error::Unavailable(format!(
         "the row of {what} cannot be read: correct it, or restore the catalog from a backup"
     ))
+}
+
+pub fn hex(hash: &Hash) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }

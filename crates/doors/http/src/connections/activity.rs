@@ -5,7 +5,7 @@
 //! connection checks them, at most once in the shortest of the limits. A request reads the clock
 //! twice.
 
-use super::Limits;
+use super::limits::Limits;
 use parking_lot::Mutex;
 use std::io::{IoSlice, Result};
 use std::pin::Pin;

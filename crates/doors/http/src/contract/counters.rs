@@ -2,6 +2,7 @@
 
 use super::events::Time;
 use super::parameters::query;
+use super::refusals::CounterProblem;
 use super::{Operation, Refusal, Shared};
 use raingauge_ports::buckets::Generation;
 use raingauge_ports::catalog::Versioned;
@@ -372,13 +373,6 @@ pub struct Counters {
 pub struct Versions {
     #[schema(value_type = Vec<Counter>)]
     pub versions: Vec<Versioned>,
-}
-
-#[derive(ToSchema)]
-pub struct CounterProblem {
-    /// The member that is wrong.
-    pub field: String,
-    pub detail: String,
 }
 
 #[derive(ToSchema)]

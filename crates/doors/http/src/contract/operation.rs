@@ -1,7 +1,7 @@
 //! The contract's description of one route.
 
 use super::{Refusal, Shared};
-use crate::Route;
+use raingauge_core::access::Scope;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
@@ -105,9 +105,9 @@ impl Operation {
         self
     }
 
-    /// Adds what follows from the line of the table.
-    pub fn of_route(mut self, route: &Route) -> Self {
-        let Some(scope) = route.scope else {
+    /// Adds what follows from the scope that callers need; `None` for a public route.
+    pub fn of_scope(mut self, scope: Option<Scope>) -> Self {
+        let Some(scope) = scope else {
             self.document.insert("security".to_owned(), json!([]));
             return self;
         };

@@ -1,6 +1,5 @@
 //! Refusals that several routes share: their status, when they occur, and their codes.
 
-use super::counters::CounterProblem;
 use crate::status::status;
 use raingauge_core::code::Code;
 use serde_json::{Map, Value, json};
@@ -164,6 +163,13 @@ pub fn schemas() -> [(String, Value); 2] {
         ("Problem".to_owned(), json!(Problem::schema())),
         ("CounterProblem".to_owned(), json!(CounterProblem::schema())),
     ]
+}
+
+#[derive(ToSchema)]
+pub struct CounterProblem {
+    /// The member that is wrong.
+    pub field: String,
+    pub detail: String,
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Recounts on request. They may take longer than a request may, so they run in the background.
 
-use super::Refusal;
 use parking_lot::Mutex;
 use raingauge_counters::recount::{KeyRange, Progress, Recount};
 use std::collections::VecDeque;
@@ -9,6 +8,19 @@ use std::collections::VecDeque;
 const RUNNING_MAX: usize = 2;
 /// Recounts in memory.
 const JOBS_MAX: usize = 50;
+
+/// Why a check was not begun.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("an audit is running already: wait for its end")]
+    Running,
+    #[error("another portal is checking at this moment: try again when it has ended")]
+    Elsewhere,
+    #[error("the right to check could not be taken: {0}")]
+    Lease(String),
+    #[error("{0} recounts are running already: wait until one has ended")]
+    Busy(usize),
+}
 
 /// The result of a recount; `None` when no counter has the key.
 pub type Result = std::result::Result<Option<Recount>, String>;

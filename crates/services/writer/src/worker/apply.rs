@@ -1,5 +1,6 @@
 //! Turns entries of the log into changes of buckets.
 
+use super::error::Error;
 use crate::control::Bucket;
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::event::key_hash;
@@ -43,7 +44,7 @@ impl Applier {
         published: &Published,
         block: &Block,
         from: Offset,
-    ) -> Result<Offset, super::Error> {
+    ) -> Result<Offset, Error> {
         let view = self.prepare(published, block.appended_ms);
         let Self { horizons, beside, keys, skips, late, counted, touched, .. } = self;
         let mut scratch = Scratch::default();
@@ -119,7 +120,7 @@ impl Applier {
         published: &Published,
         offset: Offset,
         buckets: &[Bucket],
-    ) -> Result<(), super::Error> {
+    ) -> Result<(), Error> {
         let view = published.view();
         for bucket in buckets {
             if let Some(index) = view.ruleset.index_of_key(&bucket.key) {

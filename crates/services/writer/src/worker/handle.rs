@@ -2,7 +2,7 @@
 
 use super::{Error, IDLE, Options, Worker};
 use crate::state::{Backfill, Part};
-use crate::states::{PublishedState, PublishedStates};
+use crate::states::{PublishedState, PublishedStates, States};
 use parking_lot::Mutex;
 use raingauge_ports::buckets::{BucketWriter, Generation};
 use raingauge_ports::clock::Clock;
@@ -120,6 +120,21 @@ impl Handle {
             }
         }
         let _ = thread.join();
+    }
+}
+
+impl States for Handle {
+    fn parts(&self, counter: u32) -> Vec<(Partition, Vec<Part>)> {
+        self.parts(counter).into_iter().map(|parts| (self.partition(), parts)).collect()
+    }
+
+    fn backfills(&self, counter: u32) -> Vec<(Partition, Backfill)> {
+        self.backfill(counter).into_iter().map(|backfill| (self.partition(), backfill)).collect()
+    }
+
+    fn repetitions(&self, partition: Partition) -> Vec<Offset> {
+        let shown = self.shown().remove(&partition);
+        shown.map(|shown| shown.state.requests.repetitions().collect()).unwrap_or_default()
     }
 }
 

@@ -1,24 +1,12 @@
 //! Applies a longer retention to what is stored already: a store whose buckets expire on their own
 //! has stored them with the shorter lifetime.
 
+use super::upkeep::Prolonging;
 use super::{Error, Worker};
-use raingauge_core::retention::Horizons;
-use raingauge_ports::buckets::Generation;
 use std::time::{Duration, Instant};
 
 /// Delay before a retry after a failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
-
-/// A walk through the counts of one counter.
-pub struct Prolonging {
-    counter: u32,
-    /// The version of the counter whose retention is applied.
-    version: u32,
-    horizons: Horizons,
-    /// Remaining generations, the last one first.
-    generations: Vec<Generation>,
-    cursor: Option<Vec<u8>>,
-}
 
 impl Worker {
     /// Does a little work for a counter whose retention was raised. Returns whether there is more

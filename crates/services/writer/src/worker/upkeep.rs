@@ -1,7 +1,6 @@
 //! The worker's work besides counting: it trims the log, reports on the consumers of the log, and
 //! removes expired buckets.
 
-use super::prolong::Prolonging;
 use super::{Error, Worker};
 use crate::state::Part;
 use raingauge_core::retention::Horizons;
@@ -41,6 +40,17 @@ impl Upkeep {
     pub(super) fn is_sweeping(&self) -> bool {
         !self.sweeps.is_empty()
     }
+}
+
+/// A walk through the counts of one counter, whose retention was raised.
+pub struct Prolonging {
+    pub(super) counter: u32,
+    /// The version of the counter whose retention is applied.
+    pub(super) version: u32,
+    pub(super) horizons: Horizons,
+    /// Remaining generations, the last one first.
+    pub(super) generations: Vec<Generation>,
+    pub(super) cursor: Option<Vec<u8>>,
 }
 
 /// A walk through the tiles of one generation.
