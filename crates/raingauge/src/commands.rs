@@ -1,5 +1,6 @@
 //! The commands: one file each, with its arguments and its work.
 
+mod arguments;
 pub mod cache_policy;
 pub mod check_config;
 pub mod count;

@@ -2,7 +2,7 @@
 
 use super::counters::remove_version;
 use super::{note, print, print_json};
-use crate::cli::Place;
+use crate::commands::arguments::Place;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use raingauge_console::Method;

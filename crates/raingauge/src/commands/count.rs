@@ -1,7 +1,7 @@
 //! `raingauge count`
 
 use super::{note, print, print_json};
-use crate::cli::{Place, Range};
+use crate::commands::arguments::{Place, Range};
 use clap::Args;
 use raingauge_core::time::format_rfc3339;
 use serde_json::Value;

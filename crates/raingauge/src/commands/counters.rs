@@ -10,7 +10,7 @@ use super::cache_policy::policy_of;
 use super::session::Session;
 use super::table::{Align, render};
 use super::{note, print, print_json};
-use crate::cli::Place;
+use crate::commands::arguments::Place;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use raingauge_console::Method;

@@ -6,7 +6,7 @@ pub use local::Local;
 
 use super::table::grouped;
 use super::{print, print_json};
-use crate::cli::Place;
+use crate::commands::arguments::Place;
 use clap::Args;
 use raingauge_import::{Error, Http, Mapping, Options, Outcome, Rows, Sink};
 use serde_json::json;

@@ -3,7 +3,7 @@
 use super::session::Session;
 use super::table::{Align, render};
 use super::{note, print, print_json};
-use crate::cli::Place;
+use crate::commands::arguments::Place;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use raingauge_console::{Client, Method};

@@ -2,7 +2,7 @@
 
 use super::table::{Align, render};
 use super::{note, print, print_json};
-use crate::cli::{Place, Range};
+use crate::commands::arguments::{Place, Range};
 use anyhow::bail;
 use clap::Args;
 use raingauge_core::time::format_rfc3339;

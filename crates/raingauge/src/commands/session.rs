@@ -1,6 +1,6 @@
 //! The server of a command: a running one, or one that the command starts over a data folder.
 
-use crate::cli::Place;
+use crate::commands::arguments::Place;
 use crate::observe;
 use crate::serve::{self, Server};
 use crate::settings::Settings;
