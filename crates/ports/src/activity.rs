@@ -222,15 +222,22 @@ mod tests {
         /// The sums of the last day do not depend on the order in which quarter hours arrive, nor
         /// on the number of processes.
         #[test]
-        fn the_order_does_not_matter(events in proptest::collection::vec((1_000i64..1_090, 1u64..9, any::<bool>()), 1..40)) {
-            let (mut whole, mut one, mut other) = (Recent::default(), Recent::default(), Recent::default());
+        fn the_order_does_not_matter(
+            events in proptest::collection::vec((1_000i64..1_090, 1u64..9, any::<bool>()), 1..40),
+        ) {
+            let mut whole = Recent::default();
+            let mut one = Recent::default();
+            let mut other = Recent::default();
             for (quarter, count, is_one) in &events {
                 whole.add(*quarter, *count);
                 if *is_one { one.add(*quarter, *count) } else { other.add(*quarter, *count) }
             }
             one.join(&other);
             prop_assert_eq!(one.day_up_to(1_090 * QUARTER_S), whole.day_up_to(1_090 * QUARTER_S));
-            prop_assert_eq!(whole.counted.iter().sum::<u64>(), events.iter().map(|(_, count, _)| count).sum::<u64>());
+            prop_assert_eq!(
+                whole.counted.iter().sum::<u64>(),
+                events.iter().map(|(_, count, _)| count).sum::<u64>()
+            );
         }
     }
 }

@@ -3,9 +3,9 @@
 //! answer of any process.
 //!
 //! ```text
-//!   reader        ──▶ Held: what I have heard ──┐                 ┌──▶ every process that acknowledges
-//!                                               ├── lease topic ──┤
-//!   acknowledging ──▶ Barrier ──────────────────┘   in one order  └──▶ ... which has then read all before its barrier
+//!   reader        ──▶ Held: what I have heard ──┐                 ┌──▶ every process that
+//!                                               ├── lease topic ──┤    acknowledges: it has read
+//!   acknowledging ──▶ Barrier ──────────────────┘   in one order  └──▶ all before its own barrier
 //! ```
 //!
 //! A reader holds a lease for [`LEASE_MS`] from the moment at which it sent a message that is in

@@ -1,15 +1,16 @@
 //! Entries of the event log as bytes, version 1.
 //!
 //! ```text
-//! event    ┌─────┬──────┬─────────┬──────────┬───────────────────────┬──────────┬────┬────────┬──────┬─────────┬──────┐
-//!          │ len │ kind │ time_ms │ identity │ id, source, type,     │ data len │ id │ source │ type │ subject │ data │
-//!          │ u32 │ 0 u8 │ i64     │ u128     │ subject lens, 4 x u16 │ u32      │    │        │      │         │      │
-//!          └─────┴──────┴─────────┴──────────┴───────────────────────┴──────────┴────┴────────┴──────┴─────────┴──────┘
+//! event    ┌─────┬──────┬─────────┬──────────┬───────────────────────┬──────────┐
+//!          │ len │ kind │ time_ms │ identity │ id, source, type,     │ data len │ ...
+//!          │ u32 │ 0 u8 │ i64     │ u128     │ subject lens, 4 x u16 │ u32      │
+//!          └─────┴──────┴─────────┴──────────┴───────────────────────┴──────────┘
+//!          ... the texts: id, source, type, subject, data
 //! control  ┌─────┬──────┬─────────┐
 //!          │ len │ 1 u8 │ payload │       numbers are little-endian; len counts what follows it
 //!          └─────┴──────┴─────────┘
-//! void     ┌─────┬──────┐
-//!          │ len │ 2 u8 │                 an offset whose message counts nothing: a duplicate, or one that was refused
+//! void     ┌─────┬──────┐                an offset whose message counts nothing: a duplicate,
+//!          │ len │ 2 u8 │                or one that was refused
 //!          └─────┴──────┘
 //! ```
 //!
@@ -195,11 +196,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn entries_lead_back(id in ".{1,9}", source in ".{1,9}", subject in proptest::option::of(".{0,9}"), time_ms in any::<i64>(), data in ".{0,40}", refused in proptest::collection::vec(any::<u64>(), 0..3)) {
+        fn entries_lead_back(
+            id in ".{1,9}",
+            source in ".{1,9}",
+            subject in proptest::option::of(".{0,9}"),
+            time_ms in any::<i64>(),
+            data in ".{0,40}",
+            refused in proptest::collection::vec(any::<u64>(), 0..3),
+        ) {
             let event = Event {
-                id: id.as_str().into(), source: source.as_str().into(), kind: "t".into(),
-                subject: subject.as_deref().map(Cow::Borrowed), time_ms, data: &data,
-                refused_keys: refused.iter().flat_map(|hash| hash.to_le_bytes()).collect::<Vec<u8>>().into(),
+                id: id.as_str().into(),
+                source: source.as_str().into(),
+                kind: "t".into(),
+                subject: subject.as_deref().map(Cow::Borrowed),
+                time_ms,
+                data: &data,
+                refused_keys: refused
+                    .iter()
+                    .flat_map(|hash| hash.to_le_bytes())
+                    .collect::<Vec<u8>>()
+                    .into(),
             };
             let mut bytes = Vec::new();
             let identity = push_event(&event, &mut bytes);
@@ -209,15 +225,24 @@ mod tests {
             let entry = split_entry(&mut rest).unwrap();
             prop_assert_eq!(identity_of(entry), Some(identity));
             prop_assert_eq!(parse(entry), Some(Entry::Event(event)));
-            prop_assert_eq!(parse(split_entry(&mut rest).unwrap()), Some(Entry::Control(b"payload")));
+            prop_assert_eq!(
+                parse(split_entry(&mut rest).unwrap()),
+                Some(Entry::Control(b"payload"))
+            );
             prop_assert_eq!(parse(split_entry(&mut rest).unwrap()), Some(Entry::Void));
             prop_assert!(rest.is_empty());
         }
 
         #[test]
-        fn an_identity_is_the_same_however_it_is_hashed(source in "[a-zé]{0,200}", id in "[0-9]{0,200}") {
+        fn an_identity_is_the_same_however_it_is_hashed(
+            source in "[a-zé]{0,200}",
+            id in "[0-9]{0,200}",
+        ) {
             let len = (source.len() as u64).to_le_bytes();
-            prop_assert_eq!(identity(&source, &id), identity_in_parts([&len, source.as_bytes(), id.as_bytes()]));
+            prop_assert_eq!(
+                identity(&source, &id),
+                identity_in_parts([&len, source.as_bytes(), id.as_bytes()])
+            );
         }
 
         #[test]

@@ -4,7 +4,7 @@
 //! ```text
 //!   writing   tiles and tables, as a worker writes │ one upsert for each event │ counter columns
 //!   reading   tiles │ the plain plan: slices of the three tables, by length of the window
-//!   history   events of three years, with and without the count tables: alone with the argument `history`
+//!   history   events of three years, with and without the count tables; runs alone, when named
 //!   sharing   the same events in 1, 2 and 4 log partitions
 //! ```
 

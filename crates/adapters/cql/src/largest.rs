@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!   span_table   (counter, list) -> 128 days, key -> tiles    one page has the days of many keys
-//!   key_table    (counter, shard) -> key                      keys without a listed tile are read one by one
+//!   key_table    (counter, shard) -> key                      finds keys without a listed tile
 //! ```
 //!
-//! Spans that are not listed, because they are older than a migration, are read key by key.
+//! Keys without a listed tile are read one by one, and so are spans that are not listed because
+//! they are older than a migration.
 
 use crate::keys::{self, Pages, SHARDS};
 use crate::reader::Reader;

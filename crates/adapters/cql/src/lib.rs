@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!                        ┌─ minutely_count_table ─┐
-//!   writer of partition ─┤  hourly_count_table    ├── a row for each bucket and log partition: for other tools
-//!        │  one batch    │  daily_count_table     │
-//!        │  of one key   └─ tile_table ───────────┘── what reader and writer read: up to 128 cells in one row
+//!   writer of partition ─┤  hourly_count_table    ├── for other tools: a row for each bucket
+//!        │  one batch    │  daily_count_table     │   and log partition
+//!        │  of one key   └─ tile_table ───────────┘── for reader and writer: up to 128 cells a row
 //!        ├─ span_table: the days of all keys of a counter, side by side, for its largest keys
 //!        ├─ checkpoint_table: how far the log is included
 //!        └─ window_table: the identities of recent events, in chunks

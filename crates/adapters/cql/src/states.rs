@@ -3,9 +3,9 @@
 //! commit log.
 //!
 //! ```text
-//!   the state in the checkpoint    ┌─ JSON ───────────┐      or      ┌──────┬────────┬────────────┐
-//!                                  └──────────────────┘              │ 0 u8 │ id i64 │ chunks u32 │
-//!                                                                    └──────┴────────┴────────────┘
+//!   the state in the checkpoint   ┌─ JSON ───────────┐     or     ┌──────┬────────┬────────────┐
+//!                                 └──────────────────┘            │ 0 u8 │ id i64 │ chunks u32 │
+//!                                                                 └──────┴────────┴────────────┘
 //! ```
 //!
 //! The id is a hash of the state, which verifies that it was read completely.

@@ -4,8 +4,8 @@
 //! tile       ┌──────┬────────┬────────┬──────────┬─────────┬─────┬─────────────┐
 //!            │ 0 u8 │ period │ writer │ included │ key len │ key │ packed tile │
 //!            └──────┴────────┴────────┴──────────┴─────────┴─────┴─────────────┘
-//! heartbeat  ┌──────┬───────────┬──────────┬───────┐        numbers are little-endian; a period is a day,
-//!            │ 1 u8 │ partition │ position │ at ms │        or a span of days with its highest bit set
+//! heartbeat  ┌──────┬───────────┬──────────┬───────┐
+//!            │ 1 u8 │ partition │ position │ at ms │
 //!            └──────┴───────────┴──────────┴───────┘
 //! gap        ┌──────┐
 //!            │ 2 u8 │
@@ -15,7 +15,8 @@
 //!            └──────┴───────────┴──────────┘
 //! ```
 //!
-//! A message of a kind that a reader does not know is a gap to it.
+//! Numbers are little-endian. A period is a day, or a span of days with its highest bit set. A
+//! message of a kind that a reader does not know is a gap to it.
 
 use crate::error::Error;
 use crate::producer::{Outgoing, Producer, Ticket};
@@ -45,7 +46,8 @@ pub struct Feed {
 
 impl Feed {
     pub fn new(topic: &Topic) -> Result<Self, Error> {
-        let (topic, producer) = (topic.options().changes_topic(), topic.producer()?);
+        let producer = topic.producer()?;
+        let topic = topic.options().changes_topic();
         Ok(Self { topic, producer, losses: Arc::default(), told: Mutex::default() })
     }
 

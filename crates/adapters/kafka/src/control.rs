@@ -1,12 +1,14 @@
 //! Signatures of control entries, and which entries are obeyed.
 //!
 //! ```text
-//! raingauge-signature: v1 <sent, ms since 1970> <nonce> <HMAC-SHA256>       nonce and HMAC in hexadecimal digits
+//! raingauge-signature: v1 <sent, ms since 1970> <nonce> <HMAC-SHA256>
 //!
 //! HMAC over ┌──────────────────────┬───────┬───────────┬─────────┬───────┬─────────┐
-//!           │ raingauge-control-v1 │ epoch │ partition │ sent ms │ nonce │ payload │   little-endian
+//!           │ raingauge-control-v1 │ epoch │ partition │ sent ms │ nonce │ payload │
 //!           └──────────────────────┴───────┴───────────┴─────────┴───────┴─────────┘
 //! ```
+//!
+//! Nonce and HMAC are hexadecimal digits, numbers little-endian.
 //!
 //! The decision on a message is a function of the message, its append time and the options. A
 //! signed entry has an identity and a time limit, so a copy of it in the same partition is either a

@@ -107,10 +107,12 @@ impl Ends {
         let client: BaseConsumer<Context> =
             options.admin_config().create_with_context(context).map_err(error::settings)?;
         let partitions = partitions_of(&client, options, options.request_timeout)?;
-        let topic_id = topic_id::ask(&client, &options.topic, options.request_timeout).unwrap_or_else(|error| {
-            tracing::warn!(%error, topic = options.topic, "the brokers do not report the topic's id");
+        let unknown = |error| {
+            tracing::warn!(%error, topic = options.topic, "the brokers do not report its id");
             None
-        });
+        };
+        let topic_id =
+            topic_id::ask(&client, &options.topic, options.request_timeout).unwrap_or_else(unknown);
         let ends = Arc::new(Self {
             client,
             uncommitted,

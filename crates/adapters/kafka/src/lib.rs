@@ -1,10 +1,10 @@
 //! The event log on Apache Kafka.
 //!
 //! ```text
-//!   Sink ──binary CloudEvents──▶ topic of   ┌─ partition 0 ─▶ Log ─▶ worker 0 ┐ of the partitions
-//!   others ────CloudEvents─────▶ P partitions ┼─ partition 1 ─▶ Log ─▶ worker 1 ┤ that the Group gives
-//!                                             └─ …                              ┘ this process
-//!                                                 └─ what cannot be counted ─▶ dead-letter topic
+//!   Sink ──CloudEvents──▶ topic of     ┌─ partition 0 ─▶ Log ─▶ worker 0 ┐ of the partitions
+//!   others ─CloudEvents─▶ P partitions ┼─ partition 1 ─▶ Log ─▶ worker 1 ┤ that the Group gives
+//!                                      └─ …                              ┘ this process
+//!                                          └─ what cannot be counted ─▶ dead-letter topic
 //! ```
 //!
 //! The partition of an event is `identity % P`, so an event and its repetitions share a partition.

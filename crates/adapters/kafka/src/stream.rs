@@ -85,7 +85,8 @@ pub fn listen<M: StreamMessage>(
                 Some(Ok(message)) => {
                     // Also before the first message: earlier ones were published while the end was
                     // looked up.
-                    if next.insert(message.partition(), message.offset() + 1) != Some(message.offset()) {
+                    let offset = message.offset();
+                    if next.insert(message.partition(), offset + 1) != Some(offset) {
                         apply(M::GAP);
                     }
                     apply(message.payload().and_then(M::decode).unwrap_or(M::GAP));

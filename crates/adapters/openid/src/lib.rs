@@ -2,8 +2,9 @@
 //! discovery.
 //!
 //! ```text
-//!   begin ───▶ discovery (kept) ──▶ address of the provider, with state, nonce and the hash of PKCE
-//!   finish ──▶ code ──▶ token endpoint ──▶ ID token: signature, issuer, audience, time, nonce ──▶ Identity
+//!   begin ───▶ discovery (kept) ──▶ address of the provider, with state, nonce and PKCE's hash
+//!   finish ──▶ code ──▶ token endpoint ──▶ ID token ──▶ Identity
+//!                                          signature, issuer, audience, time, nonce
 //! ```
 //!
 //! The crate `openidconnect` verifies tokens. This crate supplies what it needs: requests with a

@@ -1,10 +1,10 @@
 //! The result cache on Redis and Redis Cluster.
 //!
 //! ```text
-//!   get ──▶ single: one MGET                          ┐
-//!           cluster: a pipeline of GET for each node   ├── over shared connections: concurrent requests go out
-//!   put ──▶ single: a pipeline of SET PX              │   together, without waiting for answers
-//!           cluster: one for each node                ┘
+//!   get ──▶ single: one MGET                           ┐
+//!           cluster: a pipeline of GET for each node   ├── over shared connections: concurrent
+//!   put ──▶ single: a pipeline of SET PX               │   requests go out together
+//!           cluster: one for each node                 ┘
 //! ```
 //!
 //! No call waits for a connection: opening returns at once, connections open and reopen in the

@@ -198,14 +198,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_request_is_read_as_its_definition_says(ids in prop::collection::vec(".{0,9}", 0..9), wait_applied: bool) {
+        fn a_request_is_read_as_its_definition_says(
+            ids in prop::collection::vec(".{0,9}", 0..9),
+            wait_applied: bool,
+        ) {
             let event = |id: &String| CloudEvent { id: id.clone(), ..CloudEvent::default() };
             let plain = Plain { events: ids.iter().map(event).collect(), wait_applied };
             let bytes = plain.encode_to_vec();
             let request = PublishRequest::decode(&bytes[..]).unwrap();
             prop_assert_eq!(&request.encode_to_vec(), &bytes);
             prop_assert_eq!(request.encoded_len(), bytes.len());
-            let events = request.events.into_iter().map(|event| CloudEvent::decode(event).unwrap()).collect();
+            let events = request
+                .events
+                .into_iter()
+                .map(|event| CloudEvent::decode(event).unwrap())
+                .collect();
             prop_assert_eq!(Plain { events, wait_applied: request.wait_applied }, plain);
         }
 

@@ -1,10 +1,11 @@
 //! A chunk as bytes, version 1.
 //!
 //! ```text
-//! ┌─────────┬───────┬────────┬──────┬──────┬─────────────────────────────┬──────────────┬──────────┐
-//! │ version │ rules │ number │ last │ runs │ runs x (appended_ms, count) │ fingerprints │ checksum │
-//! │ 1 u8    │ u64   │ u64    │ u64  │ u32  │         i64          u32    │ 12 bytes each│ xxh3 u64 │
-//! └─────────┴───────┴────────┴──────┴──────┴─────────────────────────────┴──────────────┴──────────┘
+//! ┌─────────┬───────┬────────┬──────┬──────┬────────────────────┬───────────────┬──────────┐
+//! │ version │ rules │ number │ last │ runs │ runs x             │ fingerprints  │ checksum │
+//! │ 1 u8    │ u64   │ u64    │ u64  │ u32  │ (appended_ms i64,  │ 12 bytes each │ xxh3 u64 │
+//! │         │       │        │      │      │  count u32)        │               │          │
+//! └─────────┴───────┴────────┴──────┴──────┴────────────────────┴───────────────┴──────────┘
 //! ```
 //!
 //! Numbers are little-endian. `last` is the offset behind the last message, 0 when the chunk has

@@ -14,7 +14,13 @@ type Message = (Offset, i64, Option<Identity>);
 /// mostly grows.
 fn logs() -> impl Strategy<Value = Vec<Message>> {
     let gap = prop_oneof![6 => 1..9_000_u64, 3 => Just(4_096), 1 => 40_000..120_000_u64];
-    let step = prop_oneof![6 => 0..4_i64, 3 => Just(10), 2 => 0..60_i64, 1 => 200..400_i64, 2 => -80..0_i64];
+    let step = prop_oneof![
+        6 => 0..4_i64,
+        3 => Just(10),
+        2 => 0..60_i64,
+        1 => 200..400_i64,
+        2 => -80..0_i64,
+    ];
     let id = prop_oneof![9 => (0..40_u128).prop_map(Some), 1 => Just(None)];
 
     proptest::collection::vec((gap, step, id), 1..120).prop_map(|steps| {
@@ -139,7 +145,11 @@ proptest! {
     /// The verdict on a message follows from the log alone, whichever reader takes over at
     /// whichever offset, and whichever chunks are stored by which reader.
     #[test]
-    fn chunks_change_no_verdict(log in logs(), acts in acts(), ids_max in prop_oneof![1..40_usize, Just(1_000)]) {
+    fn chunks_change_no_verdict(
+        log in logs(),
+        acts in acts(),
+        ids_max in prop_oneof![1..40_usize, Just(1_000)],
+    ) {
         let mut whole = Recorder::new(Window::new(WINDOW_MS, ids_max), RULES, 0, false);
         let judge = |(offset, appended_ms, identity): &Message| {
             let verdict = identity.map(|identity| whole.see(*offset, *appended_ms, identity));
@@ -150,12 +160,18 @@ proptest! {
         };
         let expected: Vec<_> = log.iter().map(judge).collect();
 
-        let (store, mut readers) = (Stored::default(), Vec::<Reader>::new());
+        let store = Stored::default();
+        let mut readers = Vec::<Reader>::new();
         let end = log.last().map_or(0, |(offset, ..)| offset + 1);
         for act in acts {
             match act {
                 Act::TakeOver(from) => {
-                    readers.push(Reader::open(&log, &store, from.index(end as usize) as Offset, ids_max));
+                    readers.push(Reader::open(
+                        &log,
+                        &store,
+                        from.index(end as usize) as Offset,
+                        ids_max,
+                    ));
                 }
                 _ if readers.is_empty() => {}
                 Act::Count(who, steps) => {
@@ -184,7 +200,8 @@ proptest! {
     #[test]
     fn a_chunk_follows_from_the_log(log in logs(), from in any::<prop::sample::Index>()) {
         let chunks = |from: usize| {
-            let mut recorder = Recorder::new(Window::new(WINDOW_MS, 1_000), RULES, log[from].0, true);
+            let mut recorder =
+                Recorder::new(Window::new(WINDOW_MS, 1_000), RULES, log[from].0, true);
             for (offset, appended_ms, identity) in &log[from..] {
                 match identity {
                     Some(identity) => drop(recorder.see(*offset, *appended_ms, *identity)),
@@ -193,7 +210,8 @@ proptest! {
             }
             recorder.take_full()
         };
-        let (whole, part) = (chunks(0), chunks(from.index(log.len())));
+        let whole = chunks(0);
+        let part = chunks(from.index(log.len()));
         prop_assert_eq!(&part[..], &whole[whole.len() - part.len()..]);
     }
 

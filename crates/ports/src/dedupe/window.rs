@@ -212,7 +212,13 @@ mod tests {
 
     /// Append times mostly grow, and sometimes go back.
     fn logs() -> impl Strategy<Value = Vec<(i64, Identity)>> {
-        let step = prop_oneof![6 => 0..4_i64, 3 => Just(10), 2 => 0..60_i64, 1 => 200..400_i64, 2 => -80..0_i64];
+        let step = prop_oneof![
+            6 => 0..4_i64,
+            3 => Just(10),
+            2 => 0..60_i64,
+            1 => 200..400_i64,
+            2 => -80..0_i64,
+        ];
         proptest::collection::vec((step, 0..40_u128), 1..120).prop_map(|steps| {
             let mut now_ms = 10_000;
             let spread = |id: u128| id.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C834);
@@ -246,14 +252,19 @@ mod tests {
     proptest! {
         #[test]
         fn repetitions_are_recognized_as_defined(log in logs()) {
-            prop_assert_eq!(verdicts(&mut Window::new(WINDOW_MS, 1_000), &log), by_definition(&log));
+            prop_assert_eq!(
+                verdicts(&mut Window::new(WINDOW_MS, 1_000), &log),
+                by_definition(&log)
+            );
         }
 
         /// The verdicts do not depend on where reading begins, even when identities are forgotten
         /// early.
         #[test]
         fn a_rebuilt_window_decides_as_one_that_read_everything(
-            log in logs(), back in 0..20_usize, ids_max in prop_oneof![1..40_usize, Just(1_000)],
+            log in logs(),
+            back in 0..20_usize,
+            ids_max in prop_oneof![1..40_usize, Just(1_000)],
         ) {
             let whole = verdicts(&mut Window::new(WINDOW_MS, ids_max), &log);
             for cut in 0..log.len() {
@@ -261,11 +272,17 @@ mod tests {
                 // least margin.
                 for reference in [cut.saturating_sub(1), cut.saturating_sub(back)] {
                     let begin_ms = begin_ms(WINDOW_MS, log[reference].0);
-                    let begin = log.iter().position(|(appended_ms, _)| *appended_ms >= begin_ms).unwrap();
+                    let begin =
+                        log.iter().position(|(appended_ms, _)| *appended_ms >= begin_ms).unwrap();
                     prop_assert!(begin <= reference);
                     let mut rebuilt = Window::new(WINDOW_MS, ids_max);
                     verdicts(&mut rebuilt, &log[begin..cut]);
-                    prop_assert_eq!(verdicts(&mut rebuilt, &log[cut..]), whole[cut..].to_vec(), "from {}", cut);
+                    prop_assert_eq!(
+                        verdicts(&mut rebuilt, &log[cut..]),
+                        whole[cut..].to_vec(),
+                        "from {}",
+                        cut
+                    );
                 }
             }
         }

@@ -42,11 +42,13 @@ fn any_step() -> impl Strategy<Value = Step> {
         8 => reader.clone().prop_map(Step::Hear),
         6 => reader.clone().prop_map(Step::Fill),
         6 => reader.clone().prop_map(Step::Renew),
-        6 => (reader.clone(), prop::bool::weighted(0.9)).prop_map(|(reader, is_kept)| Step::Append(reader, is_kept)),
+        6 => (reader.clone(), prop::bool::weighted(0.9))
+            .prop_map(|(reader, is_kept)| Step::Append(reader, is_kept)),
         6 => reader.clone().prop_map(Step::Granted),
         1 => reader.prop_map(Step::End),
         4 => process.clone().prop_map(Step::Acknowledge),
-        6 => (process.clone(), prop::bool::weighted(0.9)).prop_map(|(process, is_kept)| Step::Barrier(process, is_kept)),
+        6 => (process.clone(), prop::bool::weighted(0.9))
+            .prop_map(|(process, is_kept)| Step::Barrier(process, is_kept)),
         9 => process.clone().prop_map(Step::Read),
         1 => process.prop_map(Step::Miss),
         4 => prop_oneof![1..50_i64, 400..1_900_i64, 2_000..2_200_i64].prop_map(Step::Wait),
@@ -229,7 +231,11 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 3_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: 3_000,
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn nothing_is_acknowledged_that_a_reader_with_a_lease_has_not_heard_of(
         steps in prop::collection::vec(any_step(), 0..400),

@@ -29,7 +29,7 @@ pub struct Budget {
     pub zone: Option<String>,
 }
 
-/// How long a budget lasts before it begins anew.
+/// How long a budget lasts before it starts again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BudgetPeriod {

@@ -64,7 +64,7 @@ impl Limit {
         used < self.max || !self.is_tracked()
     }
 
-    /// The window of the usage of this limit, in a campaign that is active from one time to another.
+    /// The window of the usage of this limit, in a campaign that is active between two times.
     pub fn window(&self, from_ms: i64, until_ms: i64, zone: &Zone) -> Window {
         match &self.period {
             LimitPeriod::Campaign => Window::Campaign { from_ms, until_ms },

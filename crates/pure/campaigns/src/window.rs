@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   campaign   ├──────────────── from ≤ t < until ───────────────┤   one sum
-//!   calendar   │  Monday  │  Tuesday  │ Wednesday │                 a sum for each of the newest
-//!   last                     ├──── T − W ≤ t ≤ T ────┤              the newest times, exact to the ms
+//!   calendar   │  Monday  │  Tuesday  │ Wednesday │                 a sum for each newest span
+//!   last                     ├──── T − W ≤ t ≤ T ────┤              the newest times, to the ms
 //! ```
 //!
 //! An event is placed by its own time, in whichever order events arrive. The first two windows do

@@ -173,7 +173,8 @@ impl Counter {
             format!("must have at most {TEXT_LEN_MAX} bytes"),
         );
 
-        let ordered = !matches!((self.active_from, self.active_until), (Some(from), Some(until)) if from >= until);
+        let ordered =
+            self.active_from.zip(self.active_until).is_none_or(|(from, until)| from < until);
         check(ordered, "activeUntil", "must lie after activeFrom".to_owned());
         problems
             .extend(self.value.problems().into_iter().map(|detail| Problem::new("value", detail)));

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   application/cloudevents+json        one event, or an array of them   ┐
-//!   application/cloudevents-batch+json  an array                         ├──▶ Result<Event, Refusal>, …
-//!   application/x-ndjson                one event a line                 ┘
-//!   anything, with attributes beside it  the data of one event           ───▶ Result<Event, Refusal>
+//!   application/cloudevents-batch+json  an array                         ├──▶ Result<Event,
+//!   application/x-ndjson                one event a line                 ┘    Refusal>, …
+//!   anything, with attributes beside it  the data of one event          ──▶ Result<Event, Refusal>
 //! ```
 //!
 //! Events borrow from the body. Each is decoded when its turn comes, so that a body of many small

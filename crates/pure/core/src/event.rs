@@ -291,7 +291,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_an_event_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_an_event_or_refused(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
             let _ = Event::from_json(&bytes);
         }
 
@@ -303,9 +305,17 @@ mod tests {
             bytes[at] = byte;
             if let Ok(event) = Event::from_json(&bytes) {
                 let mut found = Vec::new();
-                crate::field::extract(&event, &[crate::field::Field::of_path("data.city_id").unwrap()], &mut found);
+                crate::field::extract(
+                    &event,
+                    &[crate::field::Field::of_path("data.city_id").unwrap()],
+                    &mut found,
+                );
                 if !event.data.is_empty() {
-                    prop_assert!(serde_json::from_str::<serde_json::Value>(event.data).is_ok(), "{}", event.data);
+                    prop_assert!(
+                        serde_json::from_str::<serde_json::Value>(event.data).is_ok(),
+                        "{}",
+                        event.data
+                    );
                 }
             }
         }

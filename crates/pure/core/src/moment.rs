@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `1727215430`, `2024-09-24T22:03:50Z` | that second |
 //! | `now` | the moment of the request |
-//! | `-90s`, `-15m`, `-24h`, `-7d`, `-2w` | that number of seconds, minutes, hours, days of 24 hours or weeks before it |
+//! | `-90s`, `-15m`, `-24h`, `-7d`, `-2w` | that long before it; a day has 24 hours |
 //! | `today`, `yesterday` | the midnight that began the day |
 
 use crate::time::{is_countable_s, parse_time_s};

@@ -228,8 +228,11 @@ mod tests {
                 at = slice.to_s;
             }
             prop_assert_eq!(at, Granularity::Quarter.floor(from + len));
-            let quarters: i64 = slices.iter().filter(|slice| slice.granularity == Granularity::Quarter)
-                .map(|slice| (slice.to_s - slice.from_s) / QUARTER_S).sum();
+            let quarters: i64 = slices
+                .iter()
+                .filter(|slice| slice.granularity == Granularity::Quarter)
+                .map(|slice| (slice.to_s - slice.from_s) / QUARTER_S)
+                .sum();
             prop_assert!(quarters <= 6);
         }
     }

@@ -77,7 +77,9 @@ pub struct Horizons {
      begin at or after {}, or align both ends to whole hours or days that are kept",
     match .granularity { Granularity::Quarter => "quarter hours", Granularity::Hour => "hours", Granularity::Day => "days" },
     format_rfc3339(*.needed_s),
-    format_rfc3339(.horizons.quarter_s), format_rfc3339(.horizons.hour_s), format_rfc3339(.horizons.day_s),
+    format_rfc3339(.horizons.quarter_s),
+    format_rfc3339(.horizons.hour_s),
+    format_rfc3339(.horizons.day_s),
     format_rfc3339(.horizons.of(*.granularity)),
 )]
 pub struct Expired {

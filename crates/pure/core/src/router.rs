@@ -70,11 +70,18 @@ mod tests {
             templates in proptest::collection::vec("([ab]|\\{x\\}|a\\{x\\}|\\{x\\}b)(:([ab]|\\{y\\}|a\\{y\\})){0,3}", 1..8),
             key in "[ab]{0,3}(:[ab]{0,3}){0,3}",
         ) {
-            let templates: Vec<Template> = templates.iter().map(|text| Template::parse(text).unwrap()).collect();
+            let templates: Vec<Template> =
+                templates.iter().map(|text| Template::parse(text).unwrap()).collect();
             let mut router = Router::default();
-            templates.iter().enumerate().for_each(|(number, template)| router.insert(template, number));
+            templates
+                .iter()
+                .enumerate()
+                .for_each(|(number, template)| router.insert(template, number));
             let found = router.find(&key, |number| templates[number].matches(&key));
-            prop_assert_eq!(found.is_some(), templates.iter().any(|template| template.matches(&key)));
+            prop_assert_eq!(
+                found.is_some(),
+                templates.iter().any(|template| template.matches(&key))
+            );
             prop_assert!(found.is_none_or(|number| templates[number].matches(&key)));
         }
     }

@@ -248,7 +248,9 @@ pub fn conflicts<'a>(
     others
         .into_iter()
         .filter(|other| other.id != counter.id && !archived(other))
-        .filter(|other| Template::parse(&other.template).is_ok_and(|other| other.overlaps(&template)))
+        .filter(|other| {
+            Template::parse(&other.template).is_ok_and(|other| other.overlaps(&template))
+        })
         .map(|other| {
             let detail = format!(
                 "could render the same key as `{}` of counter {} ({}): change its literal text, or archive that counter",

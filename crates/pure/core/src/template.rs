@@ -317,7 +317,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rendering_then_matching_leads_back(values in proptest::collection::vec(any::<String>(), 3)) {
+        fn rendering_then_matching_leads_back(
+            values in proptest::collection::vec(any::<String>(), 3),
+        ) {
             let template = template("t:{a}:x{b}y:{c.d}");
             let texts: Vec<&str> = values.iter().map(String::as_str).collect();
             if let Some(key) = render(&template, &texts) {
@@ -340,7 +342,10 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_parsed_or_refused(text in "[{}:a.%\\PC]{0,24}", key in "[{}:a.%3A\\PC]{0,24}") {
+        fn any_text_is_parsed_or_refused(
+            text in "[{}:a.%\\PC]{0,24}",
+            key in "[{}:a.%3A\\PC]{0,24}",
+        ) {
             if let Ok(template) = Template::parse(&text) {
                 let _ = (template.matches(&key), template.values_of(&key));
             }
@@ -354,7 +359,9 @@ mod tests {
             key in "[ab]{0,3}(:[ab]{0,3}){0,2}",
         ) {
             if let (Ok(left), Ok(right)) = (Template::parse(&left), Template::parse(&right))
-                && left.matches(&key) && right.matches(&key) {
+                && left.matches(&key)
+                && right.matches(&key)
+            {
                 prop_assert!(left.overlaps(&right));
             }
         }

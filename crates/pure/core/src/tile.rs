@@ -332,9 +332,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_tile_agrees_with_a_map(
-            changes in proptest::collection::vec(any_change(), 0..200), first in 0u8..=128, end in 0u8..=128,
+            changes in proptest::collection::vec(any_change(), 0..200),
+            first in 0u8..=128,
+            end in 0u8..=128,
         ) {
-            let (mut tile, mut map) = (Tile::default(), BTreeMap::new());
+            let mut tile = Tile::default();
+            let mut map = BTreeMap::new();
             for change in changes {
                 match change {
                     Change::Add(cell, count) => {
@@ -351,17 +354,27 @@ mod tests {
                     }
                 }
             }
-            let cells: Vec<(u8, Result<i64, Overflow>)> = map.iter().map(|(cell, count)| (*cell, Ok(*count))).collect();
+            let cells: Vec<(u8, Result<i64, Overflow>)> =
+                map.iter().map(|(cell, count)| (*cell, Ok(*count))).collect();
             prop_assert_eq!(tile.cells().collect::<Vec<_>>(), cells);
-            let sum: i64 = map.iter().filter(|(cell, _)| (first..end).contains(*cell)).map(|(_, count)| count).sum();
+            let sum: i64 = map
+                .iter()
+                .filter(|(cell, _)| (first..end).contains(*cell))
+                .map(|(_, count)| count)
+                .sum();
             prop_assert_eq!(tile.sum(Run { first, end }), Ok(i128::from(sum)));
             prop_assert_eq!(Tile::from_bytes(tile.as_bytes()), Ok(tile));
         }
 
         #[test]
-        fn any_bytes_are_a_tile_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..64), head in 0x10u8..0x14) {
+        fn any_bytes_are_a_tile_or_refused(
+            bytes in proptest::collection::vec(any::<u8>(), 0..64),
+            head in 0x10u8..0x14,
+        ) {
             let mut bytes = bytes;
-            if let Some(first) = bytes.first_mut() { *first = head; }
+            if let Some(first) = bytes.first_mut() {
+                *first = head;
+            }
             if let Ok(tile) = Tile::from_bytes(&bytes) {
                 let _ = (tile.sum(Run { first: 0, end: 128 }), tile.cells().count());
             }

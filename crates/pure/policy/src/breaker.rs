@@ -239,14 +239,17 @@ mod tests {
         ) {
             let options = Options::default();
             let mut breaker = Breaker::new(options);
-            let (mut calls, mut now_ms) = (Vec::<(i64, u64, u64)>::new(), NOW_MS);
+            let mut calls = Vec::<(i64, u64, u64)>::new();
+            let mut now_ms = NOW_MS;
             let second = |time_ms: i64| time_ms / 1_000;
             for (wait_ms, succeeded, failed) in steps {
                 now_ms += wait_ms;
                 breaker.record(now_ms, Pass::Usual, succeeded, failed);
                 calls.push((now_ms, succeeded, failed));
-                let inside = calls.iter().filter(|(time_ms, ..)| second(*time_ms) > second(now_ms) - 10);
-                let (good, bad) = inside.fold((0, 0), |sum, (_, good, bad)| (sum.0 + good, sum.1 + bad));
+                let inside =
+                    calls.iter().filter(|(time_ms, ..)| second(*time_ms) > second(now_ms) - 10);
+                let (good, bad) =
+                    inside.fold((0, 0), |sum, (_, good, bad)| (sum.0 + good, sum.1 + bad));
                 let opens = failed > 0 && good + bad >= options.calls_min && bad >= good;
                 prop_assert_eq!(breaker.state(), if opens { State::Open } else { State::Closed });
                 if opens {

@@ -56,7 +56,8 @@ enum Command {
         #[arg(long, value_name = "FILE", conflicts_with = "strategy")]
         file: Option<PathBuf>,
         /// Why, for the history
-        #[arg(long, default_value = "", hide_default_value = true, value_parser = super::counters::reason)]
+        #[arg(long, default_value = "", hide_default_value = true)]
+        #[arg(value_parser = super::counters::reason)]
         reason: String,
         #[command(flatten)]
         place: Place,

@@ -213,7 +213,8 @@ fn the_command_line_speaks_tls() {
     home.set("server.tls_client_ca", &ca);
     let server = home.start();
     let (certificate, key) = authority.sign("operator");
-    let (own, own_key) = (write(&home, "own.pem", &certificate), write(&home, "own.key", &key));
+    let own_key = write(&home, "own.key", &key);
+    let own = write(&home, "own.pem", &certificate);
     let own = own.display().to_string();
 
     let own_key = own_key.display().to_string();

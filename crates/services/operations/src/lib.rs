@@ -2,7 +2,8 @@
 //! asked.
 //!
 //! ```text
-//!   metrics of this process ──▶ watch ──▶ instances of the catalog ──▶ watch of every portal ──▶ measures of one hour
+//!   metrics of this process ──▶ watch ──▶ instances of the catalog
+//!                                               └──▶ watch of every portal ──▶ measures of an hour
 //!   log, store ──▶ self_audit: counts are recounted ──▶ checks
 //!   measures, instances ──▶ rollouts: one portal conducts ──▶ cache policy
 //!   schedule ──▶ maintenance: compaction, node by node

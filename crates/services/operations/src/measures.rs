@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   /metrics of this process ──┐
-//!   announcements of others ───┴─▶ Values ──▶ increase since the last reading ──▶ Moment, Moment … (one hour)
+//!   announcements of others ───┴─▶ Values ──▶ increase since the last reading ──▶ Moment, Moment …
 //! ```
 
 mod text;

@@ -3,7 +3,7 @@
 //! ```text
 //!   form ──▶ begin ──▶ rollouts ◀──┐ every few seconds, by the portal that conducts it
 //!                         │        │
-//!   measures, instances ──┴──▶ observations ──▶ policy::rollout ──▶ order ──▶ cache policy of the catalog
+//!   measures, instances ──┴──▶ observations ──▶ policy::rollout ──▶ order ──▶ the catalog's policy
 //! ```
 //!
 //! The rollout lies in the catalog's database, as the policy does. So does the right to conduct it,

@@ -1,8 +1,9 @@
 //! The self-audit: compares stored counts with the counts that the log yields, on a schedule.
 //!
 //! ```text
-//!   every hour ──▶ lease ──▶ sample: recent keys, largest keys, earlier differences ──▶ Recounter ──▶ Checks ──▶ page, alarm
-//!   a form ──────────────────────────────────────────────────────▶ Job ───────────────┘
+//!   every hour ──▶ lease ──▶ sample: recent keys, largest keys, earlier differences
+//!                              └──▶ Recounter ──▶ Checks ──▶ page, alarm
+//!   a form ──▶ Job ────────────────────┘
 //! ```
 //!
 //! In a cluster one portal audits at a time. It holds the lease that compaction uses too: the lease
@@ -285,10 +286,12 @@ impl SelfAudit {
             Err(detail) => Check { detail, ..blank },
             Ok(Some(recount)) => Check {
                 compared_from_s: recount.compared_from,
-                outcome: match recount.equal {
-                    _ if recount.compared_from >= to_s => Outcome::Uncovered,
-                    true => Outcome::Equal,
-                    false => Outcome::Differs,
+                outcome: if recount.compared_from >= to_s {
+                    Outcome::Uncovered
+                } else if recount.equal {
+                    Outcome::Equal
+                } else {
+                    Outcome::Differs
                 },
                 stored: recount.stored,
                 recounted: recount.recounted,

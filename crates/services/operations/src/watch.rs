@@ -2,8 +2,8 @@
 //! read the announcements.
 //!
 //! ```text
-//!   every process, every few seconds:  own metrics ──▶ announce ──▶ instances ──▶ list ──▶ Measures, KnownInstance
-//!                                                                                  (portals only)
+//!   every process, every few seconds:  own metrics ──▶ announce ──▶ instances
+//!   portals:                           instances ──▶ list ──▶ Measures, KnownInstance
 //! ```
 //!
 //! Any portal thus shows the whole system, without a metrics server and without network requests to

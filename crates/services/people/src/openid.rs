@@ -5,7 +5,7 @@
 //!        │ no
 //!   address verified? ──no──▶ refused
 //!        │ yes
-//!   invited? an account that has the address? of a domain? ──▶ bound to issuer and subject from now on
+//!   invited? an account that has the address? of a domain? ──▶ bound to issuer and subject
 //!        │ none of them
 //!   refused
 //! ```

@@ -3,9 +3,9 @@
 //! ```text
 //!   cookie   SECRET . BEGUN . NEXT
 //!               │
-//!               ├─ SHA-256 ─▶ state      goes to the provider and comes back: it is the browser that left
+//!               ├─ SHA-256 ─▶ state      goes to the provider and back: the browser is the same
 //!               ├─ SHA-256 ─▶ nonce      comes back signed: the token was made for this trip
-//!               └─ SHA-256 ─▶ verifier   goes to the provider with the code: the code was given for this trip
+//!               └─ SHA-256 ─▶ verifier   goes to the provider with the code of this trip
 //! ```
 //!
 //! All three follow from the cookie, and it does not follow from them. So nothing is kept on the

@@ -1,9 +1,11 @@
 //! A limit on the keys of a counter.
 //!
 //! ```text
-//!   workers ──▶ sketches: about how many keys ──▶ KeyWatch ──list when it may be near──▶ KeyLimit: full counters, their keys
-//!                                                                                              │
-//!   event ──▶ Ingest ── marks keys that are new and one too many ──▶ event log ◀───────────────┘
+//!   workers ──▶ sketches: about how many keys ──▶ KeyWatch ──lists when the limit may be near──┐
+//!                                                                                              ▼
+//!   event ──▶ Ingest ── marks new keys beyond the limit ──▶ event log    KeyLimit: full counters,
+//!                ▲                                                       and their keys
+//!                └──────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! Refusals are decided once, where an event comes in, and stand in the log with the event: for

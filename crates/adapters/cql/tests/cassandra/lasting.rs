@@ -235,7 +235,8 @@ fn a_key_with_years_of_quarter_hours_is_committed_at_once() {
     again.stamp_from(1_700_000_000_000_001);
 
     for offset in 0..quarters {
-        let (offset, time_s) = (offset as u64, begin_s + offset * QUARTER_S);
+        let time_s = begin_s + offset * QUARTER_S;
+        let offset = offset as u64;
         let added = raingauge_ports::buckets::Addition { offset, time_s, value: 1 };
         again.add(GENERATION, "k", added, &Horizons::default()).expect("added");
     }

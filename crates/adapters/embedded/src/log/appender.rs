@@ -320,9 +320,9 @@ impl Committer {
                     if place % LOOKUPS_TOGETHER == 0 {
                         held = self.known.held(&batch.entries[place..]);
                     }
-                    let is_told =
+                    let is_duplicate =
                         told.next_if_eq(&place).is_some() || held[place % LOOKUPS_TOGETHER];
-                    if !is_told && self.known.insert(*identity, lookup.to)? {
+                    if !is_duplicate && self.known.insert(*identity, lookup.to)? {
                         self.fresh.push(*identity);
                         self.block.extend_from_slice(&batch.bytes[begin..*end]);
                         result.accepted += 1;

@@ -1,13 +1,13 @@
 //! A run: the identities of older events, sorted, in a file, with a filter over them in memory.
 //!
 //! ```text
-//! ┌────────────┬───────────┬──────────┬────────┬───────────────┬───────────────────┬────────────────────────┐
-//! │ "RAINIDS2" │ count u64 │ from u64 │ to u64 │ newest_ms i64 │ crc32c u32 of all │ ids, u128 each, sorted │
-//! │            │           │          │        │               │ but itself        │                        │
-//! └────────────┴───────────┴──────────┴────────┴───────────────┴───────────────────┴────────────────────────┘
+//! ┌────────────┬───────────┬──────────┬────────┬───────────────┬────────────┬──────────────┐
+//! │ "RAINIDS2" │ count u64 │ from u64 │ to u64 │ newest_ms i64 │ crc32c u32 │ ids, u128    │
+//! │            │           │          │        │               │            │ each, sorted │
+//! └────────────┴───────────┴──────────┴────────┴───────────────┴────────────┴──────────────┘
 //! ```
 //!
-//! In version 1, `RAINIDS1`, the checksum covers only the identities.
+//! The checksum covers everything but itself; in version 1, `RAINIDS1`, only the identities.
 //!
 //! The filter has one false positive in 65,536 lookups. Only those and true duplicates cost a read
 //! of one page, which a fence of every 256th identity finds.

@@ -1,12 +1,13 @@
 //! Tiles in fjall.
 //!
 //! ```text
-//! 0x00 "format"                                                     → version u32
-//! 0x00 "position"                                                   → offset u64
-//! 0x00 "state"                                                      → the writer's, as it came
-//! 0x00 "progress"                                                   → rank i64, how far a backfill is, as it came
-//! 0x01 generation u32 │ 0 span, 1 day │ key text │ 0x00 │ period u32  → a tile, see raingauge_core::tile
-//! 0x02 name …                                                       → a consumer's, see disk/consumers.rs
+//! 0x00 "format"                      → version u32
+//! 0x00 "position"                    → offset u64
+//! 0x00 "state"                       → the writer's, as it came
+//! 0x00 "progress"                    → rank i64, then the progress of a backfill, as it came
+//! 0x01 generation u32 │ 0 span, 1 day │ key text │ 0x00 │ period u32
+//!                                    → a tile, see raingauge_core::tile
+//! 0x02 name …                        → a consumer's, see disk/consumers.rs
 //! ```
 //!
 //! All in one keyspace, so that memory tables are flushed together and any prefix of fjall's

@@ -6,10 +6,11 @@
 //! is damage, and is refused while the file is still unchanged.
 //!
 //! ```text
-//! 0x01 items u32 sequence u64                                                         a batch begins
-//! 0x02 kind u8 compression u8 keyspace u64 key len u16 value len u32 stored len u32   an item, with key and value
-//! 0x04 keyspace u64                                                                   a keyspace is emptied
-//! 0x03 checksum u64 "FJL" 0x03                                                        the batch ends
+//! 0x01 items u32 sequence u64                                  a batch begins
+//! 0x02 kind u8 compression u8 keyspace u64 key len u16 value len u32 stored len u32
+//!                                                              an item, with key and value
+//! 0x04 keyspace u64                                            a keyspace is emptied
+//! 0x03 checksum u64 "FJL" 0x03                                 the batch ends
 //! ```
 
 use raingauge_ports::buckets::Error;

@@ -80,9 +80,11 @@ mod tests {
         /// is known.
         #[test]
         fn places_are_those_of_a_search(
-            ids in proptest::collection::vec(any_id(), 0..80), sought in proptest::collection::vec(any_id(), 20),
+            ids in proptest::collection::vec(any_id(), 0..80),
+            sought in proptest::collection::vec(any_id(), 20),
         ) {
-            let (mut places, mut list) = (Places::default(), Vec::<TileId>::new());
+            let mut places = Places::default();
+            let mut list = Vec::<TileId>::new();
             for id in ids {
                 if let Err(at) = list.binary_search(&id) {
                     list.insert(at, id);
@@ -94,7 +96,11 @@ mod tests {
                         Some(place) => prop_assert_eq!(place, found),
                         None => {
                             let last = list.last().expect("a tile").period();
-                            let is_far = if id.is_span() { id.period() >= list[0].period() + 64 } else { id.period() + 128 <= last };
+                            let is_far = if id.is_span() {
+                                id.period() >= list[0].period() + 64
+                            } else {
+                                id.period() + 128 <= last
+                            };
                             prop_assert!(is_far, "{:?} is near", id);
                         }
                     }

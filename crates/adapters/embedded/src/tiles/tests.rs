@@ -140,9 +140,12 @@ fn any_step() -> impl Strategy<Value = Step> {
     let granularity =
         prop_oneof![Just(Granularity::Quarter), Just(Granularity::Hour), Just(Granularity::Day)];
     prop_oneof![
-        20 => (0u8..5, time.clone(), -5i64..1_000).prop_map(|(key, time_s, value)| Step::Add(key, time_s, value)),
+        20 => (0u8..5, time.clone(), -5i64..1_000)
+            .prop_map(|(key, time_s, value)| Step::Add(key, time_s, value)),
         3 => (0u8..5, granularity, time, any::<i32>())
-            .prop_map(|(key, granularity, time_s, count)| Step::Set(key, granularity, granularity.floor(time_s), count.into())),
+            .prop_map(|(key, granularity, time_s, count)| {
+                Step::Set(key, granularity, granularity.floor(time_s), count.into())
+            }),
         2 => Just(Step::Commit),
         1 => Just(Step::Reopen),
     ]
@@ -170,12 +173,16 @@ proptest! {
     #[test]
     fn the_store_agrees_with_the_model(
         steps in proptest::collection::vec(any_step(), 1..150),
-        ranges in proptest::collection::vec((0u8..5, (17_990 * DAY_S)..(18_310 * DAY_S), 0..(200 * DAY_S)), 20),
+        ranges in proptest::collection::vec(
+            (0u8..5, (17_990 * DAY_S)..(18_310 * DAY_S), 0..(200 * DAY_S)),
+            20,
+        ),
         cache_bytes in prop_oneof![Just(0usize), Just(100_000), Just(1 << 20)],
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let (mut store, model) = (open(folder.path(), cache_bytes), memory::Buckets::default());
+        let mut store = open(folder.path(), cache_bytes);
+        let model = memory::Buckets::default();
         for (index, step) in steps.iter().enumerate() {
             run_step(step, &model);
             run_step(step, &store);
@@ -186,7 +193,10 @@ proptest! {
             let (key, from_s, len_s) = ranges[index % ranges.len()];
             let both = runtime.block_on(async {
                 let key = key.to_string();
-                (contract::sum(&store, 1, &key, from_s, from_s + len_s).await, contract::sum(&model, 1, &key, from_s, from_s + len_s).await)
+                (
+                    contract::sum(&store, 1, &key, from_s, from_s + len_s).await,
+                    contract::sum(&model, 1, &key, from_s, from_s + len_s).await,
+                )
             });
             prop_assert_eq!(both.0, both.1);
         }

@@ -47,22 +47,50 @@ proptest! {
     /// What is written is read again.
     #[test]
     fn events_lead_back(
-        id in ".{1,9}", source in ".{1,9}", subject in proptest::option::of(".{0,9}"), time_ms in 0..APPENDED_MS, number in any::<i64>(),
-        empty in any::<bool>(), refused in proptest::collection::vec(any::<u64>(), 0..3),
+        id in ".{1,9}",
+        source in ".{1,9}",
+        subject in proptest::option::of(".{0,9}"),
+        time_ms in 0..APPENDED_MS,
+        number in any::<i64>(),
+        empty in any::<bool>(),
+        refused in proptest::collection::vec(any::<u64>(), 0..3),
     ) {
         let data = if empty { String::new() } else { format!(r#"{{"n":{number}}}"#) };
         let event = Event {
-            id: id.as_str().into(), source: source.as_str().into(), kind: "t".into(),
-            subject: subject.as_deref().map(Cow::Borrowed), time_ms, data: &data,
-            refused_keys: refused.iter().flat_map(|hash| hash.to_le_bytes()).collect::<Vec<u8>>().into(),
+            id: id.as_str().into(),
+            source: source.as_str().into(),
+            kind: "t".into(),
+            subject: subject.as_deref().map(Cow::Borrowed),
+            time_ms,
+            data: &data,
+            refused_keys: refused
+                .iter()
+                .flat_map(|hash| hash.to_le_bytes())
+                .collect::<Vec<u8>>()
+                .into(),
         };
         let message = message(Some(headers_of(&event)), Some(data.as_bytes()));
         prop_assert_eq!(read(&message), Reading::Event(event));
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(payload in proptest::collection::vec(any::<u8>(), 0..80), name in 0..10_usize, value in proptest::collection::vec(any::<u8>(), 0..20)) {
-        let names = ["ce_specversion", "ce_id", "ce_time", "ce_type", "ce_source", "ce_subject", "content-type", control::SIGNATURE, CONTROL, REFUSED_KEYS];
+    fn any_bytes_are_read_or_refused(
+        payload in proptest::collection::vec(any::<u8>(), 0..80),
+        name in 0..10_usize,
+        value in proptest::collection::vec(any::<u8>(), 0..20),
+    ) {
+        let names = [
+            "ce_specversion",
+            "ce_id",
+            "ce_time",
+            "ce_type",
+            "ce_source",
+            "ce_subject",
+            "content-type",
+            control::SIGNATURE,
+            CONTROL,
+            REFUSED_KEYS,
+        ];
         let _ = read(&message(with(&[(names[name], &value)]), Some(&payload)));
     }
 }

@@ -114,16 +114,25 @@ proptest! {
     /// Wherever reading begins, and however it is cut, each offset holds the same.
     #[test]
     fn what_an_offset_holds_does_not_depend_on_where_reading_began(
-        partition in partitions(), cut in any::<prop::sample::Index>(), chunks in (1..9_usize, 1..9_usize),
+        partition in partitions(),
+        cut in any::<prop::sample::Index>(),
+        chunks in (1..9_usize, 1..9_usize),
     ) {
-        let (messages, end, options) = (messages(&partition), partition.len() as i64, options(3));
+        let messages = messages(&partition);
+        let end = partition.len() as i64;
+        let options = options(3);
         let (whole, _) = read(&mut Reader::new(&options, 0, 0, false), &messages, end, chunks.0);
         prop_assert_eq!(whole.len() as i64, end);
-        prop_assert!(whole.iter().zip(0..).all(|((offset, ..), place)| *offset == options.base() + place));
+        prop_assert!(
+            whole.iter().zip(0..).all(|((offset, ..), place)| *offset == options.base() + place)
+        );
 
         for place in 1..whole.len() {
             let nothing = matches!(partition[place].1, Kind::Nothing);
-            prop_assert_eq!(whole[place].1, if nothing { whole[place - 1].1 } else { partition[place].0 });
+            prop_assert_eq!(
+                whole[place].1,
+                if nothing { whole[place - 1].1 } else { partition[place].0 }
+            );
         }
 
         let from = cut.index(partition.len()) as i64;
@@ -132,17 +141,26 @@ proptest! {
         let begin = match reference {
             None => from,
             Some(message) => {
-                let begin_ms = raingauge_ports::dedupe::begin_ms(WINDOW_MS, message.timestamp().to_millis().unwrap());
-                messages.iter().find(|message| message.timestamp().to_millis().unwrap() >= begin_ms).unwrap().offset()
+                let begin_ms = raingauge_ports::dedupe::begin_ms(
+                    WINDOW_MS,
+                    message.timestamp().to_millis().unwrap(),
+                );
+                messages
+                    .iter()
+                    .find(|message| message.timestamp().to_millis().unwrap() >= begin_ms)
+                    .unwrap()
+                    .offset()
             }
         };
         let mut reader = Reader::new(&options, begin, from, true);
         reader.keep_poison_from(from + 2);
-        let rest: Vec<_> = messages.iter().filter(|message| message.offset() >= begin).cloned().collect();
+        let rest: Vec<_> =
+            messages.iter().filter(|message| message.offset() >= begin).cloned().collect();
         let (seen, poison) = read(&mut reader, &rest, end, chunks.1);
         prop_assert_eq!(&seen[..], &whole[from as usize..]);
         let refused = |(_, kind): &(i64, Kind)| matches!(kind, Kind::Poison | Kind::Future(_));
-        let expected: Vec<i64> = (from + 2..end).filter(|offset| refused(&partition[*offset as usize])).collect();
+        let expected: Vec<i64> =
+            (from + 2..end).filter(|offset| refused(&partition[*offset as usize])).collect();
         prop_assert_eq!(poison, expected);
     }
 }

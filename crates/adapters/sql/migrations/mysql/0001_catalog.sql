@@ -6,7 +6,7 @@ CREATE TABLE IF NOT EXISTS counter_versions (
     revision      BIGINT     NOT NULL PRIMARY KEY,                              -- grows with every change of the catalog
     counter_id    BIGINT     NOT NULL CHECK (counter_id > 0),
     version       BIGINT     NOT NULL CHECK (version > 0),                      -- 1, 2, 3 … of its counter
-    configuration LONGTEXT   NOT NULL CHECK (JSON_VALID(configuration)),        -- a JSON column would write numbers anew
+    configuration LONGTEXT   NOT NULL CHECK (JSON_VALID(configuration)),        -- a JSON column would rewrite numbers
     changed_by    MEDIUMTEXT NOT NULL,
     reason        MEDIUMTEXT NOT NULL,
     changed_at    BIGINT     NOT NULL,                                          -- seconds since 1970

@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS drafts_revision (
 ) ENGINE = InnoDB;
 INSERT IGNORE INTO drafts_revision (only_row, revision) VALUES (1, 0);
 
--- Configurations that somebody proposes. Times are seconds since 1970.
+-- Proposed configurations. Times are seconds since 1970.
 CREATE TABLE IF NOT EXISTS drafts (
     draft_id        BIGINT     NOT NULL PRIMARY KEY,
     revision        BIGINT     NOT NULL,                 -- grows by one with each change of the draft

@@ -5,7 +5,7 @@ CREATE TABLE drafts_revision (
 ) STRICT;
 INSERT INTO drafts_revision (only_row, revision) VALUES (1, 0);
 
--- Configurations that somebody proposes. Times are seconds since 1970.
+-- Proposed configurations. Times are seconds since 1970.
 CREATE TABLE drafts (
     draft_id        INTEGER PRIMARY KEY,
     revision        INTEGER NOT NULL,              -- grows by one with each change of the draft

@@ -35,7 +35,8 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => changed.clone().prop_map(Step::Create),
         4 => (changed, expected()).prop_map(|(counter, expected)| Step::Replace(counter, expected)),
         1 => (caching, expected()).prop_map(|(strategy, expected)| {
-            Step::SetPolicy(Policy { choice: Choice { strategy, ..Choice::default() }, ..Policy::default() }, expected)
+            let choice = Choice { strategy, ..Choice::default() };
+            Step::SetPolicy(Policy { choice, ..Policy::default() }, expected)
         }),
     ];
 

@@ -72,12 +72,12 @@ impl Certificates {
         };
 
         loop {
-            let is_told = tokio::select! {
+            let is_requested = tokio::select! {
                 () = tokio::time::sleep(POLL_INTERVAL) => false,
                 _ = hangup.recv() => true,
             };
             let now = self.state();
-            if now == state && !is_told {
+            if now == state && !is_requested {
                 continue;
             }
             state = now;

@@ -154,9 +154,10 @@ fn processes_that_do_not_follow_are_waited_for_and_named() {
     for _ in 0..12 {
         service.now_ms += BEAT_MS;
         service.rollout.beat(service.now_ms, &batches(100.0, 4.0), lagging.clone());
-        assert!(
-            matches!(&service.rollout.phase, Phase::Following { lagging: known, .. } if *known == lagging)
-        );
+        assert!(matches!(
+            &service.rollout.phase,
+            Phase::Following { lagging: known, .. } if *known == lagging
+        ));
     }
 
     service.now_ms += BEAT_MS;

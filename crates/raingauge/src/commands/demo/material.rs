@@ -90,7 +90,11 @@ pub fn worked_example() -> Value {
         ("day", "2024-09-27T00:00:00Z", 78),
     ];
 
-    let bucket = |(granularity, time, count): (&str, &str, i64)| json!({ "key": RAIN_KEY, "granularity": granularity, "time": time, "count": count });
+    let bucket = |(granularity, time, count): (&str, &str, i64)| {
+        json!({
+            "key": RAIN_KEY, "granularity": granularity, "time": time, "count": count,
+        })
+    };
     rows.into_iter().map(bucket).collect()
 }
 

@@ -24,7 +24,11 @@ pub const ROWS: [(&str, &str, i64); 15] = [
 ];
 
 pub fn rows(key: &str) -> Value {
-    let row = |(granularity, time, count): &(&str, &str, i64)| json!({"key": key, "granularity": granularity, "time": time, "count": count});
+    let row = |(granularity, time, count): &(&str, &str, i64)| {
+        json!({
+            "key": key, "granularity": granularity, "time": time, "count": count,
+        })
+    };
     ROWS.iter().map(row).collect()
 }
 

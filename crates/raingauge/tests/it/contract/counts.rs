@@ -316,7 +316,11 @@ fn a_sum_that_does_not_fit_is_an_error_and_never_wraps() {
 fn filters_decide_what_is_counted() {
     let home = Home::new();
     let server = home.start();
-    let condition = |operator: &str, lhs: &str, rhs: serde_json::Value| json!({"operator": operator, "lhs": lhs, "rhs": rhs});
+    let condition = |operator: &str, lhs: &str, rhs: serde_json::Value| {
+        json!({
+            "operator": operator, "lhs": lhs, "rhs": rhs,
+        })
+    };
     let filters = [
         ("all", json!(null), 4),
         ("large", condition("gte", "data.mm", json!(2)), 2),

@@ -55,7 +55,8 @@ fn a_batch_is_answered_as_by_http() {
     let item = (key, time.clone(), time, any::<bool>());
     let mut runner =
         TestRunner::new(Config { cases: 40, failure_persistence: None, ..Config::default() });
-    let checked = runner.run(&(prop::collection::vec(item, 0..40), any::<bool>()), |(items, fresh)| {
+    let batch = (prop::collection::vec(item, 0..40), any::<bool>());
+    let checked = runner.run(&batch, |(items, fresh)| {
         let requests = items.iter().map(|(key, from_time, to_time, fresh)| CountRequest {
             key: (*key).to_owned(),
             from_time: *from_time,
@@ -63,13 +64,17 @@ fn a_batch_is_answered_as_by_http() {
             fresh: *fresh,
         });
 
-        let answer = grpc.batch(CountsRequest { requests: requests.collect(), fresh }).expect("an answer");
+        let answer =
+            grpc.batch(CountsRequest { requests: requests.collect(), fresh }).expect("an answer");
         let results: Vec<Value> = answer.results.into_iter().map(json_of).collect();
         let requests: Vec<Value> = items
             .iter()
-            .map(|(key, from, to, fresh)| json!({"key": key, "fromTime": from, "toTime": to, "fresh": fresh}))
+            .map(|(key, from, to, fresh)| {
+                json!({"key": key, "fromTime": from, "toTime": to, "fresh": fresh})
+            })
             .collect();
-        let by_http = server.post("/v1/counts", &json!({"requests": requests, "fresh": fresh})).expect(200);
+        let by_http =
+            server.post("/v1/counts", &json!({"requests": requests, "fresh": fresh})).expect(200);
 
         prop_assert_eq!(json!(results), by_http["results"].clone());
         Ok(())

@@ -158,10 +158,9 @@ impl Roll {
             let mut compaction = compactor.compact(node);
             tokio::select! {
                 result = &mut compaction => Some(result),
-                () = self.ending() => match compactor.can_stop() {
-                    true => None,
-                    false => Some(compaction.await),
-                },
+                () = self.ending() => {
+                    if compactor.can_stop() { None } else { Some(compaction.await) }
+                }
                 never = self.follow(index, node) => match never {},
             }
         };

@@ -114,10 +114,9 @@ impl Run {
 
 impl Compaction {
     pub(crate) fn waiting(node: &Node) -> Self {
-        let (node, rack) = (node.name.clone(), node.rack.clone());
         Self {
-            node,
-            rack,
+            node: node.name.clone(),
+            rack: node.rack.clone(),
             state: NodeState::Waiting,
             started_at: None,
             seconds: None,

@@ -8,11 +8,13 @@
 //! lie decides whether its beginning moves too:
 //!
 //! ```text
-//!   range                           both ends            kind             until its phase, the answer covers
-//!   [now - 7 d, now)                in step, uneven      slides           both ends a quarter hour earlier
-//!   [midnight, now)                 only `to` uneven     fixed beginning  the end a quarter hour earlier
-//!   [floor(now) - 7 d, floor(now))  both even            either           the end a quarter hour earlier; the
-//!   [login, now)                    out of step, uneven  either           beginning too while that is cached
+//!   range                           both ends            kind       until its phase, the answer
+//!                                                                   covers, a quarter hour earlier
+//!   [now - 7 d, now)                in step, uneven      slides     both ends
+//!   [midnight, now)                 only `to` uneven     begins     the end
+//!                                                        fixed
+//!   [floor(now) - 7 d, floor(now))  both even            either     the end; the beginning too
+//!   [login, now)                    out of step, uneven  either     while that is cached
 //! ```
 //!
 //! *In step* means that a whole number of quarter hours lies between the ends, *even* that a time

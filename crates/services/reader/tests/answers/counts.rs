@@ -44,7 +44,8 @@ proptest! {
         parts in prop::collection::btree_set(1..12_i64, 0..3),
     ) {
         let begin_s = TODAY_S - 12 * DAY_S;
-        let parts = (1..).zip(parts).map(|(generation, day)| (begin_s + day * DAY_S, generation + 1));
+        let parts =
+            (1..).zip(parts).map(|(generation, day)| (begin_s + day * DAY_S, generation + 1));
         let service = Service::forever([(0, 1)].into_iter().chain(parts).collect());
         for (time_s, value) in &events {
             service.add("c:x", begin_s + time_s, *value);
@@ -54,7 +55,9 @@ proptest! {
         for (from, to) in ranges {
             let (from_s, to_s) = (begin_s + from.min(to), begin_s + from.max(to));
             let (from_floor, to_floor) = (quarter.floor(from_s), quarter.floor(to_s));
-            let inside = events.iter().filter(|(time_s, _)| (from_floor..to_floor).contains(&(begin_s + time_s)));
+            let inside = events
+                .iter()
+                .filter(|(time_s, _)| (from_floor..to_floor).contains(&(begin_s + time_s)));
             let count = inside.map(|(_, value)| value).sum();
             let answer = runtime().block_on(service.count(range("c:x", from_s, to_s)));
             prop_assert_eq!(answer, Ok(Answer { from_s: from_floor, to_s: to_floor, count }));
@@ -63,16 +66,23 @@ proptest! {
 
     #[test]
     fn a_range_answers_as_long_as_all_its_cells_are_kept(
-        quarter in 1..4_u32, hour in 0..4_u32, day in 0..4_u32,
+        quarter in 1..4_u32,
+        hour in 0..4_u32,
+        day in 0..4_u32,
         ends in (0..96 * 12_i64, 0..96 * 12_i64),
         aligned_s in prop::sample::select(vec![QUARTER_S, HOUR_S, DAY_S]),
     ) {
-        let days = RetentionDays { quarter: Some(quarter), hour: Some(quarter + hour), day: Some(quarter + hour + day) };
+        let days = RetentionDays {
+            quarter: Some(quarter),
+            hour: Some(quarter + hour),
+            day: Some(quarter + hour + day),
+        };
         let service = Service::new(json!(days), vec![(0, 1)], TODAY_S + HOUR_S);
         let at = |quarters: i64| TODAY_S - (quarters * QUARTER_S) / aligned_s * aligned_s;
         let (from_s, to_s) = (at(ends.0.max(ends.1)), at(ends.0.min(ends.1)));
         let horizons = days.horizons(TODAY_S + HOUR_S);
-        let kept = cells(from_s, to_s).iter().all(|(granularity, at)| *at >= horizons.of(*granularity));
+        let kept =
+            cells(from_s, to_s).iter().all(|(granularity, at)| *at >= horizons.of(*granularity));
         let answer = runtime().block_on(service.count(range("c:x", from_s, to_s)));
         let code = answer.map(|answer| answer.count).map_err(|failure| failure.code.as_str());
         prop_assert_eq!(code, if kept { Ok(0) } else { Err("range_expired") });

@@ -112,7 +112,8 @@ proptest! {
         // One part is summed in memory, two are read cell by cell.
         let parts = if has_parts { vec![(0, 1), (part_s, 2)] } else { vec![(0, 1)] };
         let service = Service::forever(parts);
-        let events: Vec<(i64, i64)> = events.iter().map(|(time_s, value)| (from_s + time_s * stretch, *value)).collect();
+        let events: Vec<(i64, i64)> =
+            events.iter().map(|(time_s, value)| (from_s + time_s * stretch, *value)).collect();
         events.iter().for_each(|(time_s, value)| service.add("c:x", *time_s, *value));
         let points = series(&service, from_s, from_s + len_s, step, zone).unwrap().points;
         prop_assert_eq!(&points, &walk(&events, from_s, from_s + len_s, step, &time_zone));

@@ -57,8 +57,8 @@ async fn what_is_about_to_be_read_is_read_once() {
     assert_eq!(service.remote.reads(), 5, "nothing is remembered");
 }
 
-/// While a read is under way, the writer of another process may count more, and a caller who asks
-/// now may have seen that.
+/// While a read is under way, the writer of another process may count more, and a caller of that
+/// moment may have seen it.
 #[tokio::test(start_paused = true)]
 async fn a_caller_during_a_read_of_the_same_gets_an_answer_that_is_not_older() {
     let service = Service::new(json!({"strategy": "none"}));

@@ -57,7 +57,9 @@ fn any_step() -> impl Strategy<Value = Step> {
     let partition = 0..PARTITIONS;
     prop_oneof![
         6 => (0..KEYS, partition.clone(), 0..DAYS * 96, 1..100_i64)
-            .prop_map(|(key, partition, quarter, value)| Step::Write { key, partition, quarter, value }),
+            .prop_map(|(key, partition, quarter, value)| {
+                Step::Write { key, partition, quarter, value }
+            }),
         2 => partition.clone().prop_map(Step::Beat),
         8 => partition.clone().prop_map(Step::Deliver),
         1 => partition.clone().prop_map(Step::Lose),
@@ -260,7 +262,11 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: 400,
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn what_is_in_memory_is_what_the_source_has(
         steps in prop::collection::vec(any_step(), 0..250),
@@ -277,7 +283,10 @@ proptest! {
         world.drain();
         prop_assert!(world.setup.live.is_live());
         for partition in 0..PARTITIONS {
-            prop_assert_eq!(world.setup.live.position(partition), Some(world.offsets[usize::from(partition)]));
+            prop_assert_eq!(
+                world.setup.live.position(partition),
+                Some(world.offsets[usize::from(partition)])
+            );
         }
         world.check(!is_tight);
     }

@@ -1,10 +1,10 @@
 //! Backfills in the state: begun, decided, retired. Every step is an entry of the log.
 //!
 //! ```text
-//!            Backfill            Switch                       Retire            Removed
-//!   ─────────────┼─────────────────┼────────────────────────────┼──────────────────┼───▶ log of a partition
-//!    old counts  │ new ones filled │ new ones answer            │ old ones are     │ nothing is
-//!    answer      │ behind the log  │ old ones are still counted │ removed          │ left of them
+//!            Backfill            Switch                       Retire           Removed
+//!   ─────────────┼─────────────────┼────────────────────────────┼─────────────────┼──▶ log
+//!    old counts  │ new ones filled │ new ones answer            │ old ones are    │ nothing is
+//!    answer      │ behind the log  │ old ones are still counted │ removed         │ left of them
 //! ```
 //!
 //! Partition 0 decides: a backfill is begun, switched or cancelled in the others only after its

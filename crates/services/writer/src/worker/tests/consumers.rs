@@ -177,15 +177,25 @@ fn check_history(medium: Medium, ops: Vec<Op>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
     #[test]
-    fn a_second_consumer_in_memory_reads_every_event_once(ops in prop::collection::vec(op(), 1..60)) {
+    fn a_second_consumer_in_memory_reads_every_event_once(
+        ops in prop::collection::vec(op(), 1..60),
+    ) {
         check_history(Medium::memory(), ops);
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 20,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn a_second_consumer_on_disk_reads_every_event_once(ops in prop::collection::vec(op(), 1..60)) {
         check_history(Medium::disk(), ops);

@@ -46,7 +46,12 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let age_s = prop_oneof![6 => 0..2 * 3_600_i64, 3 => 0..3 * DAY_S, 1 => 0..40 * DAY_S, 2 => -ALLOWANCE_S..0_i64];
+    let age_s = prop_oneof![
+        6 => 0..2 * 3_600_i64,
+        3 => 0..3 * DAY_S,
+        1 => 0..40 * DAY_S,
+        2 => -ALLOWANCE_S..0_i64,
+    ];
     let event = (0..300_u16, age_s.clone(), 0..KEYS, -3..9_i64, prop::bool::weighted(0.85));
     let bucket = (1..=COUNTERS, 0..KEYS, 0..3_usize, age_s, 1..500_i64);
 
@@ -256,7 +261,12 @@ impl History {
             let known = self.model.finished.iter().any(|(of, known)| of == id && known == backfill);
             if backfill.status == BackfillStatus::Finished && !known {
                 let before = &self.model.log[..backfill.from as usize];
-                let missed = |entry: &Entry| matches!(entry, Entry::Event(event) if event.time_s >= backfill.after_s);
+                let missed = |entry: &Entry| {
+                    matches!(
+                        entry,
+                        Entry::Event(event) if event.time_s >= backfill.after_s
+                    )
+                };
                 assert!(
                     !before.iter().any(missed),
                     "the log holds all events of the time that is backfilled"
@@ -346,17 +356,29 @@ fn check_history(medium: Medium, ops: Vec<Op>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
     #[test]
-    fn counts_in_memory_equal_a_naive_walk_through_the_log(ops in prop::collection::vec(op(), 1..70)) {
+    fn counts_in_memory_equal_a_naive_walk_through_the_log(
+        ops in prop::collection::vec(op(), 1..70),
+    ) {
         check_history(Medium::memory(), ops);
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
     #[test]
-    fn counts_on_disk_equal_a_naive_walk_through_the_log(ops in prop::collection::vec(op(), 1..70)) {
+    fn counts_on_disk_equal_a_naive_walk_through_the_log(
+        ops in prop::collection::vec(op(), 1..70),
+    ) {
         check_history(Medium::disk(), ops);
     }
 }

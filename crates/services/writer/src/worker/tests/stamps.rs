@@ -36,7 +36,13 @@ proptest! {
             let run = worker.position;
             for (len, begins_with_the_run) in blocks {
                 let (from, end) = (worker.position, worker.position + len);
-                worker.apply_block(&block(if begins_with_the_run { run } else { from }, end, appended_ms)).unwrap();
+                worker
+                    .apply_block(&block(
+                        if begins_with_the_run { run } else { from },
+                        end,
+                        appended_ms,
+                    ))
+                    .unwrap();
                 for offset in from..end {
                     let next = worker.stamp_base_us + offset as i64;
                     prop_assert!(next > stamp_us, "each entry has a stamp of its own");
