@@ -1,6 +1,5 @@
 //! How to reach, read and write the store.
 
-use crate::schema::Layout;
 use raingauge_settings::{FromText, Reader, Wrong, settings};
 use scylla::statement::Consistency;
 use std::path::PathBuf;
@@ -179,5 +178,24 @@ fn consistency(name: &str) -> Consistency {
         "quorum" => Consistency::Quorum,
         "all" => Consistency::All,
         _ => Consistency::LocalQuorum,
+    }
+}
+
+/// How the keyspace is replicated, and how its tables group data by time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The value of CQL's `replication =`, such as `{'class': 'NetworkTopologyStrategy', 'dc1':
+    /// 3}`.
+    pub replication: String,
+    /// Days in a window of time-window compaction for quarter hours, hours and days: about a
+    /// thirtieth of the retention.
+    pub window_days: [u32; 3],
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        let replication =
+            "{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}".to_owned();
+        Self { replication, window_days: [3, 14, 30] }
     }
 }

@@ -1,5 +1,6 @@
 //! The schema: what each version adds, and how a keyspace reaches the newest one.
 
+pub use crate::options::Layout;
 use crate::session::connect;
 use crate::{Error, Options, error};
 use raingauge_core::bucket::DAY_S;
@@ -8,25 +9,6 @@ use scylla::client::session::Session;
 
 /// The schema version that this program reads and writes.
 pub const VERSION: i32 = MIGRATIONS.len() as i32;
-
-/// How the keyspace is replicated, and how its tables group data by time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// The value of CQL's `replication =`, such as `{'class': 'NetworkTopologyStrategy', 'dc1':
-    /// 3}`.
-    pub replication: String,
-    /// Days in a window of time-window compaction for quarter hours, hours and days: about a
-    /// thirtieth of the retention.
-    pub window_days: [u32; 3],
-}
-
-impl Default for Layout {
-    fn default() -> Self {
-        let replication =
-            "{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}".to_owned();
-        Self { replication, window_days: [3, 14, 30] }
-    }
-}
 
 /// The steps from each schema version to the next. A released step is never edited.
 const MIGRATIONS: [fn(&Layout, Server) -> Vec<String>; 4] = [first, second, third, fourth];

@@ -432,7 +432,7 @@ fn every_problem_of_the_tokens_is_reported_and_no_secret_is_repeated() {
         &[
             "3 auth.tokens[0].name: the name is empty",
             "3 auth.tokens[0].scopes: a token without scopes may do nothing",
-            "3 auth.tokens[0].sha256: this is a token, where its hash belongs. Whoever read this file may use it",
+            "3 auth.tokens[0].sha256: this is a token, where its hash belongs. Anyone who read this file may use it",
             "4 auth.tokens[1].color: a token has no such field. Its fields are name, sha256, scopes",
             "4 auth.tokens[1].scopes: \"counts:raed\" is no scope. Give a list of \"events:write\", \"counts:read\"",
             "4 auth.tokens[1].scopes: this wants text in quotes and is a number",

@@ -57,8 +57,11 @@ impl Settings {
     fn check(&mut self, reader: &mut Reader) {
         let (given, missing) = match (&self.tls_certificate, &self.tls_key, &self.tls_client_ca) {
             (Some(certificate), Some(key), client_ca) => {
-                let (certificate, key) = (certificate.clone(), key.clone());
-                self.tls = Some(Files { certificate, key, client_ca: client_ca.clone() });
+                self.tls = Some(Files {
+                    certificate: certificate.clone(),
+                    key: key.clone(),
+                    client_ca: client_ca.clone(),
+                });
                 return;
             }
             (None, None, None) => return,

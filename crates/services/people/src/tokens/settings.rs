@@ -107,7 +107,7 @@ fn read_hash(raw: Raw) -> Result<[u8; 32], Wrong> {
                   prints it";
     let text = text_of(raw).map_err(|message| Wrong::new(message, advice))?;
     if text.starts_with(TOKEN_PREFIX) {
-        let advice = format!("Whoever read this file may use it: make another. {advice}");
+        let advice = format!("Anyone who read this file may use it: make another. {advice}");
         return Err(Wrong::new("this is a token, where its hash belongs", advice));
     }
 
