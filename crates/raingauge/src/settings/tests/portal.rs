@@ -19,7 +19,7 @@ fn without_passwords_there_is_a_provider() {
 }
 
 #[test]
-fn behind_an_address_of_others_callers_are_told_apart() {
+fn behind_an_address_of_others_callers_are_distinguished() {
     let portal = |text: &str| load(&format!("[portal]\n{text}\n"), &REQUIRED);
     for named in ["X-Forwarded-For", "none"] {
         assert!(
