@@ -5,14 +5,14 @@ use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use futures_util::{FutureExt, Stream};
-use raingauge_portal::Portal;
+use raingauge_portal::{Pages, Portal};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-pub fn router(portal: Portal, timeout: Duration) -> Router {
-    let router = raingauge_portal::router(portal.clone());
+pub fn router(portal: Portal, products: Pages, timeout: Duration) -> Router {
+    let router = raingauge_portal::router(portal.clone(), products);
     router.layer(from_fn(move |request: Request, next: Next| {
         let portal = portal.clone();
         async move {

@@ -1,6 +1,7 @@
 //! The pages of docs/ that name every route: docs/rights.md is generated from the route tables,
 //! docs/api.md describes each route.
 
+use crate::products::{PRODUCTS, tests::additions};
 use axum::http::Method;
 use raingauge_http as http;
 use raingauge_portal::Needs;
@@ -32,14 +33,14 @@ fn the_page_of_rights_has_every_route() {
 #[test]
 fn the_page_of_the_api_has_every_route() {
     let page = std::fs::read_to_string(format!("{DOCS}/api.md")).unwrap();
-    for route in http::routes().iter() {
+    for route in http::routes().join(additions(PRODUCTS).routes).iter() {
         assert!(page.contains(&format!("`{route:?}`")), "docs/api.md lacks `{route:?}`");
     }
 }
 
 fn table_of_api() -> String {
     let mut rows = Rows::new();
-    for route in http::routes().iter() {
+    for route in http::routes().join(additions(PRODUCTS).routes).iter() {
         let scope = quoted(route.scope.map(|scope| scope.name()), "nothing");
         let role = quoted(route.role.map(|role| role.name()), "all");
         let verb = quoted(route.verb, "");
@@ -50,7 +51,7 @@ fn table_of_api() -> String {
 
 fn table_of_portal() -> String {
     let mut rows = Rows::new();
-    for route in raingauge_portal::routes() {
+    for route in raingauge_portal::routes().iter().chain(additions(PRODUCTS).pages.iter()) {
         let needs = match route.needs {
             Needs::Nothing => "nothing".to_owned(),
             Needs::Role(role) => role.to_string(),

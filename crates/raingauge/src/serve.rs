@@ -1,13 +1,15 @@
 //! `raingauge serve`: engines, services, doors, and a graceful shutdown.
 
+use crate::products::Additions;
 use crate::services::{Engines, Process, Startup, Surroundings};
 use crate::settings::{CommandOption, Settings};
 use crate::{descriptors, first_link, observe, pages, portal, settings};
 use anyhow::Context;
 use metrics_exporter_prometheus::PrometheusHandle;
 use raingauge_app::{App, Role};
+use raingauge_http::Routes;
 use raingauge_http::connections::{self, Certificates, Door, Limits, Places};
-use raingauge_portal::Portal;
+use raingauge_portal::{Pages, Portal};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -55,15 +57,21 @@ impl Server {
             draining: stopping.clone(),
         };
 
-        let process = Arc::new(Process::assemble(engines, settings, surroundings).await?);
+        let (process, added) = Process::assemble(engines, settings, surroundings).await?;
+        let process = Arc::new(process);
+        let Additions { routes, pages, tasks: added_tasks, .. } = added;
+
         let app = &process.app;
-        let portal =
-            if app.node.has(Role::Portal) { Some(portal::open(settings, app)?) } else { None };
+        let has_portal = app.node.has(Role::Portal);
+        let portal = has_portal.then(|| portal::open(settings, app)).transpose()?;
+        let portal = portal.map(|portal| portal.with_links(&pages));
 
         let certificates = doors.certificates.clone();
-        let serving = doors.open(app, portal.clone(), &stopping).await?;
+        let pages = portal.clone().map(|portal| (portal, pages));
+        let serving = doors.open(app, routes, pages, &stopping).await?;
         let mut tasks = background(&process, portal.clone());
         tasks.push(tokio::spawn(observe::keep_up(metrics)));
+        tasks.extend(added_tasks.into_iter().map(tokio::spawn));
 
         let has_tls = certificates.is_some();
         tasks.extend(certificates.map(|certificates| tokio::spawn(certificates.follow())));
@@ -185,12 +193,14 @@ impl Doors {
     async fn open(
         self,
         app: &Arc<App>,
-        portal: Option<Portal>,
+        routes: Routes,
+        pages: Option<(Portal, Pages)>,
         stopping: &watch::Receiver<bool>,
     ) -> anyhow::Result<Vec<JoinHandle<()>>> {
         let timeout = app.limits.request_timeout;
-        let pages = portal.map(|portal| pages::router(portal, timeout)).unwrap_or_default();
-        let router = raingauge_http::router(Arc::clone(app)).merge(pages);
+        let pages = pages.map(|(portal, pages)| pages::router(portal, pages, timeout));
+        let router =
+            raingauge_http::router(Arc::clone(app), routes).merge(pages.unwrap_or_default());
         let http = self.http_door(router, raingauge_http::reserve(Arc::clone(app)))?;
         let mut serving = vec![http.open(stopping)];
 

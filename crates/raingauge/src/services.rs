@@ -28,12 +28,12 @@ pub use waiting::Startup;
 
 use crate::settings::Settings;
 use database::Database;
-use raingauge_consumers::Overtaken;
+use raingauge_consumers::{Overtaken, Registry};
 use raingauge_counters::{Counters, TakesEffect};
 use raingauge_operations::Maintenance;
 use raingauge_ports::buckets::{BucketReader, KeySource};
 use raingauge_ports::clock::{Clock, every};
-use raingauge_ports::consumers::Name;
+use raingauge_ports::consumers::{ConsumerStore, Name};
 use raingauge_ports::log::{EventLog, EventSink, Partition};
 use raingauge_ports::maintenance::Lease;
 use raingauge_ports::published::Published;
@@ -60,6 +60,13 @@ pub async fn skip_lost(
 /// Interval between checks of the catalog for changes by other processes.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Where consumers other than counting keep their records, and what the log is kept for.
+#[derive(Clone)]
+pub struct Consumers {
+    pub store: Arc<dyn ConsumerStore>,
+    pub registry: Arc<Registry>,
+}
+
 /// The engines of a process as ports, of any kind, and what keeps them running.
 pub struct Engines {
     /// The catalog and the other data in its database.
@@ -68,6 +75,8 @@ pub struct Engines {
     pub sink: Arc<dyn EventSink>,
     /// Every partition of the log.
     pub logs: Vec<Arc<dyn EventLog>>,
+    /// `None` in a cluster, where only counting reads the log.
+    pub consumers: Option<Consumers>,
     /// The partitions that only this process counts, so that events wait when it lags.
     pub counted_here: Vec<Arc<dyn EventLog>>,
     pub buckets: Arc<dyn BucketReader>,

@@ -17,6 +17,7 @@ pub use contradictions::NO_CLUSTER;
 pub use process::{Cache, LogFormat, Observe, ResultCache, Storage};
 pub use raingauge_settings::{Origin, Problem};
 
+use crate::products::{Openings, PRODUCTS, Product};
 use crate::services::engine_settings as engines;
 use raingauge_app::Samples;
 use raingauge_counters::drafts;
@@ -24,7 +25,7 @@ use raingauge_http::connections;
 use raingauge_operations::{maintenance, self_audit};
 use raingauge_people::{settings as people, tokens};
 use raingauge_ports::clock;
-use raingauge_settings::{Reader, compose};
+use raingauge_settings::{Group, Reader, compose};
 use raingauge_writer::settings::{Dedupe, Events, Lag};
 use std::fs::File;
 use std::io::Read as _;
@@ -65,6 +66,8 @@ compose! {
         cache: Cache,
         #[cfg(feature = "cluster")]
         redis: engines::RedisSettings,
+    } with {
+        products: Openings = Openings::default(),
     }
 }
 
@@ -79,7 +82,17 @@ impl Settings {
         env: impl Iterator<Item = (String, String)>,
         options: impl IntoIterator<Item = CommandOption>,
     ) -> Result<Self, Vec<Problem>> {
-        let mut reader = Reader::new(Self::GROUPS.to_vec());
+        Self::load_with(PRODUCTS, file, env, options)
+    }
+
+    /// The same, with the settings of these products.
+    pub fn load_with(
+        products: &[Product],
+        file: Option<&Path>,
+        env: impl Iterator<Item = (String, String)>,
+        options: impl IntoIterator<Item = CommandOption>,
+    ) -> Result<Self, Vec<Problem>> {
+        let mut reader = Reader::new(Self::groups_with(products).collect());
         if let Some(path) = file {
             read_file(&mut reader, path);
         }
@@ -92,10 +105,17 @@ impl Settings {
             reader.read_option(path, option, value);
         }
 
-        let settings = Self::read(&mut reader);
+        let mut settings = Self::read(&mut reader);
+        settings.products = Openings::read(products, &mut reader);
         settings.contradictions(&mut reader);
         let problems = reader.into_problems();
         if problems.is_empty() { Ok(settings) } else { Err(problems) }
+    }
+
+    /// Returns the settings of all components and of these products.
+    pub fn groups_with(products: &[Product]) -> impl Iterator<Item = Group> {
+        let of_products = products.iter().flat_map(|product| product.groups);
+        Self::GROUPS.iter().chain(of_products).copied()
     }
 
     /// Returns what the operator should know of this configuration, one sentence each.

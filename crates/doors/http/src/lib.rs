@@ -24,13 +24,20 @@ mod times;
 
 use axum::Router;
 use axum::routing::get;
-use problem::Problem;
+pub use contract::{Operation, Refusal, Shared};
+pub use problem::Problem;
 use raingauge_app::{App, connections_full};
 pub use routes::{Route, Routes};
 use std::sync::Arc;
+use system::Document;
 
-/// The whole table: a resource adds its routes here.
+/// The whole table of this door, without the routes of products.
 pub fn routes() -> Routes {
+    table(&Document::default())
+}
+
+/// A resource adds its routes here.
+fn table(contract: &Document) -> Routes {
     events::routes()
         .join(buckets::routes())
         .join(counts::routes())
@@ -39,12 +46,16 @@ pub fn routes() -> Routes {
         .join(cache_policy::routes())
         .join(rollouts::routes())
         .join(maintenance::routes())
-        .join(system::routes())
+        .join(system::routes(contract))
 }
 
-/// Returns the router of all routes of this door.
-pub fn router(app: Arc<App>) -> Router {
-    routes()
+/// Returns the router of all routes of this door and of the products.
+pub fn router(app: Arc<App>, products: Routes) -> Router {
+    let contract = Document::default();
+    let routes = table(&contract).join(products);
+    contract.describe(&routes);
+
+    routes
         .mount(&app)
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)

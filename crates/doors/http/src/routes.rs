@@ -29,7 +29,7 @@ pub struct Route {
 }
 
 /// Mounts a handler behind its guard.
-type Mount = Box<dyn FnOnce(Arc<Guard>) -> MethodRouter<Arc<App>>>;
+type Mount = Box<dyn FnOnce(Arc<Guard>) -> MethodRouter<Arc<App>> + Send>;
 
 impl fmt::Debug for Route {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,19 +10,31 @@ use bytes::Bytes;
 use raingauge_app::{App, access};
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
-use std::sync::{Arc, LazyLock};
+use std::future;
+use std::sync::{Arc, OnceLock};
 
-/// The contract of this door, OpenAPI 3.1.
-static CONTRACT: LazyLock<Bytes> = LazyLock::new(|| {
-    let contract = contract::contract(&super::routes());
-    // Writing strings and numbers into memory does not fail.
-    serde_json::to_vec_pretty(&contract).unwrap_or_default().into()
-});
+/// The contract, OpenAPI 3.1. It is written when the table of routes is complete.
+#[derive(Clone, Default)]
+pub struct Document(Arc<OnceLock<Bytes>>);
 
-pub fn routes() -> Routes {
+impl Document {
+    pub fn describe(&self, routes: &Routes) {
+        // Writing strings and numbers into memory does not fail.
+        let text = serde_json::to_vec_pretty(&contract::contract(routes)).unwrap_or_default();
+        let _ = self.0.set(text.into());
+    }
+
+    fn answer(&self) -> Response {
+        let text = self.0.get().cloned().unwrap_or_default();
+        ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+    }
+}
+
+pub fn routes(contract: &Document) -> Routes {
+    let contract = contract.clone();
     Routes::everywhere()
         .get("/metrics", Scope::MetricsRead, metrics, doc::metrics)
-        .open("/openapi.json", openapi, doc::this_document)
+        .open("/openapi.json", move || future::ready(contract.answer()), doc::this_document)
         .join(health())
 }
 
@@ -80,11 +92,6 @@ pub fn not_ready(detail: &str) -> Problem {
 /// `GET /metrics`: Prometheus text.
 pub async fn metrics(State(app): State<Arc<App>>) -> Response {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], (app.node.metrics)()).into_response()
-}
-
-/// `GET /openapi.json`
-pub async fn openapi() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], CONTRACT.clone()).into_response()
 }
 
 #[cfg(test)]

@@ -46,13 +46,13 @@ impl Fault {
     }
 
     /// Renders the page for this person; without the navigation if they have not signed in.
-    pub fn page(&self, person: Option<&Principal>) -> Response {
+    pub fn page(&self, links: &[layout::Link], person: Option<&Principal>) -> Response {
         let body = html! {
             div.page-head { h1 { (self.title) } }
             p.notice.bad role="alert" { (self.advice) }
             p { a href="/" { "All counters" } }
         };
-        (self.status, layout::page(person, layout::Place::Nowhere, &self.title, &body))
+        (self.status, layout::page(links, person, layout::Place::Nowhere, &self.title, &body))
             .into_response()
     }
 }

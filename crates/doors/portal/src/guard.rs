@@ -47,7 +47,7 @@ pub async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> R
         tokio::spawn(async move { guard.answer(request, next).await }).await.unwrap_or_else(|_| {
             let advice =
                 "Look whether it was done before you repeat it; the log of raingauge says more.";
-            Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "Something broke", advice).page(None)
+            Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "Something broke", advice).page(&[], None)
         })
     } else {
         guard.answer(request, next).await
@@ -60,7 +60,7 @@ pub fn too_slow(portal: &Portal, limit: Duration) -> Response {
     let advice =
         format!("It took longer than {} s. Ask for less at once, or try again.", limit.as_secs());
     let mut response =
-        Fault::new(StatusCode::GATEWAY_TIMEOUT, "That took too long", advice).page(None);
+        Fault::new(StatusCode::GATEWAY_TIMEOUT, "That took too long", advice).page(&[], None);
     protect(response.headers_mut(), portal.accounts.options.is_https());
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
@@ -93,7 +93,8 @@ impl Guard {
         }
 
         let fault = response.extensions().get::<Fault>().cloned();
-        let mut response = fault.map_or(response, |fault| fault.page(person.as_ref()));
+        let mut response =
+            fault.map_or(response, |fault| fault.page(&self.portal.links, person.as_ref()));
         protect(response.headers_mut(), options.is_https());
 
         response

@@ -28,11 +28,16 @@ mod trying;
 pub use assets::{ASSETS, Asset};
 pub use fields::Fields;
 pub use guard::too_slow;
+pub use html::layout::Place;
 pub use pages::openid::BACK as OPENID_BACK;
-pub use routes::{Needs, Route, router, routes};
+pub use routes::{Needs, Pages, Route, router, routes};
 
+use axum::response::Html;
+use html::layout::{self, Link, NAVIGATION};
+use maud::Markup;
 use raingauge_app::App;
 use raingauge_core::bucket::Granularity;
+use raingauge_people::Principal;
 use raingauge_people::accounts::Accounts;
 use raingauge_people::openid::OpenId;
 use raingauge_people::secrets::new_secret;
@@ -49,6 +54,8 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
 #[derive(Clone)]
 pub struct Portal {
     app: Arc<App>,
+    /// The links of the navigation.
+    links: Arc<[Link]>,
     /// The OpenID provider, if sign-in through one is configured.
     openid: Option<OpenId>,
     /// Cache of the catalog's counters.
@@ -72,6 +79,7 @@ impl Portal {
         );
         Self {
             app,
+            links: NAVIGATION.into(),
             openid,
             list: Arc::default(),
             costs: Arc::default(),
@@ -79,6 +87,23 @@ impl Portal {
             open_secret: new_secret().into(),
             views: Arc::default(),
         }
+    }
+
+    /// Adds the links of products to the navigation.
+    pub fn with_links(mut self, pages: &Pages) -> Self {
+        self.links = NAVIGATION.iter().chain(&pages.links).copied().collect();
+        self
+    }
+
+    /// Renders a whole page, without the navigation if the person has not signed in.
+    pub fn page(
+        &self,
+        person: Option<&Principal>,
+        place: Place,
+        title: &str,
+        body: &Markup,
+    ) -> Html<String> {
+        layout::page(&self.links, person, place, title, body)
     }
 
     /// The end of this UTC day. Queries that end here stay the same for a whole day.

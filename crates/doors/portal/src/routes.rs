@@ -3,6 +3,7 @@
 
 use crate::assets::{self, ASSETS};
 use crate::guard::{self, Guard};
+use crate::html::layout::{Link, Place};
 use crate::{Portal, pages};
 use axum::Router;
 use axum::handler::Handler;
@@ -54,12 +55,12 @@ impl fmt::Debug for Route {
 }
 
 /// Wraps a handler in its guard.
-type Mount = Box<dyn FnOnce(Guard) -> MethodRouter<Portal>>;
+type Mount = Box<dyn FnOnce(Guard) -> MethodRouter<Portal> + Send>;
 
-/// The router of all pages, and of the files that they load.
-pub fn router(portal: Portal) -> Router {
+/// The router of all pages, with those of products, and of the files that they load.
+pub fn router(portal: Portal, products: Pages) -> Router {
     let mut router = Router::new();
-    for Route { path, needs, verb, mount, .. } in routes() {
+    for Route { path, needs, verb, mount, .. } in routes().into_iter().chain(products.routes) {
         let guard = Guard { portal: portal.clone(), needs, path, verb };
         router = router.route(path, mount(guard));
     }
@@ -72,11 +73,11 @@ pub fn router(portal: Portal) -> Router {
 
 /// The whole table.
 pub fn routes() -> Vec<Route> {
-    people(watching(editing(reading(Routes(Vec::new()))))).0
+    people(watching(editing(reading(Pages::default())))).routes
 }
 
 /// Creating and editing: forms, drafts, and actions on published counters.
-fn editing(routes: Routes) -> Routes {
+fn editing(routes: Pages) -> Pages {
     use pages::{actions, drafts, edit, erase};
     routes
         .get("/counters/new", EDITOR, edit::new)
@@ -110,7 +111,7 @@ fn editing(routes: Routes) -> Routes {
 }
 
 /// Counters, their charts and their keys, and queries.
-fn reading(routes: Routes) -> Routes {
+fn reading(routes: Pages) -> Pages {
     routes
         .get("/", Needs::Nothing, pages::counters::home)
         .get("/counters/{id}", VIEWER, pages::counter::page)
@@ -125,7 +126,7 @@ fn reading(routes: Routes) -> Routes {
 }
 
 /// Incoming events, checks of the counts, and the state of the system.
-fn watching(routes: Routes) -> Routes {
+fn watching(routes: Pages) -> Pages {
     use pages::system::cache::rollout;
     routes
         .get("/events", VIEWER, pages::events::page)
@@ -149,7 +150,7 @@ fn watching(routes: Routes) -> Routes {
 }
 
 /// Signing in and out, accounts, people, tokens, the audit log. Signing in writes its own entries.
-fn people(routes: Routes) -> Routes {
+fn people(routes: Pages) -> Pages {
     use pages::{account, audit, openid, people, sign_in, tokens};
     routes
         .get("/sign-in", Needs::Nothing, sign_in::form)
@@ -178,11 +179,33 @@ fn people(routes: Routes) -> Routes {
         .get("/audit.ndjson", ADMIN, audit::ndjson)
 }
 
-/// The lines of the table, in insertion order.
-struct Routes(Vec<Route>);
+/// Lines of the table, and links of the navigation, in insertion order.
+#[derive(Default)]
+pub struct Pages {
+    pub(crate) routes: Vec<Route>,
+    pub(crate) links: Vec<Link>,
+}
 
-impl Routes {
-    fn get<T: 'static, H: Handler<T, Portal>>(
+impl Pages {
+    /// Adds a link to the navigation, for people with this role.
+    pub fn link(mut self, path: &'static str, label: &'static str, role: Role) -> Self {
+        self.links.push((Place::Product(path), path, label, role));
+        self
+    }
+
+    /// The lines of the table.
+    pub fn iter(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter()
+    }
+
+    /// Adds the pages of another list.
+    pub fn join(mut self, other: Self) -> Self {
+        self.routes.extend(other.routes);
+        self.links.extend(other.links);
+        self
+    }
+
+    pub fn get<T: 'static, H: Handler<T, Portal>>(
         self,
         path: &'static str,
         needs: Needs,
@@ -193,7 +216,7 @@ impl Routes {
 
     /// A form that changes something. The guard has checked that it comes from the portal's own
     /// pages.
-    fn post<T: 'static, H: Handler<T, Portal>>(
+    pub fn post<T: 'static, H: Handler<T, Portal>>(
         self,
         path: &'static str,
         needs: Needs,
@@ -204,7 +227,7 @@ impl Routes {
     }
 
     /// A form without an audit entry: it only reads, with input that is too long for an address.
-    fn ask<T: 'static, H: Handler<T, Portal>>(
+    pub fn ask<T: 'static, H: Handler<T, Portal>>(
         self,
         path: &'static str,
         needs: Needs,
@@ -225,7 +248,7 @@ impl Routes {
         let mount: Mount = Box::new(move |guard| {
             on(filter, handler).layer(from_fn_with_state(guard, guard::pass))
         });
-        self.0.push(Route { method, path, needs, verb, mount });
+        self.routes.push(Route { method, path, needs, verb, mount });
         self
     }
 }

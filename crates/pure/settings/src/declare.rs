@@ -239,7 +239,7 @@ macro_rules! settings {
 }
 
 /// Composes the settings of components: a struct with a field for each of them, and the `GROUPS` of
-/// them all, in the order of the documentation.
+/// them all, in the order of the documentation. The fields behind `with` are no settings.
 #[macro_export]
 macro_rules! compose {
     (
@@ -247,11 +247,13 @@ macro_rules! compose {
         pub struct $Struct:ident {
             $( $(#[$condition:meta])* $field:ident: $Type:ty, )+
         }
+        with { $( $extra:ident: $ExtraType:ty = $value:expr, )+ }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $Struct {
             $( $(#[$condition])* pub $field: $Type, )+
+            $( pub $extra: $ExtraType, )+
         }
 
         impl $Struct {
@@ -259,7 +261,10 @@ macro_rules! compose {
                 &[$( $(#[$condition])* <$Type>::GROUP, )+];
 
             fn read(reader: &mut $crate::Reader) -> Self {
-                Self { $( $(#[$condition])* $field: <$Type>::read(reader), )+ }
+                Self {
+                    $( $(#[$condition])* $field: <$Type>::read(reader), )+
+                    $( $extra: $value, )+
+                }
             }
         }
     };

@@ -1,11 +1,14 @@
 //! The services over the engines, wired in one place for every kind of deployment.
 
 use super::{Engines, Running, caching, embedded};
+use crate::products::{Additions, Foundation};
 use crate::settings::Settings;
 use metrics::gauge;
+use parking_lot::Mutex;
 use raingauge_app::budget::BodyBudgets;
 use raingauge_app::{App, CountedData, Limits, Node, Operations, People, Role};
-use raingauge_counters::documents::CounterKind;
+use raingauge_consumers::Runner;
+use raingauge_counters::documents::{CounterKind, DocumentKind};
 use raingauge_counters::recount::Recounter;
 use raingauge_counters::{Counters, Drafts, RecentEvents, RemoteLog};
 use raingauge_operations::Measures;
@@ -39,15 +42,21 @@ pub struct Process {
     /// Finds the counters that take no new keys.
     key_watch: KeyWatch,
     made_tokens: Arc<MadeTokens>,
+    /// The consumers of products, until the process ends.
+    consumers: Consumers,
 }
 
+/// The running consumers of products.
+type Consumers = Arc<Mutex<Vec<Runner>>>;
+
 impl Process {
-    /// Assembles the services over the engines. Returns when counts can be queried.
+    /// Assembles the services over the engines. Returns when counts can be queried, with what the
+    /// products add to the doors.
     pub async fn assemble(
         engines: Engines,
         settings: &Settings,
         surroundings: Surroundings,
-    ) -> anyhow::Result<Self> {
+    ) -> anyhow::Result<(Self, Additions)> {
         let key_limit = Arc::new(KeyLimit::new(settings.events.keys_per_counter_max));
         let key_watch = KeyWatch::new(
             Arc::clone(&key_limit),
@@ -68,15 +77,24 @@ impl Process {
 
         let operations =
             operations(&engines, settings, &surroundings, &counters, &reader, policies, &counted);
-        let drafts = drafts(&engines, settings, &counters);
+        let foundation = foundation(&engines, settings, &ingest, &counters, &reader);
+        let mut added = settings.products.open(&foundation).await?;
+        let consumers = Arc::new(Mutex::new(std::mem::take(&mut added.consumers)));
+
+        let drafts = drafts(&engines, settings, &counters, std::mem::take(&mut added.kinds));
         let (people, made_tokens) = people(&engines, settings);
         let running = Arc::new(engines.running);
-        let troubled = Arc::clone(&running);
+        let troubled = (Arc::clone(&running), Arc::clone(&consumers));
         let app = App {
             node: Node {
                 roles: settings.cluster.roles.clone(),
                 draining: surroundings.draining,
-                troubles: Box::new(move || troubled.troubles()),
+                troubles: Box::new(move || {
+                    let (running, consumers) = &troubled;
+                    let standing = consumers.lock();
+                    let standing = standing.iter().filter_map(Runner::trouble);
+                    running.troubles().into_iter().chain(standing).collect()
+                }),
                 metrics: surroundings.metrics,
             },
             clock: engines.wall_clock,
@@ -96,7 +114,7 @@ impl Process {
             largest: raingauge_app::largest::Memory::default(),
         };
 
-        Ok(Self { app: Arc::new(app), running, key_watch, made_tokens })
+        Ok((Self { app: Arc::new(app), running, key_watch, made_tokens, consumers }, added))
     }
 
     /// Follows changes of the catalog by other processes, and conducts backfills, while it is
@@ -130,8 +148,10 @@ impl Process {
         self.running.watch().await;
     }
 
-    /// Commits what is counted, and ends the writers. Blocks the thread.
+    /// Ends the consumers, commits what is counted, and ends the writers. Blocks the thread.
     pub fn close(&self) {
+        let consumers = std::mem::take(&mut *self.consumers.lock());
+        drop(consumers);
         self.running.close();
     }
 }
@@ -248,15 +268,41 @@ fn operations(
     }
 }
 
-/// The workflow of drafts: every kind of document is registered here.
-fn drafts(engines: &Engines, settings: &Settings, counters: &Arc<Counters>) -> Arc<Drafts> {
+/// What products build upon.
+fn foundation(
+    engines: &Engines,
+    settings: &Settings,
+    ingest: &Arc<Ingest>,
+    counters: &Arc<Counters>,
+    counts: &Arc<Reader>,
+) -> Foundation {
+    Foundation {
+        roles: settings.cluster.roles.clone(),
+        data_dir: settings.storage.data_dir.clone(),
+        clock: Arc::clone(&engines.clock),
+        logs: engines.logs.clone(),
+        consumers: engines.consumers.clone(),
+        ingest: Arc::clone(ingest),
+        counters: Arc::clone(counters),
+        counts: Arc::clone(counts),
+    }
+}
+
+/// The workflow of drafts: counters, and the kinds of documents of products.
+fn drafts(
+    engines: &Engines,
+    settings: &Settings,
+    counters: &Arc<Counters>,
+    kinds: Vec<Arc<dyn DocumentKind>>,
+) -> Arc<Drafts> {
     let drafts = Drafts::new(
         Arc::clone(&engines.database.drafts),
         Arc::clone(&engines.database.people),
         Arc::clone(&engines.wall_clock),
         settings.drafts.needs_approval,
     );
-    Arc::new(drafts.with(Arc::new(CounterKind::new(Arc::clone(counters)))))
+    let drafts = drafts.with(Arc::new(CounterKind::new(Arc::clone(counters))));
+    Arc::new(kinds.into_iter().fold(drafts, Drafts::with))
 }
 
 /// The tokens of the settings and of the portal, and what follows the latter.

@@ -154,6 +154,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
         database,
         sink,
         logs,
+        consumers: None,
         counted_here: Vec::new(),
         buckets: Arc::clone(&stored) as Arc<dyn BucketReader>,
         live,

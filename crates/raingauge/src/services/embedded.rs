@@ -1,6 +1,6 @@
 //! The services over the embedded engines, in one data folder.
 
-use super::{Engines, Running, database, files};
+use super::{Consumers, Engines, Running, database, files};
 use crate::settings::Settings;
 use raingauge_consumers::{Overtaken, Registry};
 use raingauge_counters as counters;
@@ -45,7 +45,11 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
     // Everything that may refuse the start must be checked before this.
     let log = Arc::new(log.open(applied_to, log_clock)?);
 
-    let writer = Arc::new(start_writer(settings, &log, &store, &published, &clock)?);
+    // The log keeps entries for every consumer that ever committed, whether it runs or not.
+    let registry = Arc::new(Registry::of(&*store, 0)?);
+    let consumers = Consumers { store: Arc::clone(&store) as _, registry };
+    let writer = start_writer(settings, &log, &store, &published, &clock, &consumers)?;
+    let writer = Arc::new(writer);
     let maintenance = Maintenance::start(
         Arc::new(StoreCompactor::new(Arc::clone(&store))),
         Arc::new(memory::Lease),
@@ -64,6 +68,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
     Ok(Engines {
         database,
         sink,
+        consumers: Some(consumers),
         counted_here: logs.clone(),
         logs,
         buckets: Arc::clone(&store) as Arc<dyn BucketReader>,
@@ -90,12 +95,11 @@ fn start_writer(
     store: &Arc<TileStore>,
     published: &Arc<Published>,
     clock: &Arc<dyn Clock>,
+    consumers: &Consumers,
 ) -> anyhow::Result<worker::Handle> {
-    // The log keeps entries for every consumer that ever committed, whether it runs or not.
-    let consumers = Arc::new(Registry::of(&**store, 0)?);
     let options = worker::Options {
         future_allowance_s: settings.events.future_allowance.as_secs() as i64,
-        consumers,
+        consumers: Arc::clone(&consumers.registry),
         drain_timeout: settings.server.drain_timeout,
         ..worker::Options::default()
     };

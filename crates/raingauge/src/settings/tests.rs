@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Every setting, in the order of the documentation.
 fn all() -> impl Iterator<Item = &'static Setting> {
-    Settings::GROUPS.iter().flat_map(|group| group.settings)
+    Settings::groups_with(PRODUCTS).flat_map(|group| group.settings)
 }
 
 fn workspace() -> PathBuf {

@@ -88,6 +88,10 @@ impl Consumer {
         Ok(Self { name, log, store, place, position })
     }
 
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
     /// What lies before this is committed.
     pub fn position(&self) -> Offset {
         self.position

@@ -19,11 +19,16 @@ pub enum Place {
     People,
     Tokens,
     Audit,
+    /// A section of a product, by the address of its first page.
+    Product(&'static str),
     Nowhere,
 }
 
-/// The navigation: target, label, and the role that sees it.
-const NAVIGATION: &[(Place, &str, &str, Role)] = &[
+/// A link of the navigation: target, label, and the role that sees it.
+pub type Link = (Place, &'static str, &'static str, Role);
+
+/// The navigation, without the links of products.
+pub const NAVIGATION: &[Link] = &[
     (Place::Counters, "/", "Counters", Role::Viewer),
     (Place::Drafts, "/drafts", "Drafts", Role::Viewer),
     (Place::Query, "/query", "Query", Role::Viewer),
@@ -44,7 +49,13 @@ const LOGO: PreEscaped<&str> = PreEscaped(
 );
 
 /// Renders a whole page, without the navigation if the person has not signed in.
-pub fn page(person: Option<&Principal>, place: Place, title: &str, body: &Markup) -> Html<String> {
+pub fn page(
+    links: &[Link],
+    person: Option<&Principal>,
+    place: Place,
+    title: &str,
+    body: &Markup,
+) -> Html<String> {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -73,7 +84,7 @@ pub fn page(person: Option<&Principal>, place: Place, title: &str, body: &Markup
                 a.skip href="#main" { "Skip to the content" }
                 header.masthead {
                     a.brand href="/" { (LOGO) span.brand-name { "raingauge" } }
-                    @if let Some(person) = person { (navigation(person, place)) (account(person)) }
+                    @if let Some(person) = person { (navigation(links, person, place)) (account(person)) }
                 }
                 main #main tabindex="-1" { (body) }
             }
@@ -114,11 +125,11 @@ pub fn addressed(
     response
 }
 
-fn navigation(person: &Principal, place: Place) -> Markup {
+fn navigation(links: &[Link], person: &Principal, place: Place) -> Markup {
     html! {
         nav.places aria-label="Places" {
             ul {
-                @for (there, address, words, role) in NAVIGATION {
+                @for (there, address, words, role) in links {
                     @if person.may(*role) {
                         li { a href=(address) aria-current=[(*there == place).then_some("page")] { (words) } }
                     }

@@ -124,7 +124,7 @@ async fn page(
             (parts::notice(Mood::Wait, &html! { (without_sign_in().advice) }))
         },
     };
-    Ok(layout::page(Some(person), layout::Place::Nowhere, "Your account", &body))
+    Ok(portal.page(Some(person), layout::Place::Nowhere, "Your account", &body))
 }
 
 /// The card of a person who signs in through OpenID Connect only.

@@ -150,7 +150,7 @@ async fn ask(
 ) -> Result<Html<String>, Fault> {
     let current = portal.counters.get(id).await?;
     let wanted = wanted(portal, &current, action, query).await?;
-    Ok(confirmation(person, &current, action, query, &wanted, None))
+    Ok(confirmation(portal, person, &current, action, query, &wanted, None))
 }
 
 /// Returns the counter as it will be after the action.
@@ -171,6 +171,7 @@ async fn wanted(
 }
 
 fn confirmation(
+    portal: &Portal,
     person: &Principal,
     current: &Versioned,
     action: Action,
@@ -215,7 +216,7 @@ fn confirmation(
             }
         }
     };
-    layout::page(Some(person), layout::Place::Counters, &title, &body)
+    portal.page(Some(person), layout::Place::Counters, &title, &body)
 }
 
 async fn act(
@@ -229,7 +230,9 @@ async fn act(
     let wanted = wanted(portal, &current, action, fields).await?;
     if !fields.pairs().iter().any(|(name, _)| name == "reason") {
         // The button is on a page that does not ask for the reason itself.
-        return Ok(confirmation(person, &current, action, fields, &wanted, None).into_response());
+        return Ok(
+            confirmation(portal, person, &current, action, fields, &wanted, None).into_response()
+        );
     }
 
     let reason = fields.text("reason").replace("\r\n", "\n");
@@ -240,7 +243,7 @@ async fn act(
     };
 
     if problem.is_some() {
-        let page = confirmation(person, &current, action, fields, &wanted, problem);
+        let page = confirmation(portal, person, &current, action, fields, &wanted, problem);
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     }
 
@@ -295,7 +298,7 @@ pub async fn backfill(
             (part)
         }
     };
-    Ok(layout::page(Some(&person), layout::Place::Counters, &title, &body))
+    Ok(portal.page(Some(&person), layout::Place::Counters, &title, &body))
 }
 
 /// The newest backfill, for the counter's page: shown while it runs and for a while after its end.

@@ -57,7 +57,7 @@ pub async fn list(
             }
         }
     };
-    Ok(layout::page(Some(&person), layout::Place::Audit, "Audit log", &body))
+    Ok(portal.page(Some(&person), layout::Place::Audit, "Audit log", &body))
 }
 
 /// `GET /audit.csv`

@@ -57,7 +57,7 @@ pub async fn page(
         (listing::list(&found, selection, &zone))
     };
 
-    Ok(layout::page(Some(&person), layout::Place::Checks, "Checks", &body))
+    Ok(portal.page(Some(&person), layout::Place::Checks, "Checks", &body))
 }
 
 /// `POST /checks/now`

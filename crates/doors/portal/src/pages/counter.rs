@@ -67,7 +67,7 @@ pub async fn page(
         (examples::panel(&headers, &person, view.shown.as_ref(), counter))
     };
 
-    let page = layout::page(Some(&person), layout::Place::Counters, &counter.name, &body);
+    let page = portal.page(Some(&person), layout::Place::Counters, &counter.name, &body);
     let address = format!("/counters/{id}?{}", view.asked.query());
     Ok(layout::addressed(page, &headers, "hx-push-url", &address))
 }

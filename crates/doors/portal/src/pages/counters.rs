@@ -78,7 +78,7 @@ async fn list(
         }
     };
 
-    let page = layout::page(Some(&person), layout::Place::Counters, "Counters", &body);
+    let page = portal.page(Some(&person), layout::Place::Counters, "Counters", &body);
     let address = format!("/?{}", listing.query(listing.sort, listing.page));
     Ok(layout::addressed(page, &headers, "hx-replace-url", &address))
 }

@@ -47,7 +47,7 @@ pub async fn list(
         }
     };
 
-    Ok(layout::page(Some(&person), layout::Place::Drafts, "Drafts", &body))
+    Ok(portal.page(Some(&person), layout::Place::Drafts, "Drafts", &body))
 }
 
 fn table(caption: &str, drafts: &[Draft], now_s: i64) -> Markup {
@@ -188,7 +188,7 @@ async fn page(
         }
     };
 
-    Ok(layout::page(Some(person), layout::Place::Drafts, &title, &body))
+    Ok(portal.page(Some(person), layout::Place::Drafts, &title, &body))
 }
 
 /// The changes of a draft; for a new document, its content.

@@ -292,5 +292,5 @@ async fn page(
         (notice)
         (sheet.markup(preview))
     };
-    Ok(layout::page(Some(person), layout::Place::Counters, &title, &body))
+    Ok(portal.page(Some(person), layout::Place::Counters, &title, &body))
 }

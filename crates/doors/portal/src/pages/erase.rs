@@ -193,7 +193,7 @@ async fn page(
         }
     };
 
-    layout::page(Some(person), layout::Place::Counters, &title, &body)
+    portal.page(Some(person), layout::Place::Counters, &title, &body)
 }
 
 fn one_key(person: &Principal, counter: &Counter, typed: &Typed, choices: &[&str]) -> Markup {

@@ -60,7 +60,7 @@ pub async fn page(
         (arrival(&portal))
     };
 
-    Ok(layout::page(Some(&person), layout::Place::Events, "Events", &body))
+    Ok(portal.page(Some(&person), layout::Place::Events, "Events", &body))
 }
 
 /// The counters that use an event type and are not archived.

@@ -148,7 +148,7 @@ async fn page(
         }
     };
 
-    Ok(layout::page(Some(person), layout::Place::People, "People", &body))
+    Ok(portal.page(Some(person), layout::Place::People, "People", &body))
 }
 
 fn link_notice(name: &str, link: &str) -> Markup {

@@ -45,7 +45,7 @@ pub async fn page(
             (one(&portal, &question, from_s, to_s).await)
         }
     };
-    Ok(layout::page(Some(&person), layout::Place::Query, "Query", &body))
+    Ok(portal.page(Some(&person), layout::Place::Query, "Query", &body))
 }
 
 fn form(question: &Question) -> Markup {

@@ -164,7 +164,7 @@ pub async fn with_session(
 }
 
 pub fn page(status: StatusCode, body: &Markup) -> Response {
-    (status, layout::page(None, layout::Place::Nowhere, "Sign in", body)).into_response()
+    (status, layout::page(&[], None, layout::Place::Nowhere, "Sign in", body)).into_response()
 }
 
 /// The contents of the sign-in page.

@@ -44,7 +44,7 @@ pub async fn page(
         }
     };
 
-    Ok(layout::page(Some(&person), layout::Place::System, "System", &body))
+    Ok(portal.page(Some(&person), layout::Place::System, "System", &body))
 }
 
 /// All parts of the page that refresh.

@@ -127,7 +127,7 @@ async fn page(
             details { summary { "Revoked and expired (" (ended.len()) ")" } (table(person, &ended, now_s, &shown.zone, "Tokens that opened something once")) }
         }
     };
-    Ok(layout::page(Some(person), layout::Place::Tokens, "API tokens", &body))
+    Ok(portal.page(Some(person), layout::Place::Tokens, "API tokens", &body))
 }
 
 fn secret_card(name: &str, secret: &str, base: &str) -> Markup {

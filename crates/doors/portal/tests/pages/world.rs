@@ -22,7 +22,7 @@ use raingauge_people::Options;
 use raingauge_people::audit::AuditLog;
 use raingauge_people::openid::OpenId;
 use raingauge_people::tokens::{Auth, Tokens};
-use raingauge_portal::{Portal, router};
+use raingauge_portal::{Pages, Portal, router};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{EventLog, Offset, Partition};
 use raingauge_ports::people::People;
@@ -290,7 +290,7 @@ impl World {
         let app = Arc::new(app);
         let portal = Portal::new(app, openid);
         Self {
-            router: router(portal.clone()),
+            router: router(portal.clone(), Pages::default()),
             portal,
             clock,
             metrics,

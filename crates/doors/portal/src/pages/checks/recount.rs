@@ -145,7 +145,7 @@ pub async fn begin(
     let Some(asked) = typed.asked(&zone) else {
         let body =
             html! { div.page-head { h1 { "Checks" } } (form(&portal, &person, &typed, &zone)) };
-        let page = layout::page(Some(&person), layout::Place::Checks, "Checks", &body);
+        let page = portal.page(Some(&person), layout::Place::Checks, "Checks", &body);
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     };
     let id = portal.operations.self_audit.recount(asked, &person.name)?;
@@ -186,7 +186,7 @@ pub async fn page(
             problems: Vec::new(),
         }, &zone))
     };
-    Ok(layout::page(Some(&person), layout::Place::Checks, "Recount", &body))
+    Ok(portal.page(Some(&person), layout::Place::Checks, "Recount", &body))
 }
 
 fn state(job: &Job, fields: &Fields, zone: &TimeZone) -> Markup {

@@ -91,7 +91,7 @@ pub async fn cost(
         div.page-head { h1 { "Cost of " a href={ "/counters/" (id) } { (found.counter.name) } } }
         section.card { div #cost { (sentences(&preview, &found.counter)) } }
     };
-    Ok(layout::page(
+    Ok(portal.page(
         Some(&person),
         layout::Place::Counters,
         &format!("Cost of {}", found.counter.name),

@@ -96,7 +96,7 @@ pub async fn compare(
         }
     };
 
-    Ok(layout::page(
+    Ok(portal.page(
         Some(&person),
         layout::Place::Counters,
         &format!("Versions of {}", newest.counter.name),

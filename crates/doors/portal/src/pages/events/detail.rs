@@ -73,7 +73,7 @@ pub async fn page(
         }
         @if found.is_none() { (counted(&portal, &own)) }
     };
-    Ok(layout::page(Some(&person), layout::Place::Events, &words::cut(&name, 60), &body))
+    Ok(portal.page(Some(&person), layout::Place::Events, &words::cut(&name, 60), &body))
 }
 
 /// Records who views events in the audit log, because events may contain personal data.

@@ -189,7 +189,7 @@ async fn whole(
         (strategies())
     };
 
-    layout::page(Some(person), layout::Place::System, "Cache rollout", &body)
+    portal.page(Some(person), layout::Place::System, "Cache rollout", &body)
 }
 
 fn strategies() -> Markup {

@@ -105,7 +105,7 @@ pub async fn report(
         }
     };
 
-    Ok(layout::page(Some(&person), layout::Place::System, &title, &body))
+    Ok(portal.page(Some(&person), layout::Place::System, &title, &body))
 }
 
 /// `GET /system/cache/rollouts/{id}/report.json`

@@ -1,0 +1,144 @@
+//! Products: what this program does beside counting, each added by one registration.
+//!
+//! ```text
+//!   Product ── groups ──────▶ settings: reader, reference page, messages
+//!      └────── configure ──▶ Opening ── Foundation ──▶ Additions
+//!                                                       ├─ kinds ─────▶ drafts and approval
+//!                                                       ├─ consumers ─▶ threads over the log
+//!                                                       ├─ routes ────▶ HTTP door, contract
+//!                                                       ├─ pages ─────▶ portal, navigation
+//!                                                       └─ tasks ─────▶ background work
+//! ```
+//!
+//! A product brings its own services: its handlers and pages capture them, and neither the doors
+//! nor the other services know them.
+
+#[cfg(test)]
+pub mod tests;
+
+use crate::services::Consumers;
+use anyhow::Context as _;
+use raingauge_app::Role;
+use raingauge_consumers::{Consumer, Runner};
+use raingauge_counters::Counters;
+use raingauge_counters::documents::DocumentKind;
+use raingauge_http::Routes;
+use raingauge_portal::Pages;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::consumers::Name;
+use raingauge_ports::log::{EventLog, Offset};
+use raingauge_reader::Reader as Counts;
+use raingauge_settings::{Group, Reader};
+use raingauge_writer::Ingest;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The products of this program.
+pub const PRODUCTS: &[Product] = &[];
+
+/// One product.
+#[derive(Clone, Copy)]
+pub struct Product {
+    /// Its settings.
+    pub groups: &'static [Group],
+    /// Reads its settings, and returns what opens the product with them.
+    pub configure: fn(&mut Reader) -> Opening,
+}
+
+/// Opens the services of a product.
+pub type Opening =
+    Box<dyn Fn(Foundation) -> BoxFuture<'static, anyhow::Result<Additions>> + Send + Sync>;
+
+/// The products of a configuration, with their settings.
+#[derive(Clone, Default)]
+pub struct Openings(Arc<[Opening]>);
+
+/// What a product may build upon.
+#[derive(Clone)]
+pub struct Foundation {
+    /// The roles of this process.
+    pub roles: Vec<Role>,
+    pub data_dir: PathBuf,
+    /// The clock of events and counts.
+    pub clock: Arc<dyn Clock>,
+    /// Every partition of the log.
+    pub logs: Vec<Arc<dyn EventLog>>,
+    pub consumers: Option<Consumers>,
+    pub ingest: Arc<Ingest>,
+    pub counters: Arc<Counters>,
+    pub counts: Arc<Counts>,
+}
+
+/// What a product adds to a process.
+pub struct Additions {
+    /// Kinds of documents that are proposed as drafts, and approved.
+    pub kinds: Vec<Arc<dyn DocumentKind>>,
+    pub consumers: Vec<Runner>,
+    pub routes: Routes,
+    pub pages: Pages,
+    /// Work that runs until the process ends.
+    pub tasks: Vec<BoxFuture<'static, ()>>,
+}
+
+impl Foundation {
+    /// Opens a consumer of the log. One that never ran begins at `first`.
+    pub fn consumer(&self, name: &str, first: Offset) -> anyhow::Result<Consumer> {
+        let consumers = self.consumers.as_ref();
+        let Consumers { store, registry } =
+            consumers.context("over the engines of a cluster, only counting reads the log")?;
+        let name = Name::new(name).with_context(|| format!("{name:?} names no consumer"))?;
+        let log = self.logs.first().context("there is no log")?;
+        Ok(Consumer::open(name, Arc::clone(log), Arc::clone(store), registry, first)?)
+    }
+}
+
+impl Openings {
+    /// Reads the settings of products.
+    pub fn read(products: &[Product], reader: &mut Reader) -> Self {
+        Self(products.iter().map(|product| (product.configure)(reader)).collect())
+    }
+
+    /// Opens the products, in their order.
+    pub async fn open(&self, foundation: &Foundation) -> anyhow::Result<Additions> {
+        let mut all = Additions::default();
+        for opening in self.0.iter() {
+            let Additions { kinds, consumers, routes, pages, tasks } =
+                opening(foundation.clone()).await?;
+            all.kinds.extend(kinds);
+            all.consumers.extend(consumers);
+            all.routes = all.routes.join(routes);
+            all.pages = all.pages.join(pages);
+            all.tasks.extend(tasks);
+        }
+        Ok(all)
+    }
+}
+
+impl Default for Additions {
+    fn default() -> Self {
+        Self {
+            kinds: Vec::new(),
+            consumers: Vec::new(),
+            routes: Routes::everywhere(),
+            pages: Pages::default(),
+            tasks: Vec::new(),
+        }
+    }
+}
+
+/// Two configurations are compared by their settings, which the products have taken.
+impl PartialEq for Openings {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len()
+    }
+}
+
+impl Eq for Openings {}
+
+impl fmt::Debug for Openings {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} products", self.0.len())
+    }
+}
