@@ -100,10 +100,7 @@ impl<'a> Reader<'a> {
     }
 
     pub fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
-        match self.bool()? {
-            false => Some(None),
-            true => read(self).map(Some),
-        }
+        if self.bool()? { read(self).map(Some) } else { Some(None) }
     }
 
     /// The value, unless bytes are left.

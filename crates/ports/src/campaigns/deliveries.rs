@@ -54,7 +54,7 @@ pub struct DeliveryRecord {
     pub tries: u32,
     /// When a pending one is due, and when any other got its status, in milliseconds since 1970.
     pub at_ms: i64,
-    /// What is known of the last attempt, such as `503 Service Unavailable`.
+    /// Result of the last attempt, such as `503 Service Unavailable`.
     pub note: String,
 }
 
@@ -85,7 +85,7 @@ pub struct Settled {
     /// When it happened, in milliseconds since 1970.
     pub at_ms: i64,
     pub settlement: Settlement,
-    /// What is known of the attempt. Only its beginning is stored.
+    /// Result of the attempt. Only its beginning is stored.
     pub note: String,
 }
 

@@ -51,8 +51,8 @@ pub struct Commit {
 
 /// Called by one thread for each partition, which it may block.
 pub trait Ledger: Send + Sync {
-    /// Takes the partition over, durably: commits of whoever had it before are refused. The log has
-    /// to be checked with [`Checkpoint::check_log`].
+    /// Takes the partition over, durably: commits of the previous owner are refused. The log has to
+    /// be checked with [`Checkpoint::check_log`].
     fn take_over(&self) -> Result<Checkpoint, Error>;
 
     /// Returns the values of states, in the order of the keys.

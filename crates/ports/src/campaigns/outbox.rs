@@ -36,8 +36,8 @@ pub trait Outbox: Send + Sync {
     /// [`LEDGER_PAGE_LEN_MAX`]: super::limits::LEDGER_PAGE_LEN_MAX
     fn redrive(&self, selection: Selection, now_ms: i64) -> BoxFuture<'_, Result<usize, Error>>;
 
-    /// Cancels pending, held and dead deliveries, except those that are being sent, and returns what
-    /// they reserved. Returns how many, as [`Outbox::redrive`] does.
+    /// Cancels pending, held and dead deliveries, except those that are being sent, and gives back
+    /// what they reserved. Returns how many, as [`Outbox::redrive`] does.
     fn cancel(&self, selection: Selection, now_ms: i64) -> BoxFuture<'_, Result<usize, Error>>;
 
     /// Makes the held deliveries of a campaign pending again, due now. Returns how many, as

@@ -64,7 +64,7 @@ pub fn cost(amount: i64) -> Cost {
     Cost { budget: budget_key(), amount, is_refunded: true }
 }
 
-/// A granted action of campaign 7 for `u-7`, decided so many milliseconds after the beginning.
+/// A granted action of campaign 7 for `u-7`, decided `after_ms` after the beginning.
 pub fn decision(number: u8, after_ms: i64) -> Decision {
     Decision {
         action: action(number),
@@ -85,7 +85,7 @@ pub fn decision(number: u8, after_ms: i64) -> Decision {
     }
 }
 
-/// A delivery of campaign 7 to `messages`, due so many milliseconds after the beginning.
+/// A delivery of campaign 7 to `messages`, due `after_ms` after the beginning.
 pub fn delivery(number: u8, after_ms: i64) -> Delivery {
     Delivery {
         action: action(number),

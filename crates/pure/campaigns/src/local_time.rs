@@ -1,9 +1,7 @@
 //! Parts of a local time, as conditions compare them.
 
 use crate::rule::TimePart;
-use jiff::Timestamp;
 use jiff::civil::{DateTime, Weekday};
-use jiff::tz::TimeZone;
 use raingauge_core::field::Scalar;
 
 impl TimePart {

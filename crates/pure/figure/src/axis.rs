@@ -127,14 +127,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_values_have_ticks(low in -1e18f64..0.0, high in 0.0f64..1e18, whole in any::<bool>()) {
+        fn any_values_have_ticks(
+            low in -1e18f64..0.0,
+            high in 0.0f64..1e18,
+            whole in any::<bool>(),
+        ) {
             let ticks = ticks(low, high.max(low + 1e-6), if whole { 1.0 } else { 0.0 });
             prop_assert!(ticks.len() >= 2 && ticks.len() <= 9, "{ticks:?}");
             prop_assert!(ticks[0] <= low && ticks[ticks.len() - 1] >= high * (1.0 - 1e-6), "{ticks:?}");
         }
 
         #[test]
-        fn every_value_has_a_place(values in proptest::collection::vec(-1e15f64..1e15, 0..9), log in any::<bool>()) {
+        fn every_value_has_a_place(
+            values in proptest::collection::vec(-1e15f64..1e15, 0..9),
+            log in any::<bool>(),
+        ) {
             let scale = if log { Scale::Logarithmic } else { Scale::Linear };
             let axis = Axis::new(values.iter().copied(), scale, 1.0);
             for value in values {

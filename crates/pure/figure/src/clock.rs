@@ -219,7 +219,12 @@ mod tests {
     proptest! {
         /// On any axis, the labels are ordered, within the axis, and not too many.
         #[test]
-        fn any_axis_has_labels(from_s in 0i64..253_000_000_000, length_s in 0i64..3_200_000_000, len_max in 1usize..16, place in 0usize..5) {
+        fn any_axis_has_labels(
+            from_s in 0i64..253_000_000_000,
+            length_s in 0i64..3_200_000_000,
+            len_max in 1usize..16,
+            place in 0usize..5,
+        ) {
             let zone = TimeZone::get(["UTC", "Europe/Berlin", "Asia/Kolkata", "America/Sao_Paulo", "Pacific/Apia"][place]).unwrap();
             let to_s = (from_s + length_s).min(253_000_000_000);
             let ticks = ticks(from_s, to_s, &zone, len_max);

@@ -199,7 +199,7 @@ mod tests {
             let mut rate = Rate::every(10, 4);
             let mut bucket = Bucket::FULL;
             let mut now = 0;
-            // The time, the size of the bucket, the tokens given by then, and those that were taken.
+            // The time, the size of the bucket, the tokens given by then, and those taken.
             let mut taken: Vec<(f64, f64, f64)> = Vec::new();
             let mut given = 0.0;
 
@@ -236,9 +236,13 @@ mod tests {
             }
         }
 
-        /// Whoever takes as soon as possible gets the whole rate.
+        /// A caller that takes as soon as possible gets the whole rate.
         #[test]
-        fn nothing_of_a_rate_is_lost(interval in 1..50_i64, burst in 1..20_u32, time in 0..2_000_i64) {
+        fn nothing_of_a_rate_is_lost(
+            interval in 1..50_i64,
+            burst in 1..20_u32,
+            time in 0..2_000_i64,
+        ) {
             let rate = Rate::every(interval, burst);
             let mut bucket = Bucket::FULL;
             let taken = (0..=time).map(|now| {

@@ -12,7 +12,8 @@
 //!
 //! A consumer reads blocks with [`Consumer::read`], which waits for new ones, and commits what it
 //! makes of them together with its position: after a crash it goes on there, and reads every event
-//! once. A [`Runner`] is the thread that does this. Entries of the log that control a consumer name it: see [`control`].
+//! once. A [`Runner`] is the thread that does this. Entries of the log that control a consumer name
+//! it: see [`control`].
 //!
 //! A consumer that commits elsewhere, such as to a journal of its own, registers a [`Place`] and
 //! moves it; the embedded bucket store is the [`ConsumerStore`] of those that have none.

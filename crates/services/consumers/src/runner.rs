@@ -107,7 +107,7 @@ fn step(
 mod tests {
     use super::*;
     use crate::Registry;
-    use raingauge_memory::{MemoryConsumers, MemoryLog};
+    use raingauge_memory::{Consumers, Log};
     use raingauge_ports::consumers::{self, ConsumerStore};
     use raingauge_ports::contract::log::batch;
     use raingauge_ports::log::{EventLog, EventSink};
@@ -115,8 +115,8 @@ mod tests {
 
     #[tokio::test]
     async fn after_an_error_the_same_entries_are_read_again() {
-        let log = Arc::<MemoryLog>::default();
-        let store = Arc::<MemoryConsumers>::default();
+        let log = Arc::<Log>::default();
+        let store = Arc::<Consumers>::default();
         let name = Name::new("rain").unwrap();
         let registry = Registry::of(&*store, 0).unwrap();
         let own_log = Arc::clone(&log) as Arc<dyn EventLog>;

@@ -11,8 +11,8 @@
 //!                 network: fewer attempts per name once it has failed often
 //! ```
 //!
-//! A budget is a bucket of attempts, one of which comes back in each interval of milliseconds. Times
-//! are those of a clock that never goes back.
+//! A budget is a bucket of attempts, one of which comes back in each interval of milliseconds.
+//! Times are those of a clock that never goes back.
 
 use lru::LruCache;
 use parking_lot::Mutex;

@@ -14,7 +14,7 @@ fn to_messages(campaign: Option<u32>) -> Selection {
     Selection::All { destination: Some("messages".to_owned()), campaign }
 }
 
-/// Takes what is due so many milliseconds after the beginning.
+/// Takes what is due `after_ms` after the beginning.
 async fn take(outbox: &impl Outbox, after_ms: i64, len_max: usize) -> Vec<ActionId> {
     let taken = outbox.take("messages", NOW_MS + after_ms, len_max).await.expect("deliveries");
     taken.into_iter().map(|delivery| delivery.action).collect()

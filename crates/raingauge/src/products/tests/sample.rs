@@ -93,7 +93,7 @@ impl Drops {
         format!("{} of {}", *self.counted.borrow(), self.max)
     }
 
-    /// Waits until so many drops are counted.
+    /// Waits until at least this number of drops is counted.
     async fn wait_for(mut self, at_least: u64) -> String {
         self.counted.wait_for(|drops| *drops >= at_least).await.expect("the consumer runs");
         self.say()

@@ -139,7 +139,7 @@ async fn a_refusal_does_not_tell_whether_somebody_exists() {
 #[tokio::test]
 async fn guessing_a_password_is_slow() {
     let world = with_zoe(options()).await;
-    for _ in 0..NAME_IN_NETWORK.attempts {
+    for _ in 0..NAME_IN_NETWORK.burst() {
         world
             .browser()
             .sign_in("zoe", "four words of snow")
