@@ -35,7 +35,7 @@ pub use deliveries::{
 };
 pub use ledger::{Checkpoint, Commit, Ledger};
 pub use outbox::Outbox;
-pub use reader::LedgerReader;
+pub use reader::{LedgerReader, StoredState};
 pub use retention::{Horizons, LedgerRetention};
 pub use state::{StateKey, StateKind, Timer};
 

@@ -5,7 +5,8 @@ use raingauge_ports::campaigns::limits::LEDGER_PAGE_LEN_MAX;
 use raingauge_ports::campaigns::{
     ActionId, Backlog, Budget, BudgetKey, CampaignId, Checkpoint, Commit, Decision, DecisionPlace,
     DecisionQuery, Decisions, Deliveries, Delivery, DeliveryQuery, DeliveryRecord, Effect, Error,
-    Horizons, LedgerReader, LedgerRetention, Outbox, Selection, Settled, StateKey, Status, Timer,
+    Horizons, LedgerReader, LedgerRetention, Outbox, Selection, Settled, StateKey, Status,
+    StoredState, Timer,
 };
 use raingauge_ports::{BoxFuture, campaigns};
 use std::cmp::Reverse;
@@ -211,7 +212,7 @@ impl LedgerReader for Ledger {
         &self,
         from: StateKey,
         len_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<(StateKey, Vec<u8>)>, Error>> {
+    ) -> BoxFuture<'_, Result<Vec<StoredState>, Error>> {
         let content = self.content.lock();
         let kind = from.kind;
         let states = content.states.range(from..).take_while(|(key, _)| key.kind == kind);

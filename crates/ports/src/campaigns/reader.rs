@@ -5,6 +5,9 @@ use super::{
 };
 use crate::BoxFuture;
 
+/// A state, as it is stored.
+pub type StoredState = (StateKey, Vec<u8>);
+
 /// Reads what is committed.
 pub trait LedgerReader: Send + Sync {
     /// Returns a page of decisions, newest first.
@@ -24,5 +27,5 @@ pub trait LedgerReader: Send + Sync {
         &self,
         from: StateKey,
         len_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<(StateKey, Vec<u8>)>, Error>>;
+    ) -> BoxFuture<'_, Result<Vec<StoredState>, Error>>;
 }

@@ -200,7 +200,9 @@ macro_rules! settings {
 
             pub const GROUP: $crate::Group = $crate::Group {
                 settings: Self::SETTINGS,
-                check: |reader| drop(Self::read(reader)),
+                check: |reader| {
+                    Self::read(reader);
+                },
             };
 
             pub fn read(reader: &mut $crate::Reader) -> Self {
