@@ -71,7 +71,7 @@ export class Browser {
     return browser;
   }
 
-  /** Somebody with cookies of their own. */
+  /** Someone with cookies of their own. */
   async person({ scheme = "light", width = 1440, height = 1000, script = true } = {}) {
     const context = await this.chromium.newContext({
       baseURL: this.server.address, colorScheme: scheme, viewport: { width, height }, javaScriptEnabled: script,

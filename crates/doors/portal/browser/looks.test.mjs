@@ -32,7 +32,7 @@ const PAGES = {
   erase: "/counters/101/erase",
   missing: "/counters/4000",
 };
-/** Pages of somebody who is not signed in. */
+/** Pages of someone who is not signed in. */
 const OUTSIDE = { "sign-in": "/sign-in" };
 
 describe("looks", { timeout: 20 * PATIENCE_MS }, () => {

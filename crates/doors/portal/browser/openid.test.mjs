@@ -126,7 +126,7 @@ describe("openid", { timeout: 10 * PATIENCE_MS }, () => {
     assert.match(await admin.locator("main").textContent(), /openid/);
   });
 
-  test("whom nobody has invited is told what to do", async () => {
+  test("a person without an invitation learns what to do", async () => {
     for (const [name, words] of [["eve", "nobody has invited this address"], ["mallory", "address verified at the provider"]]) {
       const page = await browser.person();
       await begin(page, "/query");

@@ -1,4 +1,4 @@
-// Two people at the same counter, roles that refuse, and pages for whoever has no scripts.
+// Two people at the same counter, roles that refuse, and pages without scripts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -21,7 +21,7 @@ describe("people", { timeout: 10 * PATIENCE_MS }, () => {
     await server?.stop();
   });
 
-  /** Somebody whom the administrator has invited, signed in. */
+  /** Someone whom the administrator has invited, signed in. */
   async function invited(name, role, options) {
     await admin.goto("/people");
     const form = admin.locator("form[action='/people/invite']", { hasText: "Make a link" });
@@ -47,7 +47,7 @@ describe("people", { timeout: 10 * PATIENCE_MS }, () => {
     await person.getByRole("button", { name: "Let it take effect", exact: true }).click();
   }
 
-  test("the second of two editors is told, and shown the difference", async () => {
+  test("the second of two editors is warned, and shown the difference", async () => {
     const grace = await invited("grace", "editor");
     await edit(admin, "kitchen");
     await edit(grace, "bar");

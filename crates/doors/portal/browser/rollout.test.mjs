@@ -64,7 +64,7 @@ describe("a guarded rollout", { timeout: 10 * PATIENCE_MS }, () => {
     } while (!page.url().includes("rollout-goes-on"));
   }
 
-  test("what is wrong with the plan is said at its field", async () => {
+  test("a problem of the plan is shown at its field", async () => {
     await page.goto("/system/cache");
     await page.getByText("Begin a guarded rollout", { exact: true }).click();
     assert.deepEqual(await barriers(page), []);

@@ -72,7 +72,7 @@ impl From<catalog::Error> for Fault {
         match error {
             catalog::Error::NotFound(_) => Self::not_found("such counter"),
             catalog::Error::VersionMismatch { .. } | catalog::Error::PolicyMismatch { .. } => {
-                Self::new(StatusCode::CONFLICT, "Somebody else was faster", advice)
+                Self::new(StatusCode::CONFLICT, "Someone else was faster", advice)
             }
             catalog::Error::IdTaken(_) => {
                 Self::new(StatusCode::CONFLICT, "The id is taken", advice)
@@ -93,7 +93,7 @@ impl From<drafts::Error> for Fault {
             drafts::Error::Document(error) => return error.into(),
             drafts::Error::People(error) => return error.into(),
             drafts::Error::Changed(_) | drafts::Error::Conflict { .. } => {
-                (StatusCode::CONFLICT, "Somebody else was faster")
+                (StatusCode::CONFLICT, "Someone else was faster")
             }
             drafts::Error::Ended(_) => (StatusCode::CONFLICT, "This draft has ended"),
             drafts::Error::TooMany => (StatusCode::CONFLICT, "There are too many drafts"),
@@ -127,7 +127,7 @@ impl From<documents::Error> for Fault {
         let (status, title) = match error {
             documents::Error::Invalid(problems) => return Self::invalid(&problems),
             documents::Error::NotFound(_) => (StatusCode::NOT_FOUND, "It is not there any more"),
-            documents::Error::Conflict { .. } => (StatusCode::CONFLICT, "Somebody else was faster"),
+            documents::Error::Conflict { .. } => (StatusCode::CONFLICT, "Someone else was faster"),
             documents::Error::IdTaken { kind, id } => {
                 let advice = format!(
                     "There is a {kind} {id} already. Edit the draft and choose another id, or \

@@ -106,7 +106,7 @@ fn options_win_over_variables_and_variables_over_the_file() {
     let env = [
         ("RAINGAUGE__SERVER__LISTEN", "localhost:2"),
         ("RAINGAUGE__SERVER__DRAIN_TIMEOUT_S", " 1_2 "),
-        ("RAINGAUGE_CONFIG", "somebody else's"),
+        ("RAINGAUGE_CONFIG", "someone else's"),
         ("PATH", "/bin"),
     ];
 

@@ -102,7 +102,7 @@ fn write_csv(rows: &[Cells], line_end: &str) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// Notes as the mapping is said to read them: empty is null, a plain number is a number, all else
+/// Notes as the mapping is documented to read them: empty is null, a plain number is a number, all else
 /// is text.
 fn expected_note(note: &str) -> serde_json::Value {
     if note.is_empty() {

@@ -177,7 +177,7 @@ fn values_are_meant_as_their_field_is() {
 }
 
 #[test]
-fn what_is_wrong_is_told_by_field_and_by_condition() {
+fn problems_are_reported_by_field_and_by_condition() {
     let wrong = |value: &str, meant: &str| Node {
         operator: "eq".to_owned(),
         field: "data.a".to_owned(),

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_of_somebody_signed_in_carries_their_secret() {
+    fn a_form_of_a_signed_in_person_carries_their_secret() {
         let person = Principal::anonymous(Some("abc".into()));
         let own = |headers: &[(&str, &str)], form: &str| {
             let options = Options {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_of_somebody_unknown_needs_the_word_of_the_browser() {
+    fn a_form_of_an_unknown_person_needs_the_word_of_the_browser() {
         let own = |headers: &[(&str, &str)]| {
             is_own(&head(headers), &Fields::default(), None, &Options::default())
         };

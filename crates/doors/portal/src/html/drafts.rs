@@ -80,7 +80,7 @@ pub fn others(drafts: &[&Draft]) -> Markup {
             (parts::notice(Mood::Wait, &html! {
                 (draft.changed_by) " has a change of this counter under way: "
                 a href={ "/drafts/" (draft.id) } { "draft " (draft.id) }
-                ". Of two changes of the same version the second one is told of the first."
+                ". Of two changes of the same version, the second one shows the first."
             }))
         }
     }
@@ -88,7 +88,7 @@ pub fn others(drafts: &[&Draft]) -> Markup {
 
 /// Notice that another person has saved the draft since it was loaded, with the differences between
 /// their text and the one typed here.
-pub fn meanwhile(theirs: &Draft, changed: &[Changed]) -> Markup {
+pub fn conflict(theirs: &Draft, changed: &[Changed]) -> Markup {
     parts::notice(
         Mood::Bad,
         &html! {
@@ -96,7 +96,7 @@ pub fn meanwhile(theirs: &Draft, changed: &[Changed]) -> Markup {
             (changes(changed, "theirs", "yours"))
             p {
                 "Saving again puts yours in the place of theirs. "
-                a href={ "/drafts/" (theirs.id) "/edit" } { "Take theirs, and let go of mine" }
+                a href={ "/drafts/" (theirs.id) "/edit" } { "Take theirs, and drop mine" }
             }
         },
     )
@@ -121,7 +121,7 @@ pub fn three_ways(
 
     Ok(html! {
         section.card.conflict aria-labelledby="conflict-head" {
-            h2 #conflict-head { "The counter was changed meanwhile" }
+            h2 #conflict-head { "The counter was changed while you edited it" }
             p {
                 (theirs.changed_by) " made version " (theirs.version) " of it; this draft began with version " (draft.base_version) "."
                 @if !theirs.reason.is_empty() { " The reason was: " q { (theirs.reason) } }

@@ -37,7 +37,7 @@ fn sentence(code: &str) -> Option<(Mood, &'static str)> {
             (Mood::Good, "The rollout has begun: first the service is watched as it is.")
         }
         "rollout-stopped" => {
-            (Mood::Good, "The rollout is stopped, and the policy of before is in force.")
+            (Mood::Good, "The rollout is stopped, and the previous policy is in force.")
         }
         "rollout-goes-on" => (Mood::Good, "The rollout goes on with its next step."),
         "compaction-begun" => (Mood::Good, "The compaction has begun."),
@@ -72,7 +72,7 @@ fn sentence(code: &str) -> Option<(Mood, &'static str)> {
         "draft-withdrawn" => (Mood::Good, "The draft was withdrawn."),
         "draft-changed" => (
             Mood::Bad,
-            "Somebody changed this draft after you opened it, so nothing was done. This is how it is now.",
+            "Someone changed this draft after you opened it, so nothing was done. This is how it is now.",
         ),
         "draft-conflict" => {
             (Mood::Bad, "The counter was changed since this draft began, so it was not applied.")

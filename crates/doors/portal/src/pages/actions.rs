@@ -63,7 +63,7 @@ impl Action {
     const fn what_happens(self) -> &'static str {
         match self {
             Self::Pause => {
-                "It keeps answering from what it has counted, and counts nothing more. Events that arrive meanwhile are \
+                "It keeps answering from what it has counted, and counts nothing more. Events that arrive in that time are \
                  not counted when it is resumed; a backfill counts those that the log still holds."
             }
             Self::Resume => {
@@ -74,7 +74,7 @@ impl Action {
                  stay, so that it can be brought back by rolling back to one of them; purging it frees what it keeps."
             }
             Self::RollBack => {
-                "The configuration of an older version becomes the newest one. What was counted meanwhile stays as it is; a backfill counts it again."
+                "The configuration of an older version becomes the newest one. What has been counted since stays as it is; a backfill counts it again."
             }
         }
     }
@@ -307,9 +307,9 @@ pub async fn backfill(
 pub fn backfill_card(portal: &Portal, person: &Principal, counter: &Counter) -> Markup {
     let found = progress(&*portal.counted.states, &portal.counted.published, counter.id);
     let told_since_s = portal.clock.now_s() - BACKFILL_TOLD_S;
-    let is_told = |found: &Progress| runs(found) || found.backfill.ended_at > told_since_s;
+    let is_reported = |found: &Progress| runs(found) || found.backfill.ended_at > told_since_s;
     html! {
-        @if found.as_ref().is_some_and(is_told) {
+        @if found.as_ref().is_some_and(is_reported) {
             section.card aria-labelledby="backfill-title" {
                 h2 #backfill-title { "Backfill" }
                 (backfill_part(portal, person, counter))

@@ -103,7 +103,7 @@ fn audit(portal: &Portal, person: &Principal, zone: &TimeZone) -> Markup {
                         (Some(interval), Some(next_s)) => {
                             p { "A sample of " (words::count_of(options.keys as i128, "key", "keys")) " every " (words::duration(interval.as_secs_f64())) ", and whatever differed before. The next one is due " (due(next_s - portal.clock.now_s())) "." }
                         },
-                        _ => p { "It runs only when somebody asks: " code { "portal.check_interval_minutes" } " or " code { "portal.check_keys" } " is 0." },
+                        _ => p { "It runs only when someone asks: " code { "portal.check_interval_minutes" } " or " code { "portal.check_keys" } " is 0." },
                     }
                 }
             }

@@ -90,7 +90,7 @@ fn nothing_yet(person: &Principal) -> Markup {
             a href="/counters/new" { "Define the first one" }
             ", or write it as a file and apply it with " code { "raingauge counters apply" } "."
         } @else {
-            "Somebody with the role editor can define one."
+            "Someone with the role editor can define one."
         }
     }
 }

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_is_told_from_what_to_what_and_for_whom() {
+    fn a_change_of_policy_is_described_from_what_to_what_and_for_whom() {
         let rollout = vec![Step { strategy: Strategy::Live, modulo: 2, below: 1 }];
         let overrides = [("b".to_owned(), choice(Strategy::None))].into();
         let before = Policy { choice: choice(Strategy::None), overrides };

@@ -300,7 +300,7 @@ fn decisions(
                     }
                 }
             } @else if in_review {
-                p { "It waits for a second person: somebody who wrote no part of it, with the role editor or admin." }
+                p { "It waits for a second person: someone who wrote no part of it, with the role editor or admin." }
                 @if let Some(reason @ NotSecond::MaybeContributor(_)) = no_second { p { (reason) } }
             } @else {
                 form.form method="post" action=(action(if needs_approval { "send" } else { "apply" })) {

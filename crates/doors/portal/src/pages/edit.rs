@@ -248,7 +248,7 @@ pub async fn save(
 
             let changed =
                 portal.drafts.differences(&theirs.kind, &theirs.configuration, &configuration)?;
-            let notice = parts_of_drafts::meanwhile(&theirs, &changed);
+            let notice = parts_of_drafts::conflict(&theirs, &changed);
             let body = page(&portal, &person, &form, &[], &notice, &html! {}).await?;
 
             Ok((StatusCode::CONFLICT, body).into_response())

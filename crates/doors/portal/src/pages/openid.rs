@@ -100,12 +100,12 @@ fn failed(error: &Error) -> Words {
             StatusCode::FORBIDDEN,
             "The provider let nobody in",
             "The sign-in was cancelled there, or the provider does not let you use raingauge. Begin again, or ask \
-             whoever manages the provider.",
+             the person who manages the provider.",
         ),
         Error::Unavailable(_) => (
             StatusCode::BAD_GATEWAY,
             "The provider is out of reach",
-            "Try again in a moment. Whoever has a password here can sign in with it meanwhile.",
+            "Try again in a moment. Until then, anyone who has a password here can sign in with it.",
         ),
         Error::Refused(_) | Error::Unproven(_) => (
             StatusCode::BAD_GATEWAY,
@@ -128,11 +128,11 @@ fn explained(denial: Denial, label: &str) -> Words {
              invite it, and use “{label}” again. If you have another account at the provider, sign out there first."
         ),
         Denial::NoRole => "None of your groups at the provider has a role here. Ask an administrator of raingauge, or \
-                           whoever manages the groups."
+                           the person who manages the groups."
             .to_owned(),
         Denial::Disabled => "Your account here is disabled. Ask an administrator of raingauge to enable it.".to_owned(),
         Denial::Contested(email) => format!(
-            "At the provider you are {email}, and an account here with this address belongs to somebody else. Ask an \
+            "At the provider you are {email}, and an account here with this address belongs to someone else. Ask an \
              administrator of raingauge to invite you again, with this address."
         ),
         Denial::NobodyYet => {

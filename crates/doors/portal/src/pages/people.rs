@@ -133,12 +133,12 @@ async fn page(
         @if let Some((name, link)) = &shown.made { (link_notice(name, link)) }
         @if !portal.accounts.options.sign_in {
             (parts::notice(Mood::Wait, &html! {
-                "Nobody needs to sign in here: " code { "portal.sign_in" } " is off, and whoever reaches this page is an \
+                "Nobody needs to sign in here: " code { "portal.sign_in" } " is off, and anyone who reaches this page is an \
                  administrator. Switch it on in the configuration, and these people are asked for their passwords."
             }))
         }
         @if users.is_empty() {
-            (parts::empty("Nobody has an account yet", &html! { "Invite somebody below. They choose their own password." }))
+            (parts::empty("Nobody has an account yet", &html! { "Invite someone below. They choose their own password." }))
         } @else {
             (users_table(person, &users, now_s))
         }
@@ -245,7 +245,7 @@ fn invite_card(portal: &Portal, person: &Principal, shown: &Shown<'_, NewLink<'_
 
     html! {
         section.card {
-            h2 { "Invite somebody" }
+            h2 { "Invite someone" }
             form.form method="post" action="/people/invite" {
                 (parts::csrf(person))
                 (Field { name: "name", label: "Name", hint: "By which they sign in, and which stands beside their changes.", problem: shown.problem("name") }

@@ -160,7 +160,7 @@ fn how(explained: &Explanation, slices: &[figure::Sliced], took: Duration) -> Ma
 
 const fn strategy_words(strategy: Strategy) -> &'static str {
     match strategy {
-        Strategy::None => "no sums are kept: every count is added up anew by the bucket store",
+        Strategy::None => "no sums are kept: the bucket store adds up every count again",
         Strategy::Result => "sums are kept for some minutes under the key and the range",
         Strategy::Phased => {
             "sums are kept, and each key moves on to the next quarter hour at a moment of its own"

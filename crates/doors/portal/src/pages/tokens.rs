@@ -111,7 +111,7 @@ async fn page(
         @if !orphans.is_empty() {
             (parts::notice(Mood::Wait, &html! {
                 "Still good, although their makers may not sign in any more: " b { (orphans.join(", ")) } ". Revoke what nobody \
-                 needs, and make the others anew."
+                 needs, and make the others again."
             }))
         }
         @if in_use.is_empty() {

@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    /// Somebody new with this role. The password is nothing that anybody could type.
+    /// Someone new with this role. The password is nothing that anybody could type.
     pub async fn user(&self, name: &str, role: Role) -> User {
         let [name, email, password, openid] = [name, "", "none", ""].map(str::to_owned);
         self.people
@@ -73,7 +73,7 @@ impl World {
         self.browser_of(user).await
     }
 
-    /// A browser of somebody new with this role.
+    /// A browser of someone new with this role.
     pub async fn signed_in(&self, name: &str, role: Role) -> Browser<'_> {
         let user = self.user(name, role).await;
         self.browser_of(&user).await

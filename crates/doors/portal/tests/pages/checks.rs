@@ -95,7 +95,7 @@ async fn a_planted_mismatch_is_found_shown_and_followed() {
 }
 
 #[tokio::test]
-async fn somebody_who_asks_need_not_wait() {
+async fn a_requested_recount_need_not_wait() {
     let world = World::new();
     rain(&world).await;
 

@@ -138,7 +138,7 @@ async fn several_keys_are_lines_with_a_legend() {
 }
 
 #[tokio::test]
-async fn what_was_not_counted_is_told_by_reason() {
+async fn uncounted_events_are_reported_by_reason() {
     let page = rainy().await.get("/counters/1").await;
     page.shows("did not pass the filter").shows("had no value for a field of the template");
 }
@@ -164,7 +164,7 @@ async fn a_key_of_nobody_and_odd_questions_get_advice() {
 }
 
 #[tokio::test]
-async fn a_script_is_told_the_short_address() {
+async fn a_script_gets_the_short_address() {
     let world = rainy().await;
     let address = "/counters/1?key=rain:city:7&key=&range=1y&granularity=auto&zone=UTC&from=1&to=2";
     let request =

@@ -13,7 +13,7 @@ use raingauge_ports::people::NewUser;
 use raingauge_writer::worker::{Backfill, BackfillStatus};
 use serde_json::json;
 
-/// A draft of a new counter, by somebody.
+/// A draft of a new counter, by someone.
 async fn draft_of(world: &World, author: &str) -> Draft {
     let json = json!({ "name": "snow", "template": "snow:{city}", "eventType": "snow" });
     let counter = Counter::from_json(&json).expect("a counter");
@@ -72,12 +72,12 @@ async fn where_approval_is_asked_a_second_person_gives_it() {
         "/drafts/1?note=draft-sent"
     );
 
-    // Not by whoever wrote it.
+    // Not by its author.
     world.get("/drafts/1").await.shows("waits for a second person").lacks("Approve");
     assert_eq!(decided(&world, own, "approve", "comment", "fine").await, "403 Forbidden");
     world.get("/").await.shows("1 draft waits for a review");
 
-    // Nor by whoever changed what another wrote.
+    // Nor by a person who changed what another wrote.
     let helped = draft_of(&world, "ada").await;
     let helped =
         Draft { changed_by: "anonymous".to_owned(), state: drafts::State::Review, ..helped };
@@ -114,7 +114,7 @@ async fn of_two_people_the_second_approves() {
 
     ada.post("/drafts", &form.pairs()).await.leads_to("/drafts/1?note=draft-saved");
 
-    // Whoever wrote it has no button for it, and cannot do without one.
+    // The author has no button for it, and cannot do without one.
     let page = ada.get("/drafts/1").await;
     page.shows("A second person has to approve it")
         .lacks("Let it take effect")
@@ -164,7 +164,7 @@ async fn of_two_people_the_second_approves() {
         page.is(StatusCode::FORBIDDEN);
     }
 
-    // Nor does a later edit of somebody else make her a second person for her own words.
+    // Nor does a later edit of someone else make her a second person for her own words.
     let form = Sent::of(&ada.get("/drafts/2/edit").await.text, "draft-form")
         .set("description", "of taxis");
     ada.post("/drafts", &form.pairs()).await.leads_to("/drafts/2?note=draft-saved");
@@ -331,7 +331,7 @@ async fn a_counter_is_paused_and_resumed_for_a_reason() {
             (becomes, "anonymous", "<i>because</i>")
         );
 
-        // The same form again would undo what somebody did meanwhile.
+        // The same form again would undo what someone else did in between.
         assert_eq!(world.post(&address, &form.pairs()).await.status, StatusCode::CONFLICT);
     }
 

@@ -129,7 +129,7 @@ async fn a_counter_is_made_tried_changed_and_archived_without_scripts() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_beside_its_field_and_what_was_typed_is_kept() {
+async fn problems_are_shown_beside_their_field_and_input_is_kept() {
     let world = World::new();
     let form = new_form(&world)
         .await
@@ -181,7 +181,7 @@ async fn a_new_counter_may_have_an_id_of_ones_choice() {
     assert_eq!(applied(&world, &one).await, "/counters/35?note=saved");
     assert_eq!(applied(&world, &two).await, "/counters/34?note=saved");
 
-    // A copy, a preview and a draft that comes too late are told what to do.
+    // A copy, a preview and a draft that comes too late are answered with what to do.
     let copy = Sent::of(&world.get("/counters/new?copy=34").await.text, "draft-form");
     assert_eq!(copy.get("chosenId"), "");
 
@@ -266,7 +266,7 @@ async fn an_edit_that_changes_nothing_is_the_same_configuration() {
 }
 
 #[tokio::test]
-async fn of_two_editors_the_second_is_told_and_shown_the_difference() {
+async fn of_two_editors_the_second_is_warned_and_shown_the_difference() {
     let world = World::new();
     let id = world.counter(json!({ "owner": "weather", "description": "old" })).await;
     let edit = format!("/counters/{id}/edit");
@@ -290,7 +290,7 @@ async fn of_two_editors_the_second_is_told_and_shown_the_difference() {
     assert_eq!(page.location(), format!("{second}?note=draft-conflict"));
 
     let page = world.get(&second).await;
-    page.shows("The counter was changed meanwhile")
+    page.shows("The counter was changed while you edited it")
         .shows("<ins>first</ins>")
         .shows("<ins>second</ins>")
         .shows("both");
@@ -311,7 +311,7 @@ async fn of_two_editors_the_second_is_told_and_shown_the_difference() {
 }
 
 #[tokio::test]
-async fn two_people_who_edit_one_draft_are_told_of_each_other() {
+async fn two_people_who_edit_one_draft_learn_of_each_other() {
     let world = World::new();
     let draft = saved(&world, &filled(new_form(&world).await)).await;
     let edit = format!("{draft}/edit");

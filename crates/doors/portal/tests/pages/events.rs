@@ -55,7 +55,7 @@ async fn types_are_shown_with_freshness_and_counters() {
 }
 
 #[tokio::test]
-async fn what_was_refused_or_repeated_is_told() {
+async fn refused_and_repeated_events_are_reported() {
     let world = World::new();
     world.counter(json!({})).await;
     world.events("rain_drop", [(NOW_S, json!({ "city_id": "a" }))]).await;

@@ -1,5 +1,5 @@
 //! Guarded rollouts: begun on the page of the cache, watched over all instances, ended by
-//! themselves or by somebody.
+//! themselves or by someone.
 
 use crate::browser::Browser;
 use crate::world::{NOW_S, Page, World};
@@ -45,7 +45,7 @@ impl<'a> Service<'a> {
         service
     }
 
-    /// Lets five seconds go by in which so many of the batches were slow.
+    /// Lets five seconds go by in which this share of the batches was slow.
     async fn beat(&mut self, slow: u64) {
         self.beats += 1;
         (self.quick, self.slow) = (self.quick + 100 - slow, self.slow + slow);
@@ -81,7 +81,7 @@ impl<'a> Service<'a> {
         self.world.rollouts.list(1).await.unwrap().remove(0)
     }
 
-    /// Beats until so many stages are over, or the rollout is.
+    /// Beats until this number of stages is over, or the rollout is.
     async fn pass(&mut self, stages: usize, slow: u64) {
         while self.beats < BEATS_MAX && self.run().await.rollout.watched.len() < stages {
             self.beat(slow).await;
@@ -160,7 +160,7 @@ async fn a_rollout_begins_runs_and_finishes() {
         .shows("held")
         .shows("50 %")
         .shows("200")
-        .shows("2 times that of before")
+        .shows("2 times the earlier one")
         .lacks("not reached");
 
     let told = world.get("/system/cache/rollouts/1/report.json").await;
@@ -221,7 +221,7 @@ async fn written(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn somebody_goes_on_and_somebody_stops_and_both_are_written_down() {
+async fn a_person_goes_on_another_stops_and_both_are_recorded() {
     let world = World::closed();
     let mut zoe = world.signed_in("zoe", Role::Admin).await;
     let mut max: Browser<'_> = world.signed_in("max", Role::Editor).await;
@@ -276,7 +276,7 @@ async fn somebody_goes_on_and_somebody_stops_and_both_are_written_down() {
 }
 
 #[tokio::test]
-async fn a_policy_that_somebody_sets_ends_it_and_stays() {
+async fn a_policy_that_a_person_sets_ends_it_and_stays() {
     let world = World::new();
     let mut service = Service::new(&world).await;
     begin(&world).await;
@@ -341,7 +341,7 @@ async fn of_another(world: &World, is_noted: bool) -> Run {
 }
 
 #[tokio::test]
-async fn a_rollout_whose_portal_died_is_told_and_taken_over() {
+async fn a_rollout_whose_portal_died_is_reported_and_taken_over() {
     let world = World::new();
     let mut service = Service::new(&world).await;
     let begun = of_another(&world, true).await;
@@ -360,7 +360,7 @@ async fn a_rollout_whose_portal_died_is_told_and_taken_over() {
     let run = service.run().await;
     assert_eq!((run.id, run.rollout.interruptions), (begun.id, 1));
     assert_eq!(run.conductor, world.portal.operations.watch.id());
-    world.get("/system/cache").await.shows("was gone once; the window that was open began anew");
+    world.get("/system/cache").await.shows("was gone once; the window that was open began again");
     service.pass(3, 0).await;
     assert_eq!(service.policy().await, (2, "none".to_owned()));
 }

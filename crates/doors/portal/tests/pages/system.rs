@@ -63,7 +63,7 @@ async fn rates_latency_and_lag_are_shown() {
 }
 
 #[tokio::test]
-async fn what_needs_somebody_is_said_with_what_to_do() {
+async fn warnings_say_what_to_do() {
     let world = World::new();
     *world.metrics.lock() = "raingauge_breaker_state{engine=\"result_cache\"} 2\n\
         raingauge_log_lag_seconds{partition=\"3\"} 400\nraingauge_log_lag_events{partition=\"3\"} 9\n\
@@ -156,10 +156,10 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
         .shows("holds")
         .shows("every instance follows");
 
-    // Somebody who looked at the version before is told, and keeps what was typed.
+    // A person who looked at the version before is warned, and keeps what was typed.
     let late = world.post("/system/cache", &POLICY).await;
     assert_eq!(late.status, StatusCode::UNPROCESSABLE_ENTITY);
-    late.shows("Somebody else has set version 1 meanwhile")
+    late.shows("Someone else has set version 1 since")
         .shows("value=\"try &lt;b&gt;live&lt;/b&gt;\"");
 
     let back = world.post("/system/cache/back", &[("version", "1"), ("to", "0")]).await;

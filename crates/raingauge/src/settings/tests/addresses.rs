@@ -47,7 +47,7 @@ fn an_address_beyond_loopback_needs_a_token() {
 }
 
 #[test]
-fn whoever_need_not_sign_in_is_on_this_machine() {
+fn a_person_who_need_not_sign_in_is_on_this_machine() {
     let open = ("RAINGAUGE__PORTAL__SIGN_IN", "false");
     assert!(!Settings::load(None, variables(&[open]), []).unwrap().people.sign_in);
 

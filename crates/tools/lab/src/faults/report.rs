@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loss_of_a_node_alone_is_told_apart_from_one_beside_another_fault() {
+    fn the_loss_of_a_node_alone_is_distinguished_from_one_beside_another_fault() {
         let episodes = [
             episode(&[], 0, 5),
             episode(&[Kind::NodeKilled], 1, 300),

@@ -212,7 +212,7 @@ mod tests {
     use super::concerns;
 
     #[test]
-    fn problems_are_told_beside_their_condition() {
+    fn problems_are_shown_beside_their_condition() {
         let problem = "filter.conditions[1].rhs must be a number";
         assert_eq!(
             concerns("filter.conditions[1]", problem).as_deref(),

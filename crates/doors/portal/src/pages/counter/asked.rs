@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_told() {
+    fn unreadable_input_is_reported() {
         let odd = asked(
             "zone=Mars&range=soon&granularity=week&key=1&key=2&key=3&key=4&key=5&key=6&key=7",
         );

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_read_is_said() {
+    fn nothing_to_read_is_reported() {
         assert!(drawn(&[], 0).into_string().contains("nothing is read"));
     }
 }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_told() {
+    fn unreadable_input_is_reported() {
         let problems = |query: &str| Question::of(&Fields::parse(query.as_bytes()), 0).problems;
         assert_eq!(problems("range=custom").len(), 2);
         assert_eq!(

@@ -71,7 +71,7 @@ pub async fn set(
                 form.problems.push((
                     "version",
                     format!(
-                        "Somebody else has set version {current} meanwhile; it stands in the history below. What you \
+                        "Someone else has set version {current} since; it stands in the history below. What you \
                          entered is kept: compare, and set it again if it should still hold."
                     ),
                 ));

@@ -76,7 +76,7 @@ fn stopped(overview: &Overview, warnings: &mut Vec<Warning>) {
     for seen in overview.present_instances() {
         if let Some(reason) = &seen.announcement.failure {
             warnings.push(grave(format!(
-                "{} has stopped counting: {reason}. Look at its log, remove the cause and start it anew.",
+                "{} has stopped counting: {reason}. Look at its log, remove the cause and restart it.",
                 seen.title()
             )));
         }
@@ -129,7 +129,7 @@ fn lag(overview: &Overview, warnings: &mut Vec<Warning>) {
     let words = if now >= before {
         format!(
             "Counting is {behind} behind the log, and falls further behind. Add a writer, or look at what slows the bucket \
-             store down; no event is lost meanwhile."
+             store down; no event is lost in that time."
         )
     } else {
         format!("Counting is {behind} behind the log, and catches up.")

@@ -76,7 +76,7 @@ async fn written(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_changed_is_told_of_drafts_and_counters() {
+async fn changes_of_drafts_and_counters_are_described() {
     let world = World::closed();
     let mut zoe = world.signed_in("zoe", Role::Editor).await;
     let id = world.counter(json!({})).await;
@@ -109,7 +109,7 @@ async fn what_changed_is_told_of_drafts_and_counters() {
 }
 
 #[tokio::test]
-async fn what_changed_is_told_of_the_cache_policy() {
+async fn changes_of_the_cache_policy_are_described() {
     let world = World::closed();
     let mut root = world.signed_in("root", Role::Admin).await;
 

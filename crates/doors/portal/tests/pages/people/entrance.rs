@@ -60,7 +60,7 @@ async fn a_first_administrator_is_made_by_a_link_that_is_good_once() {
 }
 
 #[tokio::test]
-async fn whoever_knows_the_password_comes_in_and_back_to_the_page() {
+async fn the_password_opens_the_portal_and_leads_back_to_the_page() {
     let world = with_zoe(options()).await;
     let mut browser = world.browser();
     browser
@@ -96,7 +96,7 @@ async fn nobody_is_led_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_refusal_does_not_tell_whether_somebody_exists() {
+async fn a_refusal_does_not_reveal_whether_a_person_exists() {
     let world = with_zoe(options()).await;
     let user = world.people.user_called("zoe").await.unwrap().unwrap();
     world.user("root", Role::Admin).await;
@@ -147,7 +147,7 @@ async fn guessing_a_password_is_slow() {
             .is(StatusCode::UNPROCESSABLE_ENTITY);
     }
 
-    // The right password does not help a browser that cannot be told from the guesser's.
+    // The right password does not help a browser that cannot be distinguished from the guesser's.
     let page = world.browser().sign_in("ZOE", PASSWORD).await;
     page.is(StatusCode::TOO_MANY_REQUESTS).shows("Wait 30 s");
     assert_eq!(page.headers[header::RETRY_AFTER], "30");

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use raingauge_core::access::Role;
 
 #[tokio::test]
-async fn an_administrator_invites_somebody_by_a_link_that_is_shown_once() {
+async fn an_administrator_invites_a_person_by_a_link_that_is_shown_once() {
     let world = World::closed();
     let mut admin = world.signed_in("root", Role::Admin).await;
     admin.get("/people").await.is(StatusCode::OK).shows("(you)").shows("Every link was used");
@@ -31,7 +31,7 @@ async fn an_administrator_invites_somebody_by_a_link_that_is_shown_once() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_invitation_is_said_beside_the_field() {
+async fn problems_of_an_invitation_are_shown_beside_the_field() {
     let world = World::closed();
     let mut admin = world.signed_in("root", Role::Admin).await;
     for (name, email, problem) in [
@@ -96,7 +96,7 @@ async fn links_are_withdrawn_and_expire() {
 }
 
 #[tokio::test]
-async fn a_link_for_somebody_known_gives_a_new_password() {
+async fn a_link_for_a_known_person_gives_a_new_password() {
     let world = World::closed();
     let mut admin = world.signed_in("root", Role::Admin).await;
     let zoe = world.user("zoe", Role::Editor).await;

@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 const ZOE: &str = "zoe@rain.example";
 
 impl World {
-    /// Somebody with a password, whose address an administrator has given.
+    /// Someone with a password, whose address an administrator has given.
     async fn with_address(&self, name: &str, email: &str, role: Role) -> User {
         let guest = Invitee { name: name.to_owned(), email: email.to_owned(), role };
         let link = self.portal.accounts.invite(guest, "root").await.unwrap().path;
@@ -122,12 +122,12 @@ async fn an_invited_person_comes_in_and_is_known_from_then_on() {
     provider.sign_in(&mut other, "/").await.leads_to("/");
     other.get("/account").await.shows("Zoë");
 
-    // And whoever is given the address later is somebody else.
+    // And a person who gets the address later is someone else.
     provider.claims("8", ZOE, json!({}));
     provider
         .sign_in(&mut world.browser(), "/")
         .await
-        .refuses(StatusCode::FORBIDDEN, "belongs to somebody else");
+        .refuses(StatusCode::FORBIDDEN, "belongs to someone else");
 }
 
 fn from_base64url(text: &str) -> Vec<u8> {
@@ -153,7 +153,7 @@ async fn an_account_with_a_password_keeps_it() {
 
     let told = provider.begin(&mut browser, "/").await;
 
-    // The browser had a session meanwhile: another one begins, and the old one is over.
+    // The browser had a session by then: another one begins, and the old one is over.
     browser.cookie = Some(format!("{session}; {}", browser.cookie.unwrap()));
     come_back(&mut browser, told.text("state")).await.leads_to("/");
     assert_ne!(browser.cookie.as_deref(), Some(session.as_str()));
@@ -277,7 +277,7 @@ async fn keys_may_change() {
 }
 
 #[tokio::test]
-async fn whom_nobody_admits_stays_outside_and_is_told_what_to_do() {
+async fn a_person_without_admission_stays_outside_and_learns_what_to_do() {
     let provider = Provider::start().await;
     let world = provider.world(rules());
     let zoe = world.with_address("zoe", ZOE, Role::Editor).await;
@@ -308,7 +308,7 @@ async fn whom_nobody_admits_stays_outside_and_is_told_what_to_do() {
     world.people.change_user(zoe.id, UserChange::Disabled(NOW_S)).await.unwrap();
     provider.sign_in(&mut world.browser(), "/").await.refuses(StatusCode::FORBIDDEN, "is disabled");
 
-    // A new invitation with the address binds the account to whoever has it now.
+    // A new invitation with the address binds the account to the person who has it now.
     let guest = Invitee { name: "zoe".to_owned(), email: ZOE.to_owned(), role: Role::Viewer };
     world.portal.accounts.invite(guest, "max").await.unwrap();
     provider.claims("8", ZOE, json!({}));
@@ -369,7 +369,7 @@ async fn a_provider_that_is_away_hinders_nobody_else() {
     world.with_address("zoe", ZOE, Role::Admin).await;
 
     let page = world.browser().get("/sign-in/openid").await;
-    page.refuses(StatusCode::BAD_GATEWAY, "Whoever has a password here can sign in")
+    page.refuses(StatusCode::BAD_GATEWAY, "anyone who has a password here can sign in")
         .lacks("127.0.0.1");
     world.browser().sign_in("zoe", PASSWORD).await.leads_to("/");
 

@@ -148,7 +148,7 @@ impl Provider {
         })
     }
 
-    /// Begins at the portal. Answers what the provider is told by the address, and keeps the nonce
+    /// Begins at the portal. Answers what the address passes to the provider, and keeps the nonce
     /// for the token.
     pub async fn begin(&self, browser: &mut Browser<'_>, next: &str) -> Fields {
         let query =

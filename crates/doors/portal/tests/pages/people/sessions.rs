@@ -13,7 +13,7 @@ async fn signing_in_begins_a_new_session_whatever_the_browser_had() {
     let link = world.portal.accounts.invite_first().await.unwrap().unwrap();
     let mut browser = world.browser();
 
-    // Somebody put a cookie into the browser before.
+    // Someone put a cookie into the browser before.
     let planted = new_secret();
     browser.cookie = Some(format!("raingauge_session={planted}"));
 
@@ -35,7 +35,7 @@ async fn signing_in_begins_a_new_session_whatever_the_browser_had() {
 }
 
 #[tokio::test]
-async fn somebody_ends_their_own_sessions() {
+async fn a_person_ends_their_own_sessions() {
     let world = World::closed();
     let user = world.user("zoe", Role::Viewer).await;
     let mut browsers = [
@@ -76,7 +76,7 @@ async fn somebody_ends_their_own_sessions() {
 }
 
 #[tokio::test]
-async fn a_change_of_somebody_holds_at_once() {
+async fn a_change_of_a_person_holds_at_once() {
     let world = World::closed();
     let mut admin = world.signed_in("root", Role::Admin).await;
     let zoe = world.user("zoe", Role::Viewer).await;

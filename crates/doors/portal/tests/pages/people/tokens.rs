@@ -47,7 +47,7 @@ async fn a_token_is_shown_once_and_revoked() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_token_is_said_beside_the_field() {
+async fn problems_of_a_token_are_shown_beside_the_field() {
     let world = World::closed();
     let mut admin = world.signed_in("root", Role::Admin).await;
     let long = "x".repeat(129);

@@ -21,7 +21,7 @@ async fn ask(browser: &mut Browser<'_>, route: &Route) -> Page {
     }
 }
 
-/// Whether somebody was sent away because of who they are.
+/// Whether someone was sent away because of who they are.
 fn is_turned_away(page: &Page) -> bool {
     [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&page.status)
         || page.location().starts_with("/sign-in?")

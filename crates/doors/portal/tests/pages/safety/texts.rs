@@ -102,7 +102,7 @@ async fn what_is_stored_is_shown_as_text() {
         look_at(&mut browser, &["/", "/account", "/people", "/tokens", "/audit"]).await;
     }
 
-    // Whoever is refused is told whom to ask.
+    // A refusal says whom to ask.
     let mut viewer = world.signed_in("viewer", Role::Viewer).await;
     harmless(&viewer.get("/people").await.is(StatusCode::FORBIDDEN).text);
 

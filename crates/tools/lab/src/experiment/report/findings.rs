@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_nothing_can_be_told() {
+    fn without_samples_there_are_no_findings() {
         let verdicts = verdicts(&sample_run::empty());
         assert!(verdicts.iter().all(|(_, verdict)| *verdict == Verdict::Undecided), "{verdicts:?}");
     }

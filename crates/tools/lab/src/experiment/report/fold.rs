@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn without_quarter_hours_nothing_is_said() {
+    fn without_quarter_hours_there_is_no_statement() {
         let fold = fold(&[], 0, QUARTER_MS - 1);
         assert_eq!(fold.spike(&fold.others, Measure::StoreLoad), Spike::default());
         assert_eq!(fold.relative(&fold.others, Measure::Latency), [None; SLOTS]);

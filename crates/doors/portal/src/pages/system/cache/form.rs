@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_at_its_field() {
+    fn problems_are_shown_at_their_field() {
         let fields = |text: &str| {
             let mut form = form(text);
             let _ = form.policy();

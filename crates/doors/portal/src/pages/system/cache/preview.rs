@@ -184,7 +184,7 @@ mod tests {
     use raingauge_policy::cache::Step;
 
     #[test]
-    fn a_change_is_told_in_counters_and_in_counts() {
+    fn a_change_is_described_in_counters_and_in_counts() {
         let (before, after) = (
             Choice { strategy: Strategy::Result, rollout: Vec::new() },
             Choice {

@@ -52,7 +52,7 @@ const LIMITS: [About; 6] = [
     about(
         "p99-times",
         "p99Times",
-        "p99 latency, times that of before",
+        "p99 latency, times the earlier one",
         "99 of 100 batches of counts are faster.",
     ),
     about(
@@ -70,7 +70,7 @@ const LIMITS: [About; 6] = [
     about(
         "store-times",
         "storeTimes",
-        "Store load, times that of before",
+        "Store load, times the earlier one",
         "Requests to the store for each count.",
     ),
     about(
@@ -217,7 +217,7 @@ impl Form {
                 summary { "Begin a guarded rollout" }
                 p.lead {
                     "A strategy goes to more and more counters, step by step. Latency, errors, store load and circuit breakers are "
-                    "watched against limits; when one is broken, the policy of before comes back by itself."
+                    "watched against limits; when one is broken, the previous policy comes back by itself."
                 }
                 form.form method="post" action="/system/cache/rollouts" {
                     (parts::csrf(person))
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_at_its_field() {
+    fn problems_are_shown_at_their_field() {
         for (name, text) in [
             ("to", "fast"),
             ("shares", "5, many"),

@@ -78,7 +78,7 @@ fn lost(portal: &Portal, overview: &Overview, run: &Run) -> Markup {
     if is_there || run.conductor == portal.operations.watch.id() {
         return html! {
             @if run.rollout.interruptions > 0 {
-                p.quiet { "The portal that conducted it was gone " (times(run.rollout.interruptions)) "; the window that was open began anew." }
+                p.quiet { "The portal that conducted it was gone " (times(run.rollout.interruptions)) "; the window that was open began again." }
             }
         };
     }
@@ -88,7 +88,7 @@ fn lost(portal: &Portal, overview: &Overview, run: &Run) -> Markup {
         Mood::Wait,
         &html! {
             "The portal that conducted this rollout is gone: nobody watches at this moment, and the policy below stays as it is. "
-            "Another portal takes it over within " (seconds) " seconds and begins the open window anew. You can roll back now."
+            "Another portal takes it over within " (seconds) " seconds and begins the open window again. You can roll back now."
         },
     )
 }
@@ -316,7 +316,7 @@ fn sentence(rollout: &Rollout, end: End) -> (Mood, String) {
 
     // A person may skip ahead to the next stage although a limit is broken so far.
     let held = rollout.watched.iter().flat_map(|watched| &watched.verdicts).all(Verdict::holds);
-    let back = "The policy of before is in force again.";
+    let back = "The previous policy is in force again.";
 
     match end {
         End::Finished if held => {
@@ -347,10 +347,10 @@ pub fn facts(run: &Run, zone: &TimeZone) -> Markup {
             }
             dt { "Strategy" } dd { (plan.to.name()) }
             dt { "Steps" } dd { (shares.join(", ")) " of 100 counters, " (words::duration(plan.hold_s)) " each" @if plan.canary_s > 0.0 { ", with canaries of " (words::duration(plan.canary_s)) } }
-            dt { "Policy of before" } dd { (history::policy(&run.rollout.before)) }
-            dt { "p99 latency" } dd { (limits.p99_times) " times that of before, and free below " (limits.p99_free_ms) " ms" }
+            dt { "Previous policy" } dd { (history::policy(&run.rollout.before)) }
+            dt { "p99 latency" } dd { (limits.p99_times) " times the earlier one, and free below " (limits.p99_free_ms) " ms" }
             dt { "Failed counts" } dd { (Limit::Errors.number(limits.failed_share)) " more than before" }
-            dt { "Store load" } dd { (limits.store_times) " times the requests for each count of before" }
+            dt { "Store load" } dd { (limits.store_times) " times the earlier requests for each count" }
             dt { "Circuit breakers" } dd { (limits.breakers) " may open" }
             dt { "Batches" } dd { (limits.batches_min) " at least for each stage" }
         }
