@@ -2,7 +2,7 @@
 //! of them.
 
 use raingauge_core::template::Template;
-use raingauge_counters::observed::{EventType, Observed};
+use raingauge_counters::observed::{EventType, Observation};
 use raingauge_settings::{Reader, settings};
 use serde_json::Value as Json;
 
@@ -34,7 +34,7 @@ impl Samples {
     }
 
     /// Takes out what nobody may see.
-    pub fn redact(&self, observed: &mut Observed) {
+    pub fn redact(&self, observed: &mut Observation) {
         for kind in &mut observed.types {
             if self.are_shown {
                 self.mask(kind);

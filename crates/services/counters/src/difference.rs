@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 /// One field that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct FieldChange {
     /// The name in the configuration, such as `retentionDays.quarter`.
     pub field: &'static str,
     /// The name for people.
@@ -57,10 +57,10 @@ pub fn say(counter: &Counter) -> Vec<FieldText> {
 }
 
 /// Returns the fields in which two configurations differ.
-pub fn between(before: &Counter, after: &Counter) -> Vec<Changed> {
+pub fn between(before: &Counter, after: &Counter) -> Vec<FieldChange> {
     let fields = say(before).into_iter().zip(say(after)).zip(differing(before, after));
     let changed = fields.filter(|(_, differs)| *differs).map(|(words, _)| words);
-    let told = |(old, new): (FieldText, FieldText)| Changed {
+    let told = |(old, new): (FieldText, FieldText)| FieldChange {
         field: old.field,
         label: old.label,
         before: old.words,

@@ -6,7 +6,7 @@ mod counter;
 
 pub use counter::CounterKind;
 
-use crate::difference::Changed;
+use crate::difference::FieldChange;
 use raingauge_core::counter::Problem;
 use raingauge_ports::BoxFuture;
 use serde_json::Value as Json;
@@ -80,5 +80,5 @@ pub trait DocumentKind: Send + Sync {
     ) -> BoxFuture<'a, Result<Document, Error>>;
 
     /// Returns the fields in which two configurations differ, in words.
-    fn differences(&self, before: &Json, after: &Json) -> Vec<Changed>;
+    fn differences(&self, before: &Json, after: &Json) -> Vec<FieldChange>;
 }

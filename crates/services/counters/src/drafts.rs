@@ -10,7 +10,7 @@ mod second;
 
 pub use second::{Actor, NotSecond};
 
-use crate::difference::Changed;
+use crate::difference::FieldChange;
 use crate::documents::{self, Document, DocumentKind, Provenance};
 use raingauge_core::limits::TEXT_LEN_MAX;
 use raingauge_ports::clock::Clock;
@@ -91,7 +91,7 @@ pub struct DraftChange {
     pub draft: Draft,
     /// The changes to its document, when its configuration was changed or applied. `None` for a new
     /// document.
-    pub changes: Option<Vec<Changed>>,
+    pub changes: Option<Vec<FieldChange>>,
 }
 
 /// A draft's document, at the draft's base and now.
@@ -175,7 +175,7 @@ impl Drafts {
         kind: &str,
         before: &Json,
         after: &Json,
-    ) -> Result<Vec<Changed>, Error> {
+    ) -> Result<Vec<FieldChange>, Error> {
         Ok(self.kind(kind)?.differences(before, after))
     }
 
@@ -307,7 +307,7 @@ impl Drafts {
     }
 
     /// Returns what a draft changes of its base, which must exist.
-    async fn changes_of(&self, draft: &Draft) -> Result<Option<Vec<Changed>>, Error> {
+    async fn changes_of(&self, draft: &Draft) -> Result<Option<Vec<FieldChange>>, Error> {
         if draft.is_new() {
             return Ok(None);
         }

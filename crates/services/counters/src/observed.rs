@@ -32,7 +32,7 @@ const DEPTH_MAX: usize = 8;
 
 /// What the newest events look like.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Observed {
+pub struct Observation {
     /// Events read, of all types.
     pub events: u64,
     /// The types, the most frequent first.
@@ -148,7 +148,7 @@ pub struct Sample {
     pub data: String,
 }
 
-impl Observed {
+impl Observation {
     pub fn of_type(&self, name: &str) -> Option<&EventType> {
         self.types.iter().find(|found| found.name == name)
     }
@@ -187,7 +187,7 @@ impl Sample {
 
 /// Observes the newest events, the same number from each partition, [`EVENTS_MAX`] in total by
 /// default. Blocks the thread.
-pub fn observed(logs: &[Arc<dyn EventLog>], events_max: u64) -> Result<Observed, Error> {
+pub fn observed(logs: &[Arc<dyn EventLog>], events_max: u64) -> Result<Observation, Error> {
     let mut seen = Tally { values_left: VALUES_TOGETHER_MAX, ..Tally::default() };
     let each_max = events_max / (logs.len() as u64).max(1);
     for log in logs {
@@ -247,13 +247,13 @@ impl Tally {
         }
     }
 
-    fn finish(self) -> Observed {
+    fn finish(self) -> Observation {
         let mut types: Vec<EventType> =
             self.types.into_iter().map(|(name, seen)| seen.finish(name.into())).collect();
         types.sort_by(|left, right| {
             right.events.cmp(&left.events).then_with(|| left.name.cmp(&right.name))
         });
-        Observed { events: self.events, types, events_left_out: self.events_left_out }
+        Observation { events: self.events, types, events_left_out: self.events_left_out }
     }
 }
 

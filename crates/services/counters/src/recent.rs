@@ -2,7 +2,7 @@
 //!
 //! Every preview reads a part of the log, so callers take turns.
 
-use crate::observed::{EVENTS_MAX, Observed, observed};
+use crate::observed::{EVENTS_MAX, Observation, observed};
 use crate::preview::{Comparison, Preview, compare, preview_newest};
 use raingauge_core::counter::Counter;
 use raingauge_ports::clock::Clock;
@@ -32,15 +32,15 @@ pub struct RecentEvents {
     scans: Scans,
     clock: Arc<dyn Clock>,
     /// Serializes observations: callers wait for the one that runs.
-    last: Arc<Mutex<Option<Observation>>>,
+    last: Arc<Mutex<Option<Snapshot>>>,
 }
 
 /// The newest observation.
-struct Observation {
+struct Snapshot {
     at_ms: i64,
     /// The ends of the partitions when it was made.
     ends: Vec<Offset>,
-    observed: Arc<Observed>,
+    observed: Arc<Observation>,
 }
 
 impl RecentEvents {
@@ -78,8 +78,8 @@ impl RecentEvents {
     /// removes what must not be shown, before anything is kept.
     pub async fn observed(
         &self,
-        redact: impl FnOnce(&mut Observed) + Send + 'static,
-    ) -> Result<Arc<Observed>, Error> {
+        redact: impl FnOnce(&mut Observation) + Send + 'static,
+    ) -> Result<Arc<Observation>, Error> {
         let mut last = Arc::clone(&self.last).lock_owned().await;
         let at_ms = self.clock.now_ms();
         let ends: Vec<Offset> = self.logs.iter().map(|log| log.end()).collect();
@@ -99,7 +99,7 @@ impl RecentEvents {
             redact(&mut found);
 
             let observed = Arc::new(found);
-            *last = Some(Observation { at_ms, ends, observed: Arc::clone(&observed) });
+            *last = Some(Snapshot { at_ms, ends, observed: Arc::clone(&observed) });
             Ok::<_, worker::Error>(observed)
         });
         Ok(work.await??)

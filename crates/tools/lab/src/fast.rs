@@ -15,8 +15,8 @@ pub struct Fast {
 impl Fast {
     /// A clock that shows `start_ms`, in milliseconds since 1970, at about this moment.
     pub fn starting(start_ms: i64, factor: u32) -> Self {
-        let (now, since_1970) =
-            (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+        let now = Instant::now();
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let machine_start_s = since_1970.as_secs() as i64;
         let started =
             now.checked_sub(Duration::from_nanos(since_1970.subsec_nanos().into())).unwrap_or(now);

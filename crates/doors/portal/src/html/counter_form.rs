@@ -10,7 +10,7 @@ use crate::html::parts::{self, Field};
 use crate::html::words;
 use maud::{Markup, html};
 use raingauge_core::counter::Problem;
-use raingauge_counters::observed::{EventType, Kind, Observed};
+use raingauge_counters::observed::{EventType, Kind, Observation};
 use raingauge_people::Principal;
 
 /// The form, as a page shows it.
@@ -19,7 +19,7 @@ pub struct Sheet<'a> {
     pub form: &'a Form,
     /// The problems, shown beside the fields.
     pub problems: &'a [Problem],
-    pub observed: &'a Observed,
+    pub observed: &'a Observation,
 }
 
 impl Sheet<'_> {
@@ -358,7 +358,7 @@ impl Sheet<'_> {
 
 /// The keys that the template gives for recent events. `swaps` marks it for an out-of-band swap,
 /// when it is sent along with another part.
-pub fn example_keys(form: &Form, observed: &Observed, swaps: bool) -> Markup {
+pub fn example_keys(form: &Form, observed: &Observation, swaps: bool) -> Markup {
     let found: Option<Examples> = observed
         .of_type(&form.event_type)
         .and_then(|kind| examples(&form.template, kind))

@@ -4,7 +4,7 @@
 use crate::html::parts::{self, Mood};
 use maud::{Markup, html};
 use raingauge_core::counter::Counter;
-use raingauge_counters::difference::{self, Changed};
+use raingauge_counters::difference::{self, FieldChange};
 use raingauge_counters::documents::{CounterKind, Document, Error};
 use raingauge_ports::drafts::{Draft, State};
 
@@ -42,7 +42,7 @@ pub fn title(draft: &Draft) -> String {
 }
 
 /// The changed fields, with their values before and after.
-pub fn changes(changed: &[Changed], before: &str, after: &str) -> Markup {
+pub fn changes(changed: &[FieldChange], before: &str, after: &str) -> Markup {
     if changed.is_empty() {
         return html! { p.quiet { "Nothing differs." } };
     }
@@ -88,7 +88,7 @@ pub fn others(drafts: &[&Draft]) -> Markup {
 
 /// Notice that another person has saved the draft since it was loaded, with the differences between
 /// their text and the one typed here.
-pub fn conflict(theirs: &Draft, changed: &[Changed]) -> Markup {
+pub fn conflict(theirs: &Draft, changed: &[FieldChange]) -> Markup {
     parts::notice(
         Mood::Bad,
         &html! {

@@ -53,7 +53,7 @@ pub async fn page(
             (audit(&portal, &person, &zone))
             @if !differing.is_empty() { (listing::differing(&differing, portal.clock.now_s(), &zone)) }
         }
-        (recount::form(&portal, &person, &recount::Typed::of(&portal, &fields, &zone), &zone))
+        (recount::form(&portal, &person, &recount::RecountForm::of(&portal, &fields, &zone), &zone))
         (listing::list(&found, selection, &zone))
     };
 

@@ -20,8 +20,8 @@ use crate::fields::Query;
 use crate::html::{layout, notes, parts, words};
 use crate::largest::{self, Largest};
 use crate::pages::actions;
-use answer::Shown;
-use asked::Asked;
+use answer::ChartData;
+use asked::ChartQuery;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -34,10 +34,10 @@ use std::sync::Arc;
 /// Everything that the page of a counter shows.
 struct View {
     found: Versioned,
-    asked: Asked,
+    asked: ChartQuery,
     /// `None` while the counter is not being served.
     horizons: Option<Horizons>,
-    shown: Option<Shown>,
+    shown: Option<ChartData>,
     largest: Largest,
 }
 
@@ -51,7 +51,7 @@ pub async fn page(
 ) -> Result<Response, Fault> {
     let found = portal.counters.get(id).await?;
     let versions = portal.counters.versions(id).await?;
-    let view = look(&portal, found, Asked::of(&fields), true).await;
+    let view = look(&portal, found, ChartQuery::of(&fields), true).await;
     let counter = &view.found.counter;
     let body = html! {
         (head(&view.found, &person))
@@ -79,7 +79,7 @@ pub async fn picture(
     Query(fields): Query,
 ) -> Result<Response, Fault> {
     let found = portal.counters.get(id).await?;
-    let view = look(&portal, found, Asked::of(&fields), false).await;
+    let view = look(&portal, found, ChartQuery::of(&fields), false).await;
     let shown = view.shown.ok_or_else(nothing_to_draw)?;
     if shown.rows.is_empty() {
         return Err(shown
@@ -100,7 +100,12 @@ fn nothing_to_draw() -> Fault {
 }
 
 /// Runs the query. Without a key, it uses the largest one.
-async fn look(portal: &Portal, found: Versioned, mut asked: Asked, with_largest: bool) -> View {
+async fn look(
+    portal: &Portal,
+    found: Versioned,
+    mut asked: ChartQuery,
+    with_largest: bool,
+) -> View {
     let id = found.counter.id;
     let now_s = portal.clock.now_s();
     let horizons = {
@@ -186,7 +191,7 @@ fn nothing_yet(view: &View) -> Markup {
 }
 
 /// The total in large type, and the chart.
-fn result(portal: &Portal, view: &View, shown: &Shown, address: &str) -> Markup {
+fn result(portal: &Portal, view: &View, shown: &ChartData, address: &str) -> Markup {
     let asked = &view.asked;
     let query = view.asked.query();
     let elsewhere = panels::query_of(shown, &asked.zone);

@@ -2,7 +2,7 @@
 //! changes. Texts are cut, so that the details of an entry always fit.
 
 use raingauge_core::counter::Counter;
-use raingauge_counters::difference::{self, Changed};
+use raingauge_counters::difference::{self, FieldChange};
 use raingauge_counters::drafts::DraftChange;
 use raingauge_people::audit::AuditAction;
 use raingauge_policy::cache::{Choice, Policy};
@@ -31,7 +31,7 @@ fn changes(before: &Counter, after: &Counter) -> Json {
     sides(&difference::between(before, after))
 }
 
-fn sides(changed: &[Changed]) -> Json {
+fn sides(changed: &[FieldChange]) -> Json {
     changed
         .iter()
         .map(|one| (one.field.to_owned(), change(&one.before, &one.after)))

@@ -16,7 +16,7 @@ use raingauge_core::counter::{Counter, Problem};
 use raingauge_counters::difference;
 use raingauge_counters::documents::CounterKind;
 use raingauge_counters::drafts::{self as workflow, OPEN_MAX, Proposal};
-use raingauge_counters::observed::Observed;
+use raingauge_counters::observed::Observation;
 use raingauge_people::Principal;
 use raingauge_ports::catalog;
 use raingauge_ports::drafts::Draft;
@@ -176,7 +176,7 @@ async fn tried(portal: &Portal, person: &Principal, form: &Form) -> Result<Marku
 async fn meant(
     portal: &Portal,
     form: &Form,
-    observed: &Observed,
+    observed: &Observation,
 ) -> Result<Result<Counter, Vec<Problem>>, Fault> {
     let meant = form.counter(&kinds(observed, &form.event_type));
     let Ok(Counter { id: id @ 1.., .. }) = &meant else {
@@ -264,7 +264,7 @@ fn changes_counter(draft: &Draft, id: u32) -> bool {
 
 /// The kinds of the fields of an event type.
 fn kinds<'a>(
-    observed: &'a Observed,
+    observed: &'a Observation,
     kind: &'a str,
 ) -> impl Fn(&str) -> Option<raingauge_counters::observed::Kind> + 'a {
     move |path| Some(observed.of_type(kind)?.field(path)?.kind)

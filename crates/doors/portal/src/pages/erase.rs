@@ -20,7 +20,7 @@ use serde_json::{Value as Json, json};
 
 /// The submitted form, and its problem.
 #[derive(Default)]
-struct Typed {
+struct ErasureForm {
     key: String,
     name: String,
     /// The reasons in the form for one key and in the form for all keys.
@@ -37,7 +37,7 @@ enum Place {
     Reason,
 }
 
-impl Typed {
+impl ErasureForm {
     fn problem_of(&self, place: Place) -> Option<&'static str> {
         self.problem.filter(|(of, _)| *of == place).map(|(_, problem)| problem)
     }
@@ -51,7 +51,7 @@ pub async fn ask(
     Query(query): Query,
 ) -> Result<Html<String>, Fault> {
     let counter = portal.counters.get(id).await?.counter;
-    let typed = Typed { key: query.text("key").to_owned(), ..Typed::default() };
+    let typed = ErasureForm { key: query.text("key").to_owned(), ..ErasureForm::default() };
     Ok(page(&portal, &person, &counter, &typed).await)
 }
 
@@ -63,11 +63,13 @@ pub async fn erase_key(
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let counter = portal.counters.get(id).await?.counter;
-    let (key, reason) = (fields.exact("key").to_owned(), fields.text("key-reason").to_owned());
+    let key = fields.exact("key").to_owned();
+    let reason = fields.text("key-reason").to_owned();
     let refuse = async |place, problem| {
         let key = key.clone();
         let reasons = [reason.clone(), String::new()];
-        let typed = Typed { key, reasons, problem: Some((place, problem)), ..Typed::default() };
+        let typed =
+            ErasureForm { key, reasons, problem: Some((place, problem)), ..ErasureForm::default() };
 
         (StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &counter, &typed).await)
             .into_response()
@@ -131,7 +133,12 @@ async fn erase_all(
     };
 
     if problem.is_some() {
-        let typed = Typed { name, reasons: [String::new(), reason], problem, ..Typed::default() };
+        let typed = ErasureForm {
+            name,
+            reasons: [String::new(), reason],
+            problem,
+            ..ErasureForm::default()
+        };
         let page = page(portal, person, &counter, &typed).await;
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     }
@@ -164,7 +171,7 @@ async fn page(
     portal: &Portal,
     person: &Principal,
     counter: &Counter,
-    typed: &Typed,
+    typed: &ErasureForm,
 ) -> Html<String> {
     let is_archived = counter.state == Life::Archived;
     let title = if is_archived {
@@ -196,7 +203,7 @@ async fn page(
     portal.page(Some(person), layout::Place::Counters, &title, &body)
 }
 
-fn one_key(person: &Principal, counter: &Counter, typed: &Typed, choices: &[&str]) -> Markup {
+fn one_key(person: &Principal, counter: &Counter, typed: &ErasureForm, choices: &[&str]) -> Markup {
     let problem = typed.problem_of(Place::Key);
     let key = parts::Field {
         name: "key",
@@ -223,7 +230,7 @@ fn one_key(person: &Principal, counter: &Counter, typed: &Typed, choices: &[&str
     }
 }
 
-fn whole(person: &Principal, counter: &Counter, typed: &Typed, is_archived: bool) -> Markup {
+fn whole(person: &Principal, counter: &Counter, typed: &ErasureForm, is_archived: bool) -> Markup {
     let problem = typed.problem_of(Place::Name);
     let name = parts::Field {
         name: "name",

@@ -15,7 +15,7 @@ use axum::response::Html;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
-use raingauge_counters::observed::{EventType, Observed};
+use raingauge_counters::observed::{EventType, Observation};
 use raingauge_operations::measures::values::{DUPLICATES, LAG_EVENTS, LAG_SECONDS, REJECTED};
 use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
@@ -85,7 +85,7 @@ fn create_address(event_type: &str) -> String {
 }
 
 fn types(
-    observed: &Observed,
+    observed: &Observation,
     counters: &[Versioned],
     person: &Principal,
     now_s: i64,
@@ -148,7 +148,7 @@ fn counted_by(counters: &[Versioned], event_type: &str, person: &Principal) -> M
 
 /// Event types that active counters use and that have not arrived lately.
 fn silent<'a>(
-    observed: &Observed,
+    observed: &Observation,
     counters: &'a [Versioned],
 ) -> Vec<(&'a str, Vec<&'a Versioned>)> {
     let mut silent = std::collections::BTreeMap::<&str, Vec<&Versioned>>::new();

@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::layout;
 use crate::html::parts::{self, Field, Mood};
-use crate::pages::shown::Shown;
+use crate::pages::shown::PageState;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -27,7 +27,7 @@ pub async fn list(
     Extension(person): Extension<Principal>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    page(&portal, &person, &Shown::asked(&fields)).await
+    page(&portal, &person, &PageState::asked(&fields)).await
 }
 
 /// `POST /people/invite`: the link is shown in this response only, never again.
@@ -44,11 +44,11 @@ pub async fn invite(
     match portal.accounts.invite(invitee, &person.name).await {
         Ok(Link { path, action }) => {
             let link = format!("{}{path}", base(&portal, &headers));
-            let shown = page(&portal, &person, &Shown::made((name, link))).await?;
+            let shown = page(&portal, &person, &PageState::made((name, link))).await?;
             Ok((Extension(action), shown).into_response())
         }
         Err(AccountError::Field(field, words)) => {
-            let shown = Shown::refused(&fields, field, &words);
+            let shown = PageState::refused(&fields, field, &words);
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?)
                 .into_response())
         }
@@ -122,7 +122,7 @@ pub fn base(portal: &Portal, headers: &HeaderMap) -> String {
 async fn page(
     portal: &Portal,
     person: &Principal,
-    shown: &Shown<'_, NewLink<'_>>,
+    shown: &PageState<'_, NewLink<'_>>,
 ) -> Result<Html<String>, Fault> {
     let users = portal.accounts.users().await?;
     let open = portal.accounts.open_invitations().await?;
@@ -230,7 +230,7 @@ fn role_select(id: &str, chosen: Role, of: Option<&str>) -> Markup {
     }
 }
 
-fn invite_card(portal: &Portal, person: &Principal, shown: &Shown<'_, NewLink<'_>>) -> Markup {
+fn invite_card(portal: &Portal, person: &Principal, shown: &PageState<'_, NewLink<'_>>) -> Markup {
     let role = Role::from_name(shown.text("role")).unwrap_or(Role::Viewer);
     let hint = "A viewer sees counters and counts, an editor defines counters, an admin manages people and the system.";
     let email_hint = match &portal.openid {

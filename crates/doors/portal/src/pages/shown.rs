@@ -7,7 +7,7 @@ use maud::Markup;
 
 /// The note, the form and the result to show. `M` is the item just created, which is shown only
 /// this once.
-pub struct Shown<'a, M> {
+pub struct PageState<'a, M> {
     pub note: Markup,
     pub zone: TimeZone,
     pub made: Option<M>,
@@ -16,7 +16,7 @@ pub struct Shown<'a, M> {
     problem: Option<(&'static str, &'a str)>,
 }
 
-impl<'a, M> Shown<'a, M> {
+impl<'a, M> PageState<'a, M> {
     /// The plain list, as the address specifies it.
     pub fn asked(fields: &Fields) -> Self {
         Self {

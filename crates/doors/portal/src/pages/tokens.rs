@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::layout;
 use crate::html::parts::{self, Field, Mood};
-use crate::pages::shown::Shown;
+use crate::pages::shown::PageState;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -31,7 +31,7 @@ pub async fn list(
     Extension(person): Extension<Principal>,
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
-    page(&portal, &person, &Shown::asked(&fields)).await
+    page(&portal, &person, &PageState::asked(&fields)).await
 }
 
 /// `POST /tokens`: the token is shown in this response only, never again.
@@ -48,11 +48,11 @@ pub async fn create(
     match made {
         Ok(NewToken { name, secret, action }) => {
             let made = (&*name, &*secret, base(&portal, &headers));
-            let shown = page(&portal, &person, &Shown::made(made)).await?;
+            let shown = page(&portal, &person, &PageState::made(made)).await?;
             Ok((Extension(action), shown).into_response())
         }
         Err(AccountError::Field(field, words)) => {
-            let shown = Shown::refused(&fields, field, &words);
+            let shown = PageState::refused(&fields, field, &words);
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?)
                 .into_response())
         }
@@ -83,7 +83,7 @@ fn read(fields: &Fields) -> Result<TokenRequest, AccountError> {
 async fn page(
     portal: &Portal,
     person: &Principal,
-    shown: &Shown<'_, Secret<'_>>,
+    shown: &PageState<'_, Secret<'_>>,
 ) -> Result<Html<String>, Fault> {
     let tokens = portal.accounts.tokens().await?;
     let now_s = portal.clock.now_s();
@@ -187,7 +187,7 @@ fn row(person: &Principal, token: &ApiToken, now_s: i64, zone: &TimeZone) -> Mar
     }
 }
 
-fn create_card(person: &Principal, shown: &Shown<'_, Secret<'_>>) -> Markup {
+fn create_card(person: &Principal, shown: &PageState<'_, Secret<'_>>) -> Markup {
     let is_chosen = |scope: Scope| {
         shown.typed.is_some_and(|fields| fields.values("scope").any(|name| name == scope.name()))
     };

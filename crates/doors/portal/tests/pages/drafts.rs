@@ -357,7 +357,8 @@ async fn counts_are_erased_and_an_archived_counter_is_purged_for_a_reason() {
     let form = Sent::of(&world.get(&format!("{address}?key=rides:0")).await.text, "/erase-key\"");
     assert_eq!(form.get("key"), "rides:0");
 
-    let (to, one) = (format!("{page}/erase-key"), form.set("key-reason", "asked to"));
+    let to = format!("{page}/erase-key");
+    let one = form.set("key-reason", "asked to");
     let unnamed = Sent::of(&world.get(&address).await.text, "/erase-key\"").set("key", "rides:0");
     let refused = world.post(&to, &unnamed.pairs()).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);

@@ -68,12 +68,12 @@ pub struct Page {
 }
 
 /// What the writer knows, and the backfill of a test.
-struct Known {
+struct KnownStates {
     writer: Arc<worker::Handle>,
     running: Arc<Mutex<Option<Backfill>>>,
 }
 
-impl States for Known {
+impl States for KnownStates {
     fn parts(&self, counter: u32) -> Vec<(Partition, Vec<Part>)> {
         States::parts(&*self.writer, counter)
     }
@@ -151,7 +151,8 @@ impl World {
 
         let running = Arc::<Mutex<Option<Backfill>>>::default();
         let writer = Arc::new(writer.expect("a writer starts"));
-        let states = Arc::new(Known { writer: Arc::clone(&writer), running: Arc::clone(&running) });
+        let states =
+            Arc::new(KnownStates { writer: Arc::clone(&writer), running: Arc::clone(&running) });
         let sink = Arc::clone(&log) as Arc<_>;
         let ingest = Ingest::new(
             sink,

@@ -1,7 +1,7 @@
 //! Counters as documents.
 
 use super::{Document, DocumentKind, Error, Provenance};
-use crate::difference::{self, Changed};
+use crate::difference::{self, FieldChange};
 use crate::{Counters, counters};
 use raingauge_core::counter::{Counter, Problem};
 use raingauge_ports::BoxFuture;
@@ -77,7 +77,7 @@ impl DocumentKind for CounterKind {
         })
     }
 
-    fn differences(&self, before: &Json, after: &Json) -> Vec<Changed> {
+    fn differences(&self, before: &Json, after: &Json) -> Vec<FieldChange> {
         match (Self::parse(before), Self::parse(after)) {
             (Ok(before), Ok(after)) => difference::between(&before, &after),
             _ => Vec::new(),

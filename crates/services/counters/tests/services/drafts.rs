@@ -4,7 +4,7 @@ use crate::support::{NOON_S, Services, counter};
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use raingauge_counters::Drafts;
-use raingauge_counters::difference::Changed;
+use raingauge_counters::difference::FieldChange;
 use raingauge_counters::documents::{self, CounterKind, Document, DocumentKind, Provenance};
 use raingauge_counters::drafts::{Actor, Decision, DraftChange, Error, NotSecond, Proposal};
 use raingauge_memory as memory;
@@ -101,10 +101,14 @@ impl DocumentKind for Notes {
         Box::pin(async move { self.write(configuration, base, provenance.by) })
     }
 
-    fn differences(&self, before: &Json, after: &Json) -> Vec<Changed> {
+    fn differences(&self, before: &Json, after: &Json) -> Vec<FieldChange> {
         let [before, after] = [before, after].map(|side| side["name"].to_string());
-        let changed =
-            (before != after).then_some(Changed { field: "name", label: "Name", before, after });
+        let changed = (before != after).then_some(FieldChange {
+            field: "name",
+            label: "Name",
+            before,
+            after,
+        });
         changed.into_iter().collect()
     }
 }

@@ -1,11 +1,13 @@
 use crate::support::{NOON_S, Services, event};
 use raingauge_core::template::Template;
-use raingauge_counters::observed::{EVENTS_MAX, FIELDS_MAX, Kind, Observed, TYPES_MAX, observed};
+use raingauge_counters::observed::{
+    EVENTS_MAX, FIELDS_MAX, Kind, Observation, TYPES_MAX, observed,
+};
 use raingauge_ports::log::EventLog;
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 
-fn look(services: &Services) -> Observed {
+fn look(services: &Services) -> Observation {
     observed(&[Arc::clone(&services.log) as Arc<dyn EventLog>], EVENTS_MAX).expect("looked")
 }
 
@@ -112,5 +114,5 @@ async fn what_is_remembered_has_bounds() {
 #[test]
 fn an_empty_log_has_nothing() {
     let log: Arc<dyn EventLog> = Arc::<raingauge_memory::Log>::default();
-    assert_eq!(observed(&[log], EVENTS_MAX).expect("looked"), Observed::default());
+    assert_eq!(observed(&[log], EVENTS_MAX).expect("looked"), Observation::default());
 }

@@ -28,14 +28,14 @@ const ROWS_LIKED: usize = 100;
 
 /// The submitted form, and its problems.
 #[derive(Clone, Debug, Default)]
-pub struct Typed {
+pub struct RecountForm {
     key: String,
     from: String,
     to: String,
     problems: Vec<(&'static str, String)>,
 }
 
-impl Typed {
+impl RecountForm {
     /// Fills the form from the address, `?key=…&from=…&to=…`; without a range, with yesterday and
     /// today so far.
     pub fn of(portal: &Portal, fields: &Fields, zone: &TimeZone) -> Self {
@@ -107,7 +107,7 @@ impl Typed {
 }
 
 /// Renders the recount form.
-pub fn form(_portal: &Portal, person: &Principal, typed: &Typed, zone: &TimeZone) -> Markup {
+pub fn form(_portal: &Portal, person: &Principal, typed: &RecountForm, zone: &TimeZone) -> Markup {
     let field =
         |name, label, hint| parts::Field { name, label, hint, problem: typed.problem(name) };
     let moment = |name: &'static str, label: &'static str, value: &str| {
@@ -141,7 +141,7 @@ pub async fn begin(
     Extension(fields): Extension<Fields>,
 ) -> Result<Response, Fault> {
     let zone = fields.zone();
-    let mut typed = Typed::sent(&fields);
+    let mut typed = RecountForm::sent(&fields);
     let Some(asked) = typed.asked(&zone) else {
         let body =
             html! { div.page-head { h1 { "Checks" } } (form(&portal, &person, &typed, &zone)) };
@@ -179,7 +179,7 @@ pub async fn page(
             hx-select=[is_running.then_some("#job")] hx-target=[is_running.then_some("#job")] hx-swap=[is_running.then_some("outerHTML")] {
             (state(&job, &fields, &zone))
         }
-        (form(&portal, &person, &Typed {
+        (form(&portal, &person, &RecountForm {
             key: job.asked.key.clone(),
             from: times::field_of(job.asked.range.from_s, &zone),
             to: times::field_of(job.asked.range.to_s, &zone),
@@ -310,8 +310,8 @@ fn side_by_side(
 mod tests {
     use super::*;
 
-    fn typed(key: &str, from: &str, to: &str) -> Typed {
-        Typed {
+    fn typed(key: &str, from: &str, to: &str) -> RecountForm {
+        RecountForm {
             key: key.to_owned(),
             from: from.to_owned(),
             to: to.to_owned(),

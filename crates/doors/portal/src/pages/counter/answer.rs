@@ -1,6 +1,6 @@
 //! The answer to a query about keys: totals, series, and their chart.
 
-use super::asked::{Asked, Window, before, latest_stretch, singular};
+use super::asked::{ChartQuery, Window, before, latest_stretch, singular};
 use crate::Portal;
 use crate::html::chart::{Chart, Kind, Line, Points, Unit};
 use crate::html::words;
@@ -21,7 +21,7 @@ pub struct Row {
 }
 
 /// The data that the page shows.
-pub struct Shown {
+pub struct ChartData {
     pub window: Window,
     /// The keys that could be counted.
     pub rows: Vec<Row>,
@@ -34,7 +34,7 @@ pub struct Shown {
 }
 
 /// Answers a query.
-pub async fn answer(portal: &Portal, asked: &Asked, horizons: &Horizons) -> Shown {
+pub async fn answer(portal: &Portal, asked: &ChartQuery, horizons: &Horizons) -> ChartData {
     let now_s = portal.clock.now_s();
     let mut notes = Vec::new();
     let latest = match asked.span {
@@ -60,10 +60,15 @@ pub async fn answer(portal: &Portal, asked: &Asked, horizons: &Horizons) -> Show
         }
         _ => None,
     };
-    Shown { window, rows, before, failures, notes }
+    ChartData { window, rows, before, failures, notes }
 }
 
-async fn row(portal: &Portal, key: &str, window: Window, asked: &Asked) -> Result<Row, Refusal> {
+async fn row(
+    portal: &Portal,
+    key: &str,
+    window: Window,
+    asked: &ChartQuery,
+) -> Result<Row, Refusal> {
     let range = Range { key, from_s: window.from_s, to_s: window.to_s, fresh: false };
     let zone = words::zone(&asked.zone);
     let ranges = std::slice::from_ref(&range);
@@ -79,7 +84,7 @@ async fn earlier(
     portal: &Portal,
     key: &str,
     window: Window,
-    asked: &Asked,
+    asked: &ChartQuery,
     notes: &mut Vec<String>,
 ) -> Option<Row> {
     let Some(earlier) = before(window, &asked.zone) else {
@@ -98,7 +103,7 @@ async fn earlier(
 /// The latest stretch of time in which a key has data.
 async fn latest_of(
     portal: &Portal,
-    asked: &Asked,
+    asked: &ChartQuery,
     horizons: &Horizons,
     now_s: i64,
 ) -> Option<(i64, i64)> {
@@ -123,19 +128,19 @@ async fn latest_of(
     latest_stretch(&days)
 }
 
-impl Shown {
+impl ChartData {
     /// Whether every count is zero.
     pub fn is_empty(&self) -> bool {
         self.rows.iter().flat_map(|row| &row.points).all(|point| point.count == 0)
     }
 
     /// `1 Nov 2018 – 30 Nov 2018`
-    pub fn when(&self, asked: &Asked) -> String {
+    pub fn when(&self, asked: &ChartQuery) -> String {
         words::range(self.window.from_s, self.window.to_s, &asked.zone)
     }
 
     /// `most in one hour: 41, Mon 5 Nov 2018, 18:00 – 19:00`
-    pub fn peak(&self, asked: &Asked) -> Option<String> {
+    pub fn peak(&self, asked: &ChartQuery) -> Option<String> {
         let [row] = &self.rows[..] else { return None };
         let place = (0..row.points.len())
             .max_by_key(|place| (row.points[*place].count, std::cmp::Reverse(*place)))?;
@@ -161,7 +166,7 @@ impl Shown {
         Some(format!("{sign}{:.1} % on the period before ({known})", percent.abs()))
     }
 
-    pub fn chart<'a>(&self, asked: &'a Asked, now_s: i64) -> Chart<'a> {
+    pub fn chart<'a>(&self, asked: &'a ChartQuery, now_s: i64) -> Chart<'a> {
         let values =
             |row: &Row| row.points.iter().map(|point| Some(point.count as f64)).collect::<Vec<_>>();
         let is_alone = self.rows.len() == 1;

@@ -43,7 +43,7 @@ impl Span {
 
 /// A query, as read from the address.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ChartQuery {
     pub keys: Vec<String>,
     pub span: Span,
     /// The two ends of a custom range, seconds since 1970.
@@ -65,7 +65,7 @@ pub struct Window {
     pub granularity: Granularity,
 }
 
-impl Asked {
+impl ChartQuery {
     pub fn of(fields: &Fields) -> Self {
         let mut problems = Vec::new();
         let zone = zone_of(fields.text("zone")).unwrap_or_else(|| {
@@ -352,8 +352,8 @@ mod tests {
 
     const NOW_S: i64 = 20_000 * DAY_S + 12 * HOUR_S;
 
-    fn asked(query: &str) -> Asked {
-        Asked::of(&Fields::parse(query.as_bytes()))
+    fn asked(query: &str) -> ChartQuery {
+        ChartQuery::of(&Fields::parse(query.as_bytes()))
     }
 
     fn window(query: &str, horizons: Horizons) -> (Window, Vec<String>) {

@@ -1,7 +1,7 @@
 //! The form above a chart: keys, range, granularity, time zone. It uses GET, so that every answer
 //! has an address.
 
-use super::asked::{Asked, SPANS, Span, Window};
+use super::asked::{ChartQuery, SPANS, Span, Window};
 use crate::html::chart::{LINES_MAX, Scale};
 use crate::html::{parts, words};
 use crate::times::field_of;
@@ -14,7 +14,7 @@ pub fn form(
     address: &str,
     part: &str,
     template: &str,
-    asked: &Asked,
+    asked: &ChartQuery,
     window: Option<Window>,
     choices: &[Key],
 ) -> Markup {
@@ -51,7 +51,7 @@ pub fn form(
 }
 
 /// A field for each key, and an empty one for another.
-fn keys(template: &str, asked: &Asked, choices: &[Key]) -> Markup {
+fn keys(template: &str, asked: &ChartQuery, choices: &[Key]) -> Markup {
     let fields = (asked.keys.len() + 1).clamp(2, LINES_MAX);
     html! {
         div.keys-fields {
@@ -76,7 +76,7 @@ fn segment(name: &str, value: &str, text: &str, is_chosen: bool) -> Markup {
 
 /// The two ends of a custom range, filled from the range on the screen, so that they only need
 /// correcting.
-fn custom(asked: &Asked, window: Option<Window>) -> Markup {
+fn custom(asked: &ChartQuery, window: Option<Window>) -> Markup {
     let (from_s, to_s) =
         asked.ends.or(window.map(|window| (window.from_s, window.to_s))).unwrap_or_default();
     html! {

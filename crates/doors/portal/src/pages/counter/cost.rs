@@ -30,13 +30,13 @@ const KEY_HEAD: f64 = 11.0;
 const VALUE: f64 = 2.0;
 
 /// A counter and its version.
-type Which = (u32, u32);
+type Version = (u32, u32);
 /// When the measurement was made, in milliseconds since 1970, and its result.
-type Known = (i64, Arc<Preview>);
+type CachedPreview = (i64, Arc<Preview>);
 
 /// The cache of measurements.
 pub struct Memory {
-    known: Mutex<HashMap<Which, Known>>,
+    known: Mutex<HashMap<Version, CachedPreview>>,
     /// One measurement at a time: each keeps a thread and the disk busy.
     turn: Semaphore,
 }
@@ -48,7 +48,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    fn get(&self, which: Which, now_ms: i64) -> Option<Arc<Preview>> {
+    fn get(&self, which: Version, now_ms: i64) -> Option<Arc<Preview>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known
             .get(&which)
@@ -56,7 +56,7 @@ impl Memory {
             .map(|(_, preview)| Arc::clone(preview))
     }
 
-    fn put(&self, which: Which, now_ms: i64, preview: &Arc<Preview>) {
+    fn put(&self, which: Version, now_ms: i64, preview: &Arc<Preview>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED_MAX {
             known.clear();
@@ -99,7 +99,11 @@ pub async fn cost(
     ))
 }
 
-async fn measured(portal: &Portal, which: Which, counter: &Counter) -> Result<Arc<Preview>, Fault> {
+async fn measured(
+    portal: &Portal,
+    which: Version,
+    counter: &Counter,
+) -> Result<Arc<Preview>, Fault> {
     if let Some(known) = portal.costs.get(which, portal.clock.now_ms()) {
         return Ok(known);
     }

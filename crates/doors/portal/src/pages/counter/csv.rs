@@ -1,6 +1,6 @@
 //! The series of a query as a file for spreadsheets.
 
-use super::asked::{Asked, Window};
+use super::asked::{ChartQuery, Window};
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Query;
@@ -26,7 +26,7 @@ pub async fn series(
     Query(fields): Query,
 ) -> Result<Response, Fault> {
     let found = portal.counters.get(id).await?;
-    let mut view = super::look(&portal, found, Asked::of(&fields), false).await;
+    let mut view = super::look(&portal, found, ChartQuery::of(&fields), false).await;
     let Some(shown) = view.shown.take() else {
         return Err(Fault::bad_request(
             "There is nothing to download",
@@ -69,7 +69,11 @@ fn rows_of(window: Window, granularity: Granularity) -> usize {
 }
 
 /// The series of each key, read in parts of the longest allowed series.
-async fn columns(portal: &Portal, asked: &Asked, window: Window) -> Result<Vec<Vec<Point>>, Fault> {
+async fn columns(
+    portal: &Portal,
+    asked: &ChartQuery,
+    window: Window,
+) -> Result<Vec<Vec<Point>>, Fault> {
     let mut columns = Vec::with_capacity(asked.keys.len());
     for key in &asked.keys {
         let mut points = Vec::new();
@@ -100,7 +104,7 @@ fn part_end(from_s: i64, window: Window, zone: &TimeZone) -> i64 {
     end_s.max(next_bucket(from_s, window.granularity, zone)).min(window.to_s)
 }
 
-fn file(asked: &Asked, end_s: i64, columns: &[Vec<Point>]) -> String {
+fn file(asked: &ChartQuery, end_s: i64, columns: &[Vec<Point>]) -> String {
     let zone = words::zone(&asked.zone);
     let mut text = format!("from ({zone}),to ({zone}),from (epoch seconds)");
     for key in &asked.keys {

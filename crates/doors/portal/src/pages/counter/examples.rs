@@ -1,6 +1,6 @@
 //! The page's query as client code, to copy.
 
-use super::answer::Shown;
+use super::answer::ChartData;
 use crate::html::parts;
 use axum::http::{HeaderMap, header};
 use maud::{Markup, html};
@@ -27,7 +27,7 @@ fn quoted(argument: &str) -> String {
 pub fn panel(
     headers: &HeaderMap,
     person: &Principal,
-    shown: Option<&Shown>,
+    shown: Option<&ChartData>,
     counter: &Counter,
 ) -> Markup {
     let key = shown

@@ -1,7 +1,7 @@
 //! The smaller panels on the page of a counter.
 
 use super::View;
-use super::answer::Shown;
+use super::answer::ChartData;
 use crate::html::{parts, words};
 use crate::largest::Largest;
 use form_urlencoded::Serializer;
@@ -13,7 +13,7 @@ use raingauge_ports::activity::Recent;
 use raingauge_reader::Key;
 
 /// The first key over the same range, as a query string for the query page or a recount.
-pub fn query_of(shown: &Shown, zone: &TimeZone) -> String {
+pub fn query_of(shown: &ChartData, zone: &TimeZone) -> String {
     let mut query = Serializer::new(String::new());
     if let Some(row) = shown.rows.first() {
         query.append_pair("key", &row.key);
@@ -44,7 +44,7 @@ pub fn why_silent(counter: &Counter) -> Markup {
 }
 
 /// The largest keys of the range, each a link to its chart.
-pub fn largest_keys(address: &str, template: &str, view: &View, shown: &Shown) -> Markup {
+pub fn largest_keys(address: &str, template: &str, view: &View, shown: &ChartData) -> Markup {
     let keys = view.largest.keys();
     let most = keys.iter().map(|key| key.count.unsigned_abs()).max().unwrap_or(1).max(1);
     html! {

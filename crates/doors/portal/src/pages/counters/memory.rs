@@ -5,11 +5,11 @@ use raingauge_ports::catalog::{Error, Versioned};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A revision of the catalog, and its counters.
-type Known = (i64, Arc<Vec<Versioned>>);
+type CachedCounters = (i64, Arc<Vec<Versioned>>);
 
 #[derive(Default)]
 pub struct Memory {
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<CachedCounters>>,
 }
 
 impl Memory {

@@ -15,14 +15,14 @@ pub const BATCH_LINES_MAX: usize = 200;
 
 /// One line: a key and its range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Asked {
+struct Line {
     line: usize,
     key: String,
     range: Result<(i64, i64), &'static str>,
 }
 
 /// Parses the lines. A line with only a key uses the range of the form.
-fn lines(text: &str, range: Option<(i64, i64)>, zone: &TimeZone) -> Vec<Asked> {
+fn lines(text: &str, range: Option<(i64, i64)>, zone: &TimeZone) -> Vec<Line> {
     let numbered = text.lines().enumerate().map(|(place, line)| (place + 1, line.trim()));
     let asked = numbered.filter(|(_, line)| !line.is_empty()).map(|(line, text)| {
         let (key, own) = match with_range(text, zone) {
@@ -36,7 +36,7 @@ fn lines(text: &str, range: Option<(i64, i64)>, zone: &TimeZone) -> Vec<Asked> {
             Some(range) => Ok(range),
             None => Err("the line has no range, and the form has none either: choose one above"),
         };
-        Asked { line, key: key.to_owned(), range }
+        Line { line, key: key.to_owned(), range }
     });
     asked.collect()
 }
@@ -74,7 +74,7 @@ pub async fn answered(portal: &Portal, question: &Question) -> Markup {
     let began = Instant::now();
     let mut answers = portal.reader.counts(&ranges).await.into_iter();
     let took = words::duration(began.elapsed().as_secs_f64());
-    let rows: Vec<(&Asked, Result<Answer, Refusal>)> = asked
+    let rows: Vec<(&Line, Result<Answer, Refusal>)> = asked
         .iter()
         .map(|asked| {
             let refused = |detail: &str| Refusal::new(Code::TimeInvalid, detail);
@@ -105,7 +105,7 @@ pub async fn answered(portal: &Portal, question: &Question) -> Markup {
     }
 }
 
-fn row(asked: &Asked, answer: &Result<Answer, Refusal>, zone: &TimeZone) -> Markup {
+fn row(asked: &Line, answer: &Result<Answer, Refusal>, zone: &TimeZone) -> Markup {
     html! {
         tr {
             td.number { (asked.line) }
@@ -140,7 +140,7 @@ mod tests {
 
         assert_eq!(
             found,
-            expected.map(|(line, key, range)| Asked { line, key: key.to_owned(), range })
+            expected.map(|(line, key, range)| Line { line, key: key.to_owned(), range })
         );
         assert!(lines("a:2", None, &zone_of("").unwrap())[0].range.is_err());
     }

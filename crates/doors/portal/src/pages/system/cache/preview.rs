@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const NAMED_MAX: usize = 12;
 
 /// How often each counter was queried, from a sample on all instances.
-type Asked = BTreeMap<u32, u64>;
+type Demand = BTreeMap<u32, u64>;
 
 /// The counters and queries of one strategy, before or after the change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ struct Difference {
     asked: u64,
 }
 
-fn difference(counters: &[u32], asked: &Asked, before: &Choice, after: &Choice) -> Difference {
+fn difference(counters: &[u32], asked: &Demand, before: &Choice, after: &Choice) -> Difference {
     let mut difference = Difference::default();
     for id in counters {
         let often = asked.get(id).copied().unwrap_or(0);
@@ -56,8 +56,8 @@ fn difference(counters: &[u32], asked: &Asked, before: &Choice, after: &Choice) 
 }
 
 /// Sums up how often each counter was queried on the running instances.
-fn asked_of(seen: &[KnownInstance]) -> Asked {
-    let mut asked = Asked::new();
+fn asked_of(seen: &[KnownInstance]) -> Demand {
+    let mut asked = Demand::new();
     for seen in seen.iter().filter(|seen| !seen.is_gone) {
         seen.announcement
             .asked
@@ -193,7 +193,7 @@ mod tests {
             },
         );
 
-        let asked = Asked::from([(2, 30), (3, 70)]);
+        let asked = Demand::from([(2, 30), (3, 70)]);
         let found = difference(&[1, 2, 3, 4], &asked, &before, &after);
         assert_eq!(
             (found.changed.as_slice(), found.asked_changed, found.asked),
