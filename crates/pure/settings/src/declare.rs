@@ -1,7 +1,5 @@
 //! Declarations of settings.
 
-use crate::Reader;
-
 /// Environment variables begin with this name and two underscores.
 pub const PROGRAM: &str = "RAINGAUGE";
 
@@ -34,14 +32,6 @@ pub enum Kind {
     Switch { default: bool },
     /// A list of tables; empty by default.
     Tables,
-}
-
-/// The settings that a component declares together.
-#[derive(Clone, Copy, Debug)]
-pub struct Group {
-    pub settings: &'static [Setting],
-    /// Reads them all for the problems that they have.
-    pub check: fn(&mut Reader),
 }
 
 impl Setting {

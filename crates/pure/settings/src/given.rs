@@ -1,34 +1,13 @@
 //! The given values of each setting and their origins: the file first, then the environment, then
 //! the options of the command line.
 
-use crate::{Origin, PROGRAM, Problem, Reader, Setting};
-use std::borrow::Cow;
+use crate::nearest::{edits, is_near, nearest_word};
+use crate::raw::raw_of;
+use crate::{Item, Origin, PROGRAM, Problem, Raw, Reader, Setting};
 use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// A value before any check.
-#[derive(Clone, Debug)]
-pub enum Raw {
-    /// Text of a variable or an option, which has no type of its own.
-    Plain(String),
-    Text(String),
-    /// `None` is a number beyond 128 bits.
-    Whole(Option<i128>),
-    Switch(bool),
-    List(Vec<Item>),
-    Table(Vec<(String, Item)>),
-    /// A type that no key accepts, by its name.
-    Other(&'static str),
-}
-
-/// A raw value and its origin.
-#[derive(Clone, Debug)]
-pub struct Item {
-    pub raw: Raw,
-    pub origin: Origin,
-}
 
 impl Reader {
     /// Takes a variable if its name has the prefix of the configuration; other variables are
@@ -145,39 +124,27 @@ impl Reader {
     }
 }
 
-impl Raw {
-    /// Parses one TOML value, for a list from a variable. The variable is the origin of everything
-    /// in it.
-    pub(crate) fn parse(text: &str, origin: &Origin) -> Result<Self, String> {
-        let value =
-            DeValue::parse(text.trim()).map_err(|error| error.message().replace('\n', ", "))?;
-        Ok(raw_of(value, &|_| origin.clone()))
-    }
-}
+impl Reader {
+    /// Returns the setting that the user probably meant by a path that does not exist. The right
+    /// name in the wrong section is the likeliest mistake, then a wrong letter or unit.
+    pub(crate) fn nearest(&self, section: &str, name: &str) -> Option<&'static Setting> {
+        if let Some(setting) = self.settings().find(|setting| setting.name == name) {
+            return Some(setting);
+        }
+        let asked = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
+        let distance = |setting: &Setting| match section {
+            "" => edits(&asked, setting.name),
+            _ => edits(&asked, &setting.path()),
+        };
 
-fn raw_of(value: Spanned<DeValue<'_>>, origin: &dyn Fn(Range<usize>) -> Origin) -> Raw {
-    match value.into_inner() {
-        DeValue::String(text) => Raw::Text(text.into_owned()),
-        DeValue::Integer(digits) => {
-            Raw::Whole(i128::from_str_radix(digits.as_str(), digits.radix()).ok())
-        }
-        DeValue::Float(_) => Raw::Other("a number with a point or an exponent"),
-        DeValue::Boolean(is_on) => Raw::Switch(is_on),
-        DeValue::Datetime(_) => Raw::Other("a date or time"),
-        DeValue::Array(values) => {
-            let item = |value: Spanned<DeValue<'_>>| Item {
-                origin: origin(value.span()),
-                raw: raw_of(value, origin),
-            };
-            Raw::List(values.into_iter().map(item).collect())
-        }
-        DeValue::Table(table) => {
-            let field = |(name, value): (Spanned<Cow<'_, str>>, _)| {
-                let item = Item { origin: origin(name.span()), raw: raw_of(value, origin) };
-                (name.into_inner().into_owned(), item)
-            };
-            Raw::Table(table.into_iter().map(field).collect())
-        }
+        let best = self.settings().min_by_key(|setting| distance(setting))?;
+        is_near(distance(best), &asked).then_some(best)
+    }
+
+    /// Returns the section that the user probably meant.
+    pub(crate) fn nearest_section(&self, section: &str) -> Option<&'static str> {
+        let sections: Vec<_> = self.settings().map(|setting| setting.section).collect();
+        nearest_word(section, &sections)
     }
 }
 

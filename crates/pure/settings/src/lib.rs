@@ -19,11 +19,12 @@ mod given;
 mod nearest;
 pub mod page;
 mod problem;
+mod raw;
 mod reader;
 mod value;
 
-pub use declare::{Group, Kind, PROGRAM, Setting, kinds};
-pub use given::{Item, Raw};
+pub use declare::{Kind, PROGRAM, Setting, kinds};
 pub use problem::{Origin, Problem, quote};
-pub use reader::Reader;
+pub use raw::{Item, Raw};
+pub use reader::{Group, Reader};
 pub use value::{Checked, Entry, FromText, Value, Wrong, text_of, wrong_type};

@@ -1,31 +1,5 @@
 //! What the user probably meant by a name that does not exist.
 
-use crate::{Reader, Setting};
-
-impl Reader {
-    /// Returns the setting that the user probably meant by a path that does not exist. The right
-    /// name in the wrong section is the likeliest mistake, then a wrong letter or unit.
-    pub(crate) fn nearest(&self, section: &str, name: &str) -> Option<&'static Setting> {
-        if let Some(setting) = self.settings().find(|setting| setting.name == name) {
-            return Some(setting);
-        }
-        let asked = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
-        let distance = |setting: &Setting| match section {
-            "" => edits(&asked, setting.name),
-            _ => edits(&asked, &setting.path()),
-        };
-
-        let best = self.settings().min_by_key(|setting| distance(setting))?;
-        is_near(distance(best), &asked).then_some(best)
-    }
-
-    /// Returns the section that the user probably meant.
-    pub(crate) fn nearest_section(&self, section: &str) -> Option<&'static str> {
-        let sections: Vec<_> = self.settings().map(|setting| setting.section).collect();
-        nearest_word(section, &sections)
-    }
-}
-
 /// Returns the one of `words` that the user probably meant.
 pub(crate) fn nearest_word<'a>(asked: &str, words: &[&'a str]) -> Option<&'a str> {
     let best = words.iter().min_by_key(|word| edits(asked, word))?;
@@ -37,13 +11,13 @@ pub(crate) fn nearest_word<'a>(asked: &str, words: &[&'a str]) -> Option<&'a str
 const CHARS_MAX: usize = 64;
 
 /// Up to a third of the letters may be wrong; beyond that a suggestion is a guess.
-fn is_near(edits: usize, asked: &str) -> bool {
+pub(crate) fn is_near(edits: usize, asked: &str) -> bool {
     edits <= (asked.chars().count().min(CHARS_MAX) / 3).max(1)
 }
 
 /// Letters to insert, delete, replace, or swap with their neighbour, to come from one word to the
 /// other (the "optimal string alignment" distance).
-fn edits(from: &str, to: &str) -> usize {
+pub(crate) fn edits(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.chars().take(CHARS_MAX).collect();
     let to: Vec<char> = to.chars().collect();
     let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];

@@ -1,7 +1,15 @@
 //! Reads the given settings, and collects every problem with them.
 
-use crate::{Group, Item, Origin, Problem, Setting, Value};
+use crate::{Item, Origin, Problem, Setting, Value};
 use std::collections::HashMap;
+
+/// The settings that a component declares together.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    pub settings: &'static [Setting],
+    /// Reads them all for the problems that they have.
+    pub check: fn(&mut Reader),
+}
 
 /// The given settings. A setting with a problem is read as its default, so that the others are
 /// checked too; the default is never used, because a configuration with a problem is refused.
