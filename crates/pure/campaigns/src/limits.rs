@@ -21,7 +21,7 @@ pub const BUDGET_UNIT_LEN_MAX: usize = 64;
 pub const UNTRACKED_LIMIT_MIN: i64 = 100_000;
 /// Longest text in a condition, in bytes.
 pub const RULE_CONSTANT_LEN_MAX: usize = 1_024;
-/// Longest name of a campaign, or of one of its steps, counts, actions, budgets or lookups, in bytes.
+/// Longest name of a campaign, or of a step, count, action, budget or lookup in it, in bytes.
 pub const CAMPAIGN_NAME_LEN_MAX: usize = 128;
 /// Largest count of a `reaches` or an `every`.
 pub const EDGE_COUNT_MAX: i64 = 1_000_000_000;

@@ -300,7 +300,8 @@ impl Compiler<'_> {
                 .push(format!("{at}.rhs has a text of more than {RULE_CONSTANT_LEN_MAX} bytes"));
         }
 
-        let (lhs, test) = (lhs?, test?);
+        let lhs = lhs?;
+        let test = test?;
         match (self.weigh)(&lhs, &test) {
             Ok(weight) => {
                 let text = text_of(condition, &lhs);

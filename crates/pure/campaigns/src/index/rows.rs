@@ -13,7 +13,7 @@ use raingauge_core::filter::Predicate;
 pub enum Sight {
     /// The value is at hand for every event, in this slot.
     Slot(usize),
-    /// A count of this number, whose changes are told with the event.
+    /// A count of this number, whose changes come with the event.
     Count(usize),
     /// The value has to be loaded.
     None,

@@ -53,7 +53,7 @@ fn number(number: &str) -> Option<Scalar<'_>> {
 }
 
 #[test]
-fn rules_of_a_type_are_told_apart() {
+fn rules_of_a_type_are_distinguished() {
     let rules = [
         Rule::All(vec![value(0, "eq", json!("sg")), value(1, "gte", json!(10))]),
         Rule::All(vec![value(0, "in", json!(["sg", "my"])), value(1, "lt", json!(10))]),
@@ -228,7 +228,10 @@ proptest! {
     fn the_index_equals_reading_all_rules(
         rules in proptest::collection::vec(rules(), 1..80),
         events in proptest::collection::vec(
-            (proptest::collection::vec(scalars(), SLOTS), [(-2..6i64, 0..4i64), (0..6i64, 0..4i64)]),
+            (
+                proptest::collection::vec(scalars(), SLOTS),
+                [(-2..6i64, 0..4i64), (0..6i64, 0..4i64)],
+            ),
             1..8,
         ),
     ) {
