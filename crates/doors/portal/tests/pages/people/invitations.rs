@@ -119,7 +119,7 @@ async fn the_last_administrator_stays() {
         .post("/people/1/role", &[("role", "viewer")])
         .await
         .is(StatusCode::CONFLICT)
-        .shows("nobody else is an administrator");
+        .shows("there is no other administrator");
     admin.post("/people/1/disable", &[]).await.is(StatusCode::CONFLICT);
     admin.post("/people/2/role", &[("role", "admin")]).await.leads_to("/people?note=role");
     admin.post("/people/1/role", &[("role", "viewer")]).await.leads_to("/people?note=role");
