@@ -7,7 +7,7 @@ use raingauge_app::Role as ProcessRole;
 use raingauge_consumers::{Consumer, Error as ConsumerError, Runner};
 use raingauge_core::access::{Role, Scope};
 use raingauge_core::counter::Problem;
-use raingauge_counters::difference::Changed;
+use raingauge_counters::difference::FieldChange;
 use raingauge_counters::documents::{Document, DocumentKind, Error, Provenance};
 use raingauge_http::{Operation, Routes};
 use raingauge_people::Principal;
@@ -170,7 +170,7 @@ impl DocumentKind for Umbrellas {
         Box::pin(std::future::ready(Err(refused)))
     }
 
-    fn differences(&self, _: &Json, _: &Json) -> Vec<Changed> {
+    fn differences(&self, _: &Json, _: &Json) -> Vec<FieldChange> {
         Vec::new()
     }
 }
