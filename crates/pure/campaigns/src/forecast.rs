@@ -131,7 +131,9 @@ mod tests {
 
         #[test]
         fn a_forecast_lies_between_the_best_and_the_worst_weeks(
-            past in prop::collection::vec(0..1_000_i64, 14..60), free in 1..50_000_i64, seed in any::<u64>(),
+            past in prop::collection::vec(0..1_000_i64, 14..60),
+            free in 1..50_000_i64,
+            seed in any::<u64>(),
         ) {
             let found = forecast(&past, free, seed).unwrap();
             let last = |day: Option<u32>| day.unwrap_or(DAYS_MAX + 1);

@@ -20,7 +20,7 @@ const PAUSES_MS: [i64; 9] = [
     20 * HOUR_MS,
     24 * HOUR_MS,
 ];
-/// Pauses vary by up to so many percent, so that deliveries that failed together do not return
+/// Pauses vary by up to this many percent, so that deliveries that failed together do not return
 /// together.
 const JITTER_PERCENT: i64 = 20;
 /// Longest pause that a destination may ask for.

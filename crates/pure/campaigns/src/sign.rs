@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   webhook-id: act_3607…          webhook-timestamp: 1727146800
-//!   webhook-signature: v1,<base64 of HMAC-SHA256 over "id.timestamp.body"> v1,<with the old secret>
+//!   webhook-signature: v1,<base64 of HMAC-SHA256 over "id.timestamp.body"> v1,<by the old secret>
 //! ```
 
 use crate::limits::{SECRET_LEN_MAX, SECRET_LEN_MIN};
