@@ -11,11 +11,15 @@
 //! ids and answers of lookups come in as arguments. Time zones are computed from data that is
 //! compiled in.
 
+pub mod body;
 pub mod budget;
 pub mod calendar;
+pub mod campaign;
 pub mod cost;
+pub mod decision;
 pub mod delay;
 mod encoding;
+pub mod engine;
 pub mod experiment;
 pub mod forecast;
 pub mod index;
@@ -26,6 +30,7 @@ pub mod retry;
 pub mod rule;
 pub mod schedule;
 pub mod sign;
+pub mod states;
 pub mod tree;
 pub mod window;
 

@@ -32,3 +32,23 @@ pub const INDEX_CONSTANTS_MAX: usize = 128;
 /// Shortest and longest secret of a destination, in bytes.
 pub const SECRET_LEN_MIN: usize = 24;
 pub const SECRET_LEN_MAX: usize = 64;
+/// Largest campaign, in bytes of its JSON without blanks.
+pub const CAMPAIGN_LEN_MAX: usize = 256 * 1024;
+/// Most types of events that a campaign, a count or a cancellation names.
+pub const EVENT_TYPES_MAX: usize = 16;
+/// Most counts of a campaign.
+pub const COUNTS_MAX: usize = 8;
+/// Most steps of a campaign.
+pub const STEPS_MAX: usize = 16;
+/// Most actions of a step.
+pub const ACTIONS_MAX: usize = 8;
+/// Most limits of a campaign.
+pub const CAMPAIGN_LIMITS_MAX: usize = 16;
+/// Most budgets of a campaign.
+pub const BUDGETS_MAX: usize = 8;
+/// Longest name of a subject, in bytes.
+pub const SUBJECT_LEN_MAX: usize = 256;
+/// Most actions that one event is granted.
+pub const ACTIONS_PER_EVENT_MAX: usize = 64;
+/// Most actions of one subject and one step that an event may cancel.
+pub const WAITING_ACTIONS_MAX: usize = 64;

@@ -130,6 +130,12 @@ impl Tree {
         (leaf < self.leaves.len()).then_some(leaf)
     }
 
+    /// The leaves that may still be tested, in their order.
+    pub fn open(&self, progress: &Progress) -> impl Iterator<Item = usize> {
+        let open = !(progress.tested | progress.closed);
+        ones(open).take_while(|leaf| *leaf < self.leaves.len())
+    }
+
     /// Notes that the condition of a leaf holds or not, and settles what follows from it.
     pub fn note(&self, progress: &mut Progress, leaf: usize, holds: bool) {
         progress.tested |= 1 << leaf;

@@ -1,0 +1,154 @@
+//! Decisions: what was granted or refused on an event, and why.
+
+use crate::campaign::CampaignId;
+use crate::states::{BudgetKey, digest};
+use raingauge_core::code::Code;
+use serde::{Serialize, Serializer};
+use serde_json::Value as Json;
+use std::fmt;
+
+/// The id of an action: a function of campaign, event, subject, step and action. An event that
+/// comes back names the same action, under whatever version of the campaign it is decided.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActionId(pub [u8; 16]);
+
+impl ActionId {
+    pub fn new(
+        campaign: CampaignId,
+        (source, event): (&str, &str),
+        subject: &str,
+        step: &str,
+        action: &str,
+    ) -> Self {
+        let campaign = campaign.to_string();
+        Self(digest(&["raingauge.action.1", &campaign, source, event, subject, step, action]))
+    }
+}
+
+impl fmt::Display for ActionId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "act_{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for ActionId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+impl Serialize for ActionId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Why a step was granted or refused. The first gate that refuses is the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    Granted,
+    /// Granted, and due later.
+    Delayed,
+    /// It would have been granted if the campaign were active.
+    Shadow,
+    OutsideActivity,
+    TooLate,
+    NoSubject,
+    RuleFalse,
+    StepFalse,
+    LookupFailed,
+    Duplicate,
+    Holdout,
+    Control,
+    LimitReached,
+    CapReached,
+    BudgetExhausted,
+    GroupLost,
+    Cancelled,
+    RecheckFailed,
+}
+
+impl Reason {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::Delayed => "delayed",
+            Self::Shadow => "shadow",
+            Self::OutsideActivity => "outside_activity",
+            Self::TooLate => Code::TooLate.as_str(),
+            Self::NoSubject => "no_subject",
+            Self::RuleFalse => "rule_false",
+            Self::StepFalse => "step_false",
+            Self::LookupFailed => "lookup_failed",
+            Self::Duplicate => "duplicate",
+            Self::Holdout => "holdout",
+            Self::Control => "control",
+            Self::LimitReached => "limit_reached",
+            Self::CapReached => "cap_reached",
+            Self::BudgetExhausted => "budget_exhausted",
+            Self::GroupLost => "group_lost",
+            Self::Cancelled => "cancelled",
+            Self::RecheckFailed => "recheck_failed",
+        }
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// What an action reserved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reserved {
+    pub budget: BudgetKey,
+    pub amount: i64,
+    /// Whether it is returned when the action is cancelled or refused.
+    pub is_refunded: bool,
+}
+
+/// What was decided on one action of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The id that the action has, or would have had.
+    pub action: ActionId,
+    pub reason: Reason,
+    pub campaign: CampaignId,
+    pub version: u32,
+    pub step: String,
+    /// The action's name within its step.
+    pub name: String,
+    pub subject: String,
+    pub variant: Option<String>,
+    pub cost: Option<Reserved>,
+    /// When the action is due, in milliseconds since 1970; the time of the event, if there is no
+    /// delay.
+    pub due_ms: i64,
+    /// What the decision is based on.
+    pub evidence: Json,
+}
+
+impl Decision {
+    /// Whether the action is to happen.
+    pub fn is_granted(&self) -> bool {
+        matches!(self.reason, Reason::Granted | Reason::Delayed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ids of the worked example, computed by another program.
+    #[test]
+    fn an_action_has_its_id_before_it_is_sent() {
+        let id = |event: &str, step: &str, action: &str| {
+            ActionId::new(7, ("mart", event), "u-7", step, action).to_string()
+        };
+        assert_eq!(id("o-3", "nudge", "msg"), "act_3607a20a5c6e936874c9ec850d9ffaac");
+        assert_eq!(id("o-4", "reward", "voucher"), "act_bb9282cf452742f1394a4bc3dcf9c8a8");
+        assert_eq!(id("o-4", "reward", "msg"), "act_cf48d82d6f6722789c3ea39c14362ba2");
+        assert_ne!(id("o-4", "rewardm", "sg"), id("o-4", "reward", "msg"));
+    }
+}
