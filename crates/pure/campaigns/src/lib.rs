@@ -31,6 +31,7 @@ pub mod rule;
 pub mod schedule;
 pub mod sign;
 pub mod states;
+pub mod template;
 pub mod tree;
 pub mod window;
 

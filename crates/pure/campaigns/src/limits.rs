@@ -52,3 +52,15 @@ pub const SUBJECT_LEN_MAX: usize = 256;
 pub const ACTIONS_PER_EVENT_MAX: usize = 64;
 /// Most actions of one subject and one step that an event may cancel.
 pub const WAITING_ACTIONS_MAX: usize = 64;
+/// Most templates of a campaign.
+pub const TEMPLATES_MAX: usize = 32;
+/// Most locales of a template.
+pub const LOCALES_MAX: usize = 64;
+/// Longest text of a template, in bytes.
+pub const MESSAGE_TEMPLATE_LEN_MAX: usize = 16 * 1024;
+/// Most statements of a template, such as `if`, `elif` and `endif`.
+pub const TEMPLATE_STATEMENTS_MAX: usize = 200;
+/// Most names, signs and constants of one tag of a template.
+pub const TAG_TOKENS_MAX: usize = 200;
+/// Longest text of a rendered message, in bytes.
+pub const MESSAGE_LEN_MAX: usize = 32 * 1024;
