@@ -6,7 +6,8 @@
 //!   │             acknowledged                 how far the log was acknowledged
 //!   │             clock                        when the clock was last trusted
 //!   │             ids-….run                    identities of older events, sorted
-//!   └── tiles/    fjall                        tiles, the position in the log, the writer's state
+//!   ├── tiles/    fjall                        tiles, the position in the log, the writer's state
+//!   └── campaigns/  fjall                      the ledger of campaigns
 //! ```
 //!
 //! The log is the truth. The store is a function of a prefix of the log, and records which one.
@@ -15,13 +16,18 @@
 mod allocations;
 mod clock;
 mod compaction;
+#[cfg(test)]
+mod faults;
 mod files;
+mod ledger;
 mod log;
 mod room;
+mod store;
 mod tiles;
 
 pub use clock::LogClock;
 pub use compaction::StoreCompactor;
+pub use ledger::{CampaignLedger, Options as LedgerOptions};
 pub use log::Settings as LogSettings;
 pub use log::{
     Allowed as RepairAllowed, Fault as LogFault, Inspection as LogInspection,

@@ -9,11 +9,8 @@
 //! The cache is the memory of the writer and of the readers at once: what the writer adds is what
 //! the next sum sees, and nothing has to be invalidated.
 
-mod blank;
 mod cache;
 mod disk;
-mod journals;
-mod markers;
 mod options;
 mod places;
 

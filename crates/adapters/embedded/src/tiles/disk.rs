@@ -10,23 +10,16 @@
 //! 0x02 name …                        → a consumer's, see disk/consumers.rs
 //! ```
 //!
-//! All in one keyspace, so that memory tables are flushed together and any prefix of fjall's
-//! journals is a state that the store was in: if the last journal loses its end, the position goes
-//! back with the tiles, and the log is read again. The markers of commits ([`markers`]) reveal a
-//! hole in an earlier journal. Numbers in keys are big-endian, so that they sort; those in values
-//! are little-endian.
+//! All in one keyspace ([`store`]), so that any prefix of fjall's journals is a state that the
+//! store was in: if the last journal loses its end, the position goes back with the tiles, and the
+//! log is read again. Numbers in keys are big-endian, so that they sort; those in values are
+//! little-endian.
 
 mod consumers;
 
-use super::blank::{discard, is_blank};
 use super::options::Options;
-use super::{journals, markers};
-use fjall::config::{
-    BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy,
-};
-use fjall::{
-    Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, UserKey, UserValue,
-};
+use crate::store::{self, Fault, Store};
+use fjall::{OwnedWriteBatch, UserKey, UserValue};
 use parking_lot::Mutex;
 use raingauge_core::event::key_hash;
 use raingauge_core::tile::Tile;
@@ -37,7 +30,6 @@ use std::path::Path;
 
 /// Version of the keys above.
 const FORMAT: u32 = 1;
-const FORMAT_KEY: &[u8] = b"\0format";
 const POSITION_KEY: &[u8] = b"\0position";
 const STATE_KEY: &[u8] = b"\0state";
 const PROGRESS_KEY: &[u8] = b"\0progress";
@@ -45,24 +37,13 @@ const TILE_TAG: u8 = 1;
 /// Bytes before and behind the text of a key.
 const HEAD_LEN: usize = 6;
 const TAIL_LEN: usize = 5;
-/// Fewest table files that fjall keeps open.
-const OPEN_FILES_MIN: usize = 16;
-/// Journals are read again after a crash: about a second for this many bytes.
-const JOURNAL_BYTES_MAX: u64 = 128 << 20;
+const ADVICE: &str = "restore the data folder from a backup, or, where the event log still begins \
+                      at offset 0, remove the folder tiles, and everything is counted again";
 
 pub struct Disk {
-    database: Database,
-    keyspace: Keyspace,
-    /// The last commit.
-    last: Mutex<Last>,
-}
-
-#[derive(Default)]
-struct Last {
-    /// The number of the commit.
-    number: u64,
-    /// The state, so that it is not written again unchanged.
-    state: Vec<u8>,
+    store: Store,
+    /// The state of the last commit, so that it is not written again unchanged.
+    state: Mutex<Vec<u8>>,
 }
 
 /// A tile and its place.
@@ -70,49 +51,21 @@ pub type Found = (String, TileId, Tile);
 
 impl Disk {
     pub fn open(folder: &Path, options: &Options) -> Result<Self, Error> {
-        journals::check(folder)?;
-        let database = match open_politely(folder, options) {
-            Err(error) if !matches!(error, Error::Locked) && is_blank(folder).unwrap_or(false) => {
-                discard(folder)?;
-                open_politely(folder, options)?
-            }
-            opened => opened?,
+        let options = store::Options {
+            name: "tiles",
+            format: FORMAT,
+            block_cache_bytes: options.block_cache_bytes,
+            open_files_max: options.open_files_max,
+            memtable_bytes: options.memtable_bytes(),
+            advice: ADVICE,
         };
-
-        // Bytes of tiles that fjall may hold before it writes them to a table.
-        let memory_bytes = options.memtable_bytes();
-        let keyspace = database
-            .keyspace("tiles", || layout().max_memtable_size(memory_bytes))
-            .map_err(failed)?;
-        let disk = Self { database, keyspace, last: Mutex::default() };
-        disk.check_format()?;
-
-        let number = markers::check(&disk.keyspace)?;
-        let state = disk.value(STATE_KEY)?.unwrap_or_default();
-        *disk.last.lock() = Last { number, state };
-
-        Ok(disk)
-    }
-
-    fn check_format(&self) -> Result<(), Error> {
-        match self.value(FORMAT_KEY)? {
-            Some(version) if version == FORMAT.to_le_bytes() => Ok(()),
-            Some(version) => Err(Error::Corrupt(format!(
-                "its tiles have format {version:?}, this program reads format {FORMAT}: use the program that wrote them"
-            ))),
-            None => {
-                self.keyspace.insert(FORMAT_KEY, FORMAT.to_le_bytes()).map_err(failed)?;
-                self.database.persist(PersistMode::SyncAll).map_err(failed)
-            }
-        }
-    }
-
-    fn value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        Ok(self.keyspace.get(key).map_err(failed)?.map(|value| value.to_vec()))
+        let store = Store::open(folder, &options)?;
+        let state = store.get(STATE_KEY)?.unwrap_or_default();
+        Ok(Self { store, state: Mutex::new(state) })
     }
 
     pub fn checkpoint(&self) -> Result<Checkpoint, Error> {
-        let bytes = self.value(POSITION_KEY)?.unwrap_or_else(|| vec![0; 16]);
+        let bytes = self.store.get(POSITION_KEY)?.unwrap_or_else(|| vec![0; 16]);
         // The first folders held only the position.
         let (position, stamp) = bytes.split_at(bytes.len().min(8));
         let malformed = || Error::Corrupt("its position is malformed".to_owned());
@@ -121,8 +74,9 @@ impl Disk {
             [] => 0,
             stamp => stamp.try_into().map(i64::from_le_bytes).map_err(|_| malformed())?,
         };
-        let progress = self.value(PROGRESS_KEY)?.map(|bytes| progress_of(&bytes)).transpose()?;
-        Ok(Checkpoint { position, state: self.last.lock().state.clone(), stamp_us, progress })
+        let progress =
+            self.store.get(PROGRESS_KEY)?.map(|bytes| progress_of(&bytes)).transpose()?;
+        Ok(Checkpoint { position, state: self.state.lock().clone(), stamp_us, progress })
     }
 
     pub fn tile(
@@ -131,7 +85,7 @@ impl Disk {
         key: &str,
         id: TileId,
     ) -> Result<Option<Tile>, Error> {
-        let found = self.keyspace.get(tile_key(generation, key, id)).map_err(failed)?;
+        let found = self.store.keyspace.get(tile_key(generation, key, id)).map_err(failed)?;
         found.map(|bytes| tile_of(key, &bytes)).transpose()
     }
 
@@ -143,7 +97,7 @@ impl Disk {
             prefix.extend_from_slice(key.as_bytes());
             prefix.push(0);
 
-            for guard in self.keyspace.prefix(&prefix) {
+            for guard in self.store.keyspace.prefix(&prefix) {
                 let (stored, value) = guard.into_inner().map_err(failed)?;
                 let (text, id, _) = found(&stored, &value)?;
 
@@ -160,7 +114,7 @@ impl Disk {
     /// Returns all spans of a generation.
     pub fn spans(&self, generation: Generation) -> impl Iterator<Item = Result<Found, Error>> {
         let prefix = head(generation, true);
-        self.keyspace.prefix(prefix).map(|guard| {
+        self.store.keyspace.prefix(prefix).map(|guard| {
             let (key, value) = guard.into_inner().map_err(failed)?;
             found(&key, &value)
         })
@@ -171,7 +125,7 @@ impl Disk {
     pub fn key_hashes(&self, generation: Generation) -> Result<Vec<u64>, Error> {
         let prefix = head(generation, true);
         let mut hashes = Vec::new();
-        for guard in self.keyspace.prefix(prefix) {
+        for guard in self.store.keyspace.prefix(prefix) {
             let stored = guard.key().map_err(failed)?;
             let hash = key_hash(text_of(&stored)?);
             if hashes.last() != Some(&hash) {
@@ -192,7 +146,7 @@ impl Disk {
         let from =
             cursor.map_or(Bound::Included(head(generation, true)[..5].to_vec()), Bound::Excluded);
         let mut tiles = Vec::new();
-        for guard in self.keyspace.range((from, Bound::Unbounded)).take(scan_max) {
+        for guard in self.store.keyspace.range((from, Bound::Unbounded)).take(scan_max) {
             let (key, value) = guard.into_inner().map_err(failed)?;
             if !key.starts_with(&head(generation, true)[..5]) {
                 return Ok((tiles, None));
@@ -208,18 +162,7 @@ impl Disk {
     }
 
     pub fn batch(&self) -> Batch<'_> {
-        Batch { disk: self, batch: self.synced_batch(), tiles: Vec::new() }
-    }
-
-    fn synced_batch(&self) -> OwnedWriteBatch {
-        self.database.batch().durability(Some(PersistMode::SyncAll))
-    }
-
-    /// Commits a batch together with the marker of its number.
-    fn commit_marked(&self, mut batch: OwnedWriteBatch, last: &mut Last) -> Result<(), Error> {
-        last.number += 1;
-        markers::put(&mut batch, &self.keyspace, last.number);
-        batch.commit().map_err(failed)
+        Batch { disk: self, batch: self.store.synced_batch(), tiles: Vec::new() }
     }
 
     /// Writes a position in the form used before there were markers.
@@ -227,12 +170,12 @@ impl Disk {
     pub fn write_unmarked(&self, checkpoint: &Checkpoint) {
         let position =
             [checkpoint.position.to_le_bytes(), checkpoint.stamp_us.to_le_bytes()].concat();
-        self.keyspace.insert(POSITION_KEY, position).expect("inserted");
-        self.database.persist(PersistMode::SyncAll).expect("durable");
+        self.store.keyspace.insert(POSITION_KEY, position).expect("inserted");
+        self.store.database.persist(fjall::PersistMode::SyncAll).expect("durable");
     }
 
     pub fn compact(&self) -> Result<(), Error> {
-        self.keyspace.major_compact().map_err(failed)
+        Ok(self.store.compact()?)
     }
 }
 
@@ -252,7 +195,7 @@ impl Batch<'_> {
     }
 
     pub fn commit(mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
-        let keyspace = &self.disk.keyspace;
+        let keyspace = &self.disk.store.keyspace;
 
         // Sorted, because neighbours are found faster: much of a large commit is the search for
         // places in fjall's memory table.
@@ -272,60 +215,18 @@ impl Batch<'_> {
         if let Some(Progress { rank, bytes }) = &checkpoint.progress {
             self.batch.insert(keyspace, PROGRESS_KEY, [&rank.to_le_bytes()[..], bytes].concat());
         }
-        let mut last = self.disk.last.lock();
-        if last.state != checkpoint.state {
+        let mut last = self.disk.state.lock();
+        if *last != checkpoint.state {
             self.batch.insert(keyspace, STATE_KEY, checkpoint.state.as_slice());
-            last.state.clone_from(&checkpoint.state);
+            last.clone_from(&checkpoint.state);
         }
 
-        self.disk.commit_marked(self.batch, &mut last)
+        Ok(self.disk.store.commit(self.batch)?)
     }
 }
 
-/// The niceness of fjall's flushes and compactions, which give way to counting and to queries.
-const WORKER_NICENESS: i32 = 10;
-
-/// Opens fjall on a thread of low priority, which the workers that it starts inherit. A panic of
-/// fjall over a damaged folder ends that thread, and is returned as an error.
-fn open_politely(folder: &Path, options: &Options) -> Result<Database, Error> {
-    let open = || {
-        // Priorities that cannot be changed stay as they are.
-        let _ = rustix::process::nice(WORKER_NICENESS);
-        Database::builder(folder)
-            .cache_size(options.block_cache_bytes)
-            .max_cached_files(Some(options.open_files_max.max(OPEN_FILES_MIN)))
-            .max_journaling_size(JOURNAL_BYTES_MAX)
-            .worker_threads(2)
-            .open()
-            .map_err(failed)
-    };
-
-    let opened = std::thread::scope(|scope| scope.spawn(open).join());
-    opened.unwrap_or_else(|_| {
-        Err(Error::Corrupt(
-            "fjall gave up over its files: restore the data folder from a backup".to_owned(),
-        ))
-    })
-}
-
-/// Keeps filters and indexes in memory and searches blocks by hash: the settings with the largest
-/// measured effect.
-fn layout() -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default()
-        .filter_block_pinning_policy(PinningPolicy::all(true))
-        .index_block_pinning_policy(PinningPolicy::all(true))
-        .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
-            BloomConstructionPolicy::BitsPerKey(10.0),
-        )))
-        .data_block_hash_ratio_policy(HashRatioPolicy::all(1.33))
-}
-
-pub(super) fn failed(error: fjall::Error) -> Error {
-    match error {
-        fjall::Error::Locked => Error::Locked,
-        fjall::Error::Io(error) => Error::Io(error.to_string()),
-        error => Error::Corrupt(error.to_string()),
-    }
+fn failed(error: fjall::Error) -> Error {
+    Fault::from(error).into()
 }
 
 fn progress_of(bytes: &[u8]) -> Result<Progress, Error> {

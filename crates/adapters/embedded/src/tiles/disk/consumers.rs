@@ -6,8 +6,8 @@
 //! 0x02 │ name │ 0x00 │ 0x01 │ key  → a record of the consumer, as it came
 //! ```
 
-use super::failed;
 use crate::TileStore;
+use crate::store::Fault;
 use raingauge_ports::buckets;
 use raingauge_ports::consumers::{Change, ConsumerStore, Error, Name, Record};
 use raingauge_ports::log::Offset;
@@ -39,23 +39,22 @@ fn position_of(value: &[u8]) -> Option<Offset> {
     value.try_into().map(Offset::from_le_bytes).ok()
 }
 
-fn fault(error: fjall::Error) -> Error {
-    Error(failed(error).to_string())
+fn fault(error: impl Into<Fault>) -> Error {
+    Error(buckets::Error::from(error.into()).to_string())
 }
 
 impl TileStore {
     /// Writes keys with values, and removes keys without one, in one durable batch.
     fn write_records(&self, changes: BTreeMap<Vec<u8>, Option<Vec<u8>>>) -> Result<(), Error> {
-        let disk = &self.inner.disk;
-        let mut batch = disk.synced_batch();
+        let store = &self.inner.disk.store;
+        let mut batch = store.synced_batch();
         for (key, value) in changes {
             match value {
-                Some(value) => batch.insert(&disk.keyspace, key, value),
-                None => batch.remove(&disk.keyspace, key),
+                Some(value) => batch.insert(&store.keyspace, key, value),
+                None => batch.remove(&store.keyspace, key),
             }
         }
-        let committed = disk.commit_marked(batch, &mut disk.last.lock());
-        committed.map_err(|error: buckets::Error| Error(error.to_string()))
+        store.commit(batch).map_err(fault)
     }
 }
 
@@ -66,7 +65,7 @@ impl ConsumerStore for TileStore {
 
         loop {
             let behind = Bound::Excluded(vec![TAG + 1]);
-            let Some(guard) = self.inner.disk.keyspace.range((from, behind)).next() else {
+            let Some(guard) = self.inner.disk.store.keyspace.range((from, behind)).next() else {
                 return Ok(positions);
             };
             let (key, value) = guard.into_inner().map_err(fault)?;
@@ -85,7 +84,7 @@ impl ConsumerStore for TileStore {
     }
 
     fn get(&self, consumer: &Name, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let found = self.inner.disk.keyspace.get(record_key(consumer, key)).map_err(fault)?;
+        let found = self.inner.disk.store.keyspace.get(record_key(consumer, key)).map_err(fault)?;
         Ok(found.map(|value| value.to_vec()))
     }
 
@@ -104,7 +103,7 @@ impl ConsumerStore for TileStore {
         let head_len = head(consumer, RECORD).len();
         let mut records = Vec::new();
 
-        for guard in self.inner.disk.keyspace.range((from, Bound::Unbounded)).take(len_max) {
+        for guard in self.inner.disk.store.keyspace.range((from, Bound::Unbounded)).take(len_max) {
             let (key, value) = guard.into_inner().map_err(fault)?;
             if !key.starts_with(&first) {
                 break;

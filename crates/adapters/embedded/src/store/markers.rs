@@ -11,9 +11,8 @@
 //! includes a marker, and missing markers below the newest one reveal such a hole. A store that
 //! lost all of its newest commits has a lower position as well, and reads the log again from there.
 
-use super::disk::failed;
+use super::Fault;
 use fjall::{Keyspace, OwnedWriteBatch};
-use raingauge_ports::buckets::Error;
 
 const NEWEST_KEY: &[u8] = b"\0commits";
 const RING_PREFIX: &[u8] = b"\0ring";
@@ -28,13 +27,13 @@ pub fn put(batch: &mut OwnedWriteBatch, keyspace: &Keyspace, number: u64) {
 
 /// Returns the number of the newest commit, if none before it is missing. A store from before there
 /// were markers has 0.
-pub fn check(keyspace: &Keyspace) -> Result<u64, Error> {
-    let newest = keyspace.get(NEWEST_KEY).map_err(failed)?;
+pub fn check(keyspace: &Keyspace, advice: &str) -> Result<u64, Fault> {
+    let newest = keyspace.get(NEWEST_KEY)?;
     let newest = newest.map_or(Ok(0), |value| number_of(&value))?;
     let mut found = Vec::new();
 
     for guard in keyspace.prefix(RING_PREFIX) {
-        let (_, value) = guard.into_inner().map_err(failed)?;
+        let (_, value) = guard.into_inner()?;
         found.push(number_of(&value)?);
     }
 
@@ -44,9 +43,8 @@ pub fn check(keyspace: &Keyspace) -> Result<u64, Error> {
     let missing = (oldest..=newest).find(|number| found.binary_search(number).is_err());
     match missing {
         None => Ok(newest),
-        Some(number) => Err(Error::Corrupt(format!(
-            "commit {number} of {newest} is missing, since a journal is damaged: restore the data folder from a backup, or, \
-             where the event log still begins at offset 0, remove the folder tiles, and everything is counted again"
+        Some(number) => Err(Fault::Corrupt(format!(
+            "commit {number} of {newest} is missing, since a journal is damaged: {advice}"
         ))),
     }
 }
@@ -57,7 +55,7 @@ fn ring_key(number: u64) -> Vec<u8> {
     [RING_PREFIX, &place.to_be_bytes()].concat()
 }
 
-fn number_of(value: &[u8]) -> Result<u64, Error> {
-    let malformed = |_| Error::Corrupt("the marker of a commit is malformed".to_owned());
+fn number_of(value: &[u8]) -> Result<u64, Fault> {
+    let malformed = |_| Fault::Corrupt("the marker of a commit is malformed".to_owned());
     value.try_into().map(u64::from_le_bytes).map_err(malformed)
 }

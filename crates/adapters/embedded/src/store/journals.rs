@@ -13,7 +13,7 @@
 //! 0x03 checksum u64 "FJL" 0x03                                 the batch ends
 //! ```
 
-use raingauge_ports::buckets::Error;
+use super::Fault;
 use std::io;
 use std::path::Path;
 
@@ -24,8 +24,8 @@ const END_LEN: usize = 13;
 const TRAILER: &[u8] = b"FJL\x03";
 
 /// Refuses a folder with damage in a journal before the last.
-pub fn check(folder: &Path) -> Result<(), Error> {
-    let failed = |error: io::Error| Error::Io(error.to_string());
+pub fn check(folder: &Path, advice: &str) -> Result<(), Fault> {
+    let failed = |error: io::Error| Fault::Io(error.to_string());
     for path in sealed(folder).map_err(failed)? {
         let bytes = match std::fs::read(&path) {
             // A process that has the folder open may have written its tables and removed the
@@ -36,9 +36,8 @@ pub fn check(folder: &Path) -> Result<(), Error> {
 
         let len = sound_len(&bytes);
         if bytes[len..].iter().any(|byte| *byte != 0) {
-            return Err(Error::Corrupt(format!(
-                "{} is damaged behind byte {len}: restore the data folder from a backup, or, where the event log still begins at \
-                 offset 0, remove the folder tiles, and everything is counted again",
+            return Err(Fault::Corrupt(format!(
+                "{} is damaged behind byte {len}: {advice}",
                 path.display()
             )));
         }

@@ -3,7 +3,7 @@
 //! fjall cannot open a folder if it was killed while creating it. Nothing was ever written to such
 //! a folder, so it is removed and created again.
 
-use raingauge_ports::buckets::Error;
+use super::Fault;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -43,10 +43,10 @@ fn is_empty_journal(path: &Path) -> io::Result<bool> {
 }
 
 /// Removes a blank folder, unless another process is creating it.
-pub fn discard(folder: &Path) -> Result<(), Error> {
-    let failed = |error: io::Error| Error::Io(error.to_string());
+pub fn discard(folder: &Path) -> Result<(), Fault> {
+    let failed = |error: io::Error| Fault::Io(error.to_string());
     match File::open(folder.join("lock")) {
-        Ok(lock) if lock.try_lock().is_err() => return Err(Error::Locked),
+        Ok(lock) if lock.try_lock().is_err() => return Err(Fault::Locked),
         _ => {}
     }
     tracing::warn!(path = %folder.display(), "the first start was cut short before anything was stored: beginning again");
