@@ -7,8 +7,8 @@
 //!
 //! Templates are Jinja, reduced to what a message needs ([`check`]): values, a few filters,
 //! comparisons, `if` and `for`. A value that an event does not have, or that is null, is an error
-//! and not an empty string, unless the template says so with `default` or `is defined`. The work of a template is
-//! bounded, and so is its result.
+//! and not an empty string, unless the template says so with `default` or `is defined`. The work of
+//! a template is bounded, and so is its result.
 
 mod check;
 mod filters;
