@@ -8,11 +8,26 @@ use raingauge_ports::contract::log::{self as contract, batch, texts};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 const DAY_S: i64 = 86_400;
 
+/// How long a lock may seem to be held: other tests start processes, each of which has all open
+/// files of this one until it executes its own program.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
 fn open_with(folder: &Path, options: Options, now_s: i64) -> Result<SegmentLog, Error> {
-    SegmentLog::open(folder, options, Arc::new(ManualClock::at_s(now_s)))
+    let began = Instant::now();
+    loop {
+        match SegmentLog::open(folder, options.clone(), Arc::new(ManualClock::at_s(now_s))) {
+            Err(Error::Io(error))
+                if error.kind() == io::ErrorKind::WouldBlock && began.elapsed() < LOCK_WAIT =>
+            {
+                std::thread::yield_now();
+            }
+            opened => return opened,
+        }
+    }
 }
 
 fn open(folder: &Path) -> Result<SegmentLog, Error> {
