@@ -1,7 +1,8 @@
 //! Parts of a local time, as conditions compare them.
 
 use crate::rule::TimePart;
-use jiff::civil::{DateTime, Weekday};
+use crate::schedule::Day;
+use jiff::civil::DateTime;
 use raingauge_core::field::Scalar;
 
 impl TimePart {
@@ -13,21 +14,9 @@ impl TimePart {
                 let minute = i32::from(local.hour()) * 60 + i32::from(local.minute());
                 Scalar::Number(minute.to_string().into())
             }
-            Self::Weekday => Scalar::Text(weekday_name(local.weekday()).into()),
+            Self::Weekday => Scalar::Text(Day::of(local.weekday()).name().into()),
             Self::Date => Scalar::Text(local.date().to_string().into()),
         }
-    }
-}
-
-fn weekday_name(weekday: Weekday) -> &'static str {
-    match weekday {
-        Weekday::Monday => "mon",
-        Weekday::Tuesday => "tue",
-        Weekday::Wednesday => "wed",
-        Weekday::Thursday => "thu",
-        Weekday::Friday => "fri",
-        Weekday::Saturday => "sat",
-        Weekday::Sunday => "sun",
     }
 }
 

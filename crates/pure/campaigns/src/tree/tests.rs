@@ -9,15 +9,18 @@ fn leaf(name: &str, weight: u32, negated: bool) -> Rule {
     Rule::Leaf(Leaf { lhs: Lhs::Field(Field::Id), test, negated, weight, text: name.into() })
 }
 
-/// The example of the published description of Trident.
-#[test]
-fn values_are_loaded_as_in_the_published_example() {
-    let rule = Rule::All(vec![
+/// The example of the published description of Trident: `A & (B | C) & (D | E)`.
+fn published_example() -> Rule {
+    Rule::All(vec![
         leaf("A", 5, false),
         Rule::Any(vec![leaf("B", 1, false), leaf("C", 4, false)]),
         Rule::Any(vec![leaf("D", 2, false), leaf("E", 3, false)]),
-    ]);
-    let tree = Tree::new(&rule);
+    ])
+}
+
+#[test]
+fn values_are_loaded_as_in_the_published_example() {
+    let tree = Tree::new(&published_example());
     let mut progress = tree.start();
     let mut loaded = Vec::new();
 
@@ -41,12 +44,7 @@ fn values_are_loaded_as_in_the_published_example() {
 /// E is passed over while the rule is open, and A because the rule is settled.
 #[test]
 fn a_group_that_is_settled_takes_its_leaves_out() {
-    let rule = Rule::All(vec![
-        leaf("A", 5, false),
-        Rule::Any(vec![leaf("B", 1, false), leaf("C", 4, false)]),
-        Rule::Any(vec![leaf("D", 2, false), leaf("E", 3, false)]),
-    ]);
-    let tree = Tree::new(&rule);
+    let tree = Tree::new(&published_example());
     let mut progress = tree.start();
 
     tree.note(&mut progress, 0, false);
