@@ -6,17 +6,17 @@ use hashbrown::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// What a state is.
+/// What a state is. The numbers are those of stored states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StateKind {
     /// A count of the subject's events.
-    Tally,
+    Tally = 1,
     /// How often a step was granted.
-    Usage,
+    Usage = 2,
     /// Which variant of an experiment a unit has seen.
-    Exposure,
+    Exposure = 3,
     /// The actions of a subject that wait for their time and may be cancelled.
-    Waiting,
+    Waiting = 4,
 }
 
 /// The name of a state.
