@@ -18,26 +18,36 @@
 
 mod budgets;
 mod bytes;
+mod databases;
 mod decisions;
 mod deliveries;
+pub mod documents;
 mod ledger;
 pub mod limits;
+mod lookups;
 mod outbox;
 mod reader;
 mod retention;
 mod state;
+mod table_loads;
+mod tables;
 
 pub use budgets::{Budget, BudgetChange, Cost};
+pub use databases::{DatabaseError, DatabaseLookup};
 pub use decisions::{Decision, DecisionPlace, DecisionQuery, Decisions};
 pub use deliveries::{
     Backlog, Deliveries, Delivery, DeliveryPlace, DeliveryQuery, DeliveryRecord, Effect, Selection,
     Settled, Settlement, Status,
 };
+pub use documents::{ChangedDocuments, DocumentStore, Put, StoredDocument};
 pub use ledger::{Checkpoint, Commit, Ledger};
+pub use lookups::{LookupError, Lookups};
 pub use outbox::Outbox;
 pub use reader::{LedgerReader, StoredState};
 pub use retention::{Horizons, LedgerRetention};
 pub use state::Timer;
+pub use table_loads::{TableLoad, TableLoads};
+pub use tables::{TableError, TableRow, TableVersion, Tables};
 // What the engine calls its states, actions and budgets is what they are stored under.
 pub use raingauge_campaigns::campaign::CampaignId;
 pub use raingauge_campaigns::decision::{ActionId, MalformedActionId};
