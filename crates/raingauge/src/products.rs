@@ -5,6 +5,7 @@
 //!      └────── configure ──▶ Opening ── Foundation ──▶ Additions
 //!                                                       ├─ kinds ─────▶ drafts and approval
 //!                                                       ├─ consumers ─▶ threads over the log
+//!                                                       ├─ waits ─────▶ what senders wait for
 //!                                                       ├─ routes ────▶ HTTP door, contract
 //!                                                       ├─ pages ─────▶ portal, navigation
 //!                                                       └─ tasks ─────▶ background work
@@ -18,7 +19,7 @@ pub mod tests;
 
 use crate::services::Consumers;
 use anyhow::Context as _;
-use raingauge_app::Role;
+use raingauge_app::{Role, Wait};
 use raingauge_consumers::{Consumer, Runner};
 use raingauge_counters::Counters;
 use raingauge_counters::documents::DocumentKind;
@@ -76,6 +77,8 @@ pub struct Additions {
     /// Kinds of documents that are proposed as drafts, and approved.
     pub kinds: Vec<Arc<dyn DocumentKind>>,
     pub consumers: Vec<Runner>,
+    /// What callers that send events may wait for.
+    pub waits: Vec<Wait>,
     pub routes: Routes,
     pub pages: Pages,
     /// Work that runs until the process ends.
@@ -104,10 +107,11 @@ impl Openings {
     pub async fn open(&self, foundation: &Foundation) -> anyhow::Result<Additions> {
         let mut all = Additions::default();
         for opening in self.0.iter() {
-            let Additions { kinds, consumers, routes, pages, tasks } =
+            let Additions { kinds, consumers, waits, routes, pages, tasks } =
                 opening(foundation.clone()).await?;
             all.kinds.extend(kinds);
             all.consumers.extend(consumers);
+            all.waits.extend(waits);
             all.routes = all.routes.join(routes);
             all.pages = all.pages.join(pages);
             all.tasks.extend(tasks);
@@ -121,6 +125,7 @@ impl Default for Additions {
         Self {
             kinds: Vec::new(),
             consumers: Vec::new(),
+            waits: Vec::new(),
             routes: Routes::everywhere(),
             pages: Pages::default(),
             tasks: Vec::new(),

@@ -99,6 +99,7 @@ impl Process {
             },
             clock: engines.wall_clock,
             ingest,
+            waits: std::mem::take(&mut added.waits),
             counters,
             drafts,
             reader,
