@@ -28,6 +28,7 @@ mod lookups;
 mod outbox;
 mod reader;
 mod retention;
+pub mod sender;
 mod state;
 mod table_loads;
 mod tables;

@@ -17,6 +17,7 @@ mod ledger;
 mod log;
 mod people;
 mod rollouts;
+mod sender;
 
 pub use buckets::Buckets;
 pub use cache::Cache;
@@ -31,3 +32,4 @@ pub use ledger::Ledger;
 pub use log::Log;
 pub use people::People;
 pub use rollouts::Rollouts;
+pub use sender::Sender;

@@ -4,6 +4,7 @@ mod commits;
 mod decisions;
 mod outbox;
 mod retention;
+pub mod sender;
 
 use crate::campaigns::{
     ActionId, BudgetChange, BudgetKey, Checkpoint, Commit, Cost, Decision, Delivery, Ledger,
