@@ -15,6 +15,7 @@
 
 mod catalog;
 mod database;
+mod documents;
 mod drafts;
 #[cfg(feature = "mysql")]
 mod mysql;
@@ -26,6 +27,7 @@ mod watch;
 
 pub use catalog::Catalog;
 pub use database::Database;
+pub use documents::Documents;
 pub use drafts::Drafts;
 #[cfg(feature = "mysql")]
 pub use mysql::{Migrated, MySql, MySqlCatalog, MySqlOptions, MySqlSettings, MySqlTls};

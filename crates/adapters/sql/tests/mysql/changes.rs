@@ -9,7 +9,7 @@ use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::catalog::{Catalog, Change, Error, Policies, Versioned, VersionedPolicy};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
-use raingauge_ports::contract::{checks, drafts, instances, people, rollouts};
+use raingauge_ports::contract::{campaigns, checks, drafts, instances, people, rollouts};
 use raingauge_sql::{MySqlCatalog, MySqlOptions};
 use sqlx::Connection;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,6 +32,15 @@ async fn mysql_keeps_the_contracts_of_instances_and_checks() {
     };
     instances::suite(async || server.catalog().await.instances()).await;
     checks::suite(async || server.catalog().await.checks()).await;
+    server.clean_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mysql_keeps_the_contract_of_documents() {
+    let Some(server) = Server::shared() else {
+        return;
+    };
+    campaigns::documents::suite(async || server.catalog().await.documents()).await;
     server.clean_up().await;
 }
 
