@@ -96,6 +96,8 @@ pub enum Reason {
     GroupLost,
     Cancelled,
     RecheckFailed,
+    /// Its text or body could not be made of the event.
+    RenderFailed,
 }
 
 impl Reason {
@@ -119,6 +121,7 @@ impl Reason {
             Self::GroupLost => "group_lost",
             Self::Cancelled => "cancelled",
             Self::RecheckFailed => "recheck_failed",
+            Self::RenderFailed => "render_failed",
         }
     }
 }

@@ -17,11 +17,14 @@ mod evaluate;
 mod explain;
 mod gates;
 mod lookup;
+mod waiting;
 
+pub(crate) use build::field_of;
 pub use evaluate::{At, Pending};
 pub use explain::{Change, Explanation, Nearest};
 pub use gates::{Exposure, Outcome};
-pub use lookup::{Held, LookupClass, LookupKey};
+pub use lookup::{Held, LookupClass, LookupKey, scalar_at};
+pub use waiting::{forget_waiting, waiting_key};
 
 use crate::budget::Budget;
 use crate::calendar::Zone;
@@ -219,7 +222,7 @@ enum Source {
 }
 
 #[derive(Clone, Debug)]
-struct Lookup {
+pub(crate) struct Lookup {
     class: LookupClass,
     name: Box<str>,
     key: Field,
@@ -242,6 +245,23 @@ impl Engine {
     /// How many tallies are kept.
     pub fn tallies(&self) -> usize {
         self.tallies.len()
+    }
+
+    /// The owners of the tallies that are kept, in the keys of their states.
+    pub fn tally_owners(&self) -> impl Iterator<Item = u128> {
+        self.tallies.iter().map(|tally| tally.owner)
+    }
+
+    /// Whether deciding any event may take a lookup.
+    pub fn looks_up(&self) -> bool {
+        let looks_up = |source: &Source| {
+            matches!(
+                source,
+                Source::Counter { .. } | Source::Lookup { .. } | Source::LocalTime { .. }
+            )
+        };
+        let mut entries = self.buckets.values().flat_map(|bucket| &bucket.entries);
+        entries.any(|entry| entry.sources.iter().any(looks_up))
     }
 }
 

@@ -26,6 +26,7 @@ pub mod index;
 pub mod limit;
 pub mod limits;
 mod local_time;
+pub mod message;
 pub mod retry;
 pub mod rule;
 pub mod schedule;

@@ -48,6 +48,8 @@ pub const CAMPAIGN_LIMITS_MAX: usize = 16;
 pub const BUDGETS_MAX: usize = 8;
 /// Longest name of a subject, in bytes.
 pub const SUBJECT_LEN_MAX: usize = 256;
+/// Most campaigns in a chain in which each emits the event that triggers the next.
+pub const CHAIN_DEPTH_MAX: u32 = 3;
 /// Most actions that one event is granted.
 pub const ACTIONS_PER_EVENT_MAX: usize = 64;
 /// Most actions of one subject and one step that an event may cancel.

@@ -2,8 +2,10 @@
 
 use super::{
     Bucket, Cancelling, CompiledCap, CompiledLimit, Counting, Documents, Engine, Entry, Lookup,
-    LookupClass, LookupRule, Program, Release, Source, TallyDefinition,
+    LookupRule, Program, Release, Source, TallyDefinition,
 };
+use super::lookup::lookup_name;
+use super::waiting::waiting_owner;
 use crate::calendar::{Period, Zone};
 use crate::campaign::{Campaign, Count, CountWindow, Place, ZoneSource, compiled_rule};
 use crate::index::{Builder, Sight};
@@ -197,7 +199,7 @@ fn named(rule: Rule, name: &str) -> Rule {
 }
 
 /// The field that a path names, as a left-hand side writes it.
-fn field_of(path: &str) -> Option<Field> {
+pub(crate) fn field_of(path: &str) -> Option<Field> {
     match Lhs::parse(path)? {
         Lhs::Field(field) => Some(field),
         _ => None,
@@ -274,7 +276,7 @@ fn limits_of(campaign: &Campaign, zone: &Zone) -> Option<Vec<CompiledLimit>> {
 }
 
 /// The owner of a state of one campaign. What a campaign did in shadow is kept apart.
-pub fn campaign_owner(campaign: &Campaign, kind: &str, parts: &[&str]) -> u128 {
+pub(super) fn campaign_owner(campaign: &Campaign, kind: &str, parts: &[&str]) -> u128 {
     let id = campaign.id.to_string();
     let mode = if campaign.state == crate::campaign::State::Shadow { "shadow" } else { "live" };
     let head = [kind, id.as_str(), mode];
@@ -306,17 +308,6 @@ fn usage_owners_of(campaign: &Campaign, rules: &Rules) -> Vec<Option<u128>> {
         read.contains(name).then(|| campaign_owner(campaign, "raingauge.usage.1", &[name]))
     });
     owners.collect()
-}
-
-/// The document of the lookup that a left-hand side reads.
-fn lookup_name(lhs: &Lhs) -> Option<String> {
-    match lhs {
-        Lhs::Segment(name) => Some(format!("segment.{name}")),
-        Lhs::Table { name, .. } => Some(format!("table.{name}")),
-        Lhs::Database { name, .. } => Some(format!("db.{name}")),
-        Lhs::Http { name, .. } => Some(format!("http.{name}")),
-        _ => None,
-    }
 }
 
 /// Binds rules to the values of one type of events.
@@ -445,22 +436,10 @@ impl Binder<'_> {
     }
 
     fn lookup_of(&self, program: &Program, lhs: &Lhs) -> Option<Lookup> {
-        let (class, name) = match lhs {
-            Lhs::Segment(name) => (LookupClass::Segment, name),
-            Lhs::Table { name, .. } => (LookupClass::Table, name),
-            Lhs::Database { name, .. } => (LookupClass::Database, name),
-            Lhs::Http { name, .. } => (LookupClass::Http, name),
-            Lhs::Time(_) => return self.zone_lookup(program).map(|(lookup, _)| lookup),
-            _ => return None,
-        };
-        let rule = self.lookups.get(&lookup_name(lhs)?).cloned().unwrap_or_default();
-        let key = rule.key.as_deref().and_then(field_of);
-        Some(Lookup {
-            class,
-            name: name.clone(),
-            key: key.unwrap_or_else(|| program.subject.clone()),
-            on_error: rule.on_error,
-        })
+        match lhs {
+            Lhs::Time(_) => self.zone_lookup(program).map(|(lookup, _)| lookup),
+            lhs => Lookup::of(lhs, self.lookups, &program.subject),
+        }
     }
 
     fn entry(
@@ -513,11 +492,6 @@ impl Binder<'_> {
             }
         }
     }
-}
-
-/// The owner of the actions that wait for their time.
-pub fn waiting_owner(campaign: &Campaign, step: &str, action: &str) -> u128 {
-    campaign_owner(campaign, "raingauge.waiting.1", &[step, action])
 }
 
 /// Adds a rule to an index. The tree orders its leaves differently; equal ones have one source.

@@ -457,7 +457,7 @@ fn delayed_actions_are_cancelled_and_rechecked() {
     // Another subject cancels nothing; the own one does, once, and only before the time.
     assert_eq!(world.decide(&order("2", "v", "completed", 0), START_MS + 1).cancelled, []);
     let early = world.decide(&order("3", "u", "completed", 0), START_MS + 2);
-    assert_eq!(early.cancelled, [delayed.action]);
+    assert_eq!(early.cancelled, [(delayed.due_ms, delayed.action)]);
     assert_eq!(world.decide(&order("4", "u", "completed", 0), START_MS + 3).cancelled, []);
     world.decide(&order("5", "u", "cart", 0), START_MS + 4);
     let due = world.decide(&order("6", "u", "completed", 1), START_MS + HOUR_MS);
