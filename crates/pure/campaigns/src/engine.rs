@@ -12,6 +12,7 @@
 //! of the next, so that usage and budgets are those before the event. A service that wants to look
 //! up values for many events together begins them on a copy of the states first, to learn the keys.
 
+mod assume;
 mod build;
 mod evaluate;
 mod explain;

@@ -459,7 +459,7 @@ fn counted_value(definition: &TallyDefinition, bucket: &Bucket, facts: &Facts<'_
     }
 }
 
-fn tally_key(definition: &TallyDefinition, subject: &str) -> StateKey {
+pub(super) fn tally_key(definition: &TallyDefinition, subject: &str) -> StateKey {
     let owner = definition.owner;
     StateKey { kind: StateKind::Tally, owner, subject: subject.to_owned() }
 }

@@ -482,7 +482,8 @@ impl<'t> Turn<'t, '_> {
                 let detail = json!({"budget": cost.budget, "cost": error.to_string()});
                 Refused(Reason::BudgetExhausted, detail)
             })?;
-            let Some((budget, max)) = self.budget(program, &cost.budget) else {
+            let at_ms = self.facts.event.time_ms;
+            let Some((budget, max)) = self.engine.budget(program, &cost.budget, at_ms) else {
                 let detail = json!({"budget": cost.budget, "cost": "there is no such budget"});
                 return Err(Refused(Reason::BudgetExhausted, detail));
             };
@@ -500,20 +501,6 @@ impl<'t> Turn<'t, '_> {
             }
         }
         Ok((granted, sums))
-    }
-
-    /// The budget that a cost is taken from, in the period of the event, and its maximum.
-    fn budget(&self, program: &Program, name: &str) -> Option<(BudgetKey, i64)> {
-        let (campaign, budget) = match program.campaign.budgets.get(name) {
-            Some(budget) => (program.id(), budget),
-            None => (0, self.engine.budgets.get(name)?),
-        };
-        let own = budget.zone.as_deref().and_then(Zone::of_name);
-        let zone = own.as_ref().unwrap_or(&program.zone);
-        let period = budget.period_number(self.facts.event.time_ms, zone);
-        let is_shadow = program.campaign.state == State::Shadow;
-        let name = if is_shadow { format!("shadow/{name}") } else { name.to_owned() };
-        Some((BudgetKey { campaign, name, period }, budget.max))
     }
 
     fn grant(&mut self, program: &'t Program, step: usize, grant: Grant<'t>, trace: Vec<Json>) {
