@@ -2,9 +2,7 @@
 
 use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
-use raingauge_ports::campaigns::{
-    self, TableError, TableLoad, TableLoads, TableRow, TableVersion,
-};
+use raingauge_ports::campaigns::{self, TableError, TableLoad, TableLoads, TableRow, TableVersion};
 use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
 
@@ -18,7 +16,8 @@ struct Content {
     /// The version of the newest load of any table.
     newest: u64,
     tables: BTreeMap<String, (TableVersion, Rows)>,
-    loads: HashMap<u64, (String, Rows)>,
+    /// Loads that have begun, with the number of rows that were added to them.
+    loads: HashMap<u64, (String, u64, Rows)>,
 }
 
 type Rows = HashMap<String, TableRow>;
@@ -26,23 +25,19 @@ type Rows = HashMap<String, TableRow>;
 impl Content {
     fn begin(&mut self, table: &str) -> TableLoad {
         self.newest += 1;
-        self.loads.insert(self.newest, (table.to_owned(), Rows::new()));
+        self.loads.insert(self.newest, (table.to_owned(), 0, Rows::new()));
         TableLoad { table: table.to_owned(), version: self.newest }
     }
 
     fn finish(&mut self, load: &TableLoad, loaded_ms: i64) -> Result<TableVersion, TableError> {
         let TableLoad { table, version } = load;
         let replaced = || TableError::Replaced(table.clone());
-        let (_, rows) = self.loads.remove(version).ok_or_else(replaced)?;
+        let (_, added, rows) = self.loads.remove(version).ok_or_else(replaced)?;
 
-        let finished = TableVersion {
-            name: table.clone(),
-            version: *version,
-            rows: rows.len() as u64,
-            loaded_ms,
-        };
+        let finished =
+            TableVersion { name: table.clone(), version: *version, rows: added, loaded_ms };
         self.tables.insert(table.clone(), (finished.clone(), rows));
-        self.loads.retain(|_, (loading, _)| loading != table);
+        self.loads.retain(|_, (loading, ..)| loading != table);
         Ok(finished)
     }
 
@@ -94,7 +89,8 @@ impl TableLoads for Tables {
     ) -> BoxFuture<'a, Result<(), TableError>> {
         let mut content = self.content.lock();
         let added = match content.loads.get_mut(&load.version) {
-            Some((_, loaded)) => {
+            Some((_, added, loaded)) => {
+                *added += rows.len() as u64;
                 loaded.extend(rows);
                 Ok(())
             }

@@ -34,7 +34,7 @@ pub struct TableVersion {
     pub name: String,
     /// Grows with every load.
     pub version: u64,
-    /// How many rows were loaded. Changes of single rows are not included.
+    /// How many rows were loaded, repeated keys included. Changes of single rows are not.
     pub rows: u64,
     /// Milliseconds since 1970.
     pub loaded_ms: i64,

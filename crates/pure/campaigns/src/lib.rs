@@ -18,6 +18,7 @@ pub mod campaign;
 pub mod cost;
 pub mod decision;
 pub mod delay;
+pub mod documents;
 mod encoding;
 pub mod engine;
 pub mod experiment;

@@ -87,6 +87,11 @@ impl Messages {
         }
     }
 
+    /// Names of all values that the texts use.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.templates.values().chain(self.bodies.values().flat_map(Templates::values))
+    }
+
     /// Names of the values that an action uses, with its locale.
     fn values_of<'m>(&'m self, step: &str, action: &'m Action) -> BTreeSet<&'m str> {
         let mut values = BTreeSet::new();

@@ -88,8 +88,7 @@ async fn a_load_replaces_the_whole_table<T: Tables + TableLoads>(tables: &T) {
 async fn rows_come_back_whole<T: Tables + TableLoads>(tables: &T) {
     let whole = json!({ "näme": "☔ \"'", "age": 41, "sum": -1.5, "zone": null, "empty": "" });
     let whole = whole.as_object().unwrap().clone();
-    let keys: Vec<String> =
-        ["", "ü ☔", "a\u{0}b", &"k".repeat(256)].map(str::to_owned).to_vec();
+    let keys: Vec<String> = ["", "ü ☔", "a\u{0}b", &"k".repeat(256)].map(str::to_owned).to_vec();
     let load = tables.begin("a-Z_9").await.unwrap();
     let rows = keys.iter().map(|key| (key.clone(), whole.clone())).collect();
     tables.add(&load, rows).await.unwrap();
