@@ -133,6 +133,11 @@ pub(crate) fn digest(parts: &[&str]) -> [u8; 16] {
     std::array::from_fn(|place| digest[place])
 }
 
+/// The owner of the exposures of an experiment, or of a holdout by its seed.
+pub fn exposure_owner(key: &str) -> u128 {
+    owner(&["raingauge.exposure.1", key])
+}
+
 /// The owner of a state by what it belongs to.
 pub(crate) fn owner(parts: &[&str]) -> u128 {
     u128::from_be_bytes(digest(parts))

@@ -16,7 +16,7 @@ use crate::delay::Delay;
 use crate::experiment::bucket as bucket_of;
 use crate::limits::{ACTIONS_PER_EVENT_MAX, CHAIN_DEPTH_MAX, SUBJECT_LEN_MAX, WAITING_ACTIONS_MAX};
 use crate::message::chain_depth;
-use crate::states::{BudgetKey, Budgets, StateKey, StateKind, States, owner};
+use crate::states::{BudgetKey, Budgets, StateKey, StateKind, States, exposure_owner, owner};
 use crate::window::{Tally, Window};
 use hashbrown::HashMap;
 use raingauge_core::field::Scalar;
@@ -311,7 +311,7 @@ impl<'t> Turn<'t, '_> {
             return;
         };
 
-        let owner = owner(&["raingauge.exposure.1", &exposure.key]);
+        let owner = exposure_owner(&exposure.key);
         let subject = state_subject(&exposure.unit);
         let key = StateKey { kind: StateKind::Exposure, owner, subject };
         if self.states.get(&key).is_none() {
