@@ -21,6 +21,7 @@ mod lookup;
 mod waiting;
 
 pub(crate) use build::field_of;
+pub use build::tally_owner;
 pub use evaluate::{At, Pending};
 pub use explain::{Change, Explanation, Nearest};
 pub use gates::{Exposure, Outcome};
@@ -246,11 +247,6 @@ impl Engine {
     /// How many tallies are kept.
     pub fn tallies(&self) -> usize {
         self.tallies.len()
-    }
-
-    /// The owners of the tallies that are kept, in the keys of their states.
-    pub fn tally_owners(&self) -> impl Iterator<Item = u128> {
-        self.tallies.iter().map(|tally| tally.owner)
     }
 
     /// Whether deciding any event may take a lookup.

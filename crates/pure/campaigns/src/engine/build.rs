@@ -219,38 +219,52 @@ fn compile_count(
     tallies: &mut Tallies,
 ) -> Option<CompiledCount> {
     let (from_ms, until_ms) = campaign.activity_ms();
-    let (window, span) = match &count.window {
+    let window = match &count.window {
         CountWindow::Counter { template, last } => {
             let template = Template::parse(template).ok()?;
             return Some(CompiledCount::Counter { template, length_ms: last.ms() });
         }
-        CountWindow::Campaign => {
-            (Window::Campaign { from_ms, until_ms }, format!("campaign {from_ms} {until_ms}"))
-        }
+        CountWindow::Campaign => Window::Campaign { from_ms, until_ms },
         CountWindow::Calendar(period) => {
-            let zone = Zone::of_name(&campaign.zone)?;
-            (Window::Calendar { period: *period, zone }, format!("{period:?} {}", campaign.zone))
+            Window::Calendar { period: *period, zone: Zone::of_name(&campaign.zone)? }
         }
-        CountWindow::Last(last) => {
-            let kept = largest.min(KEPT_TIMES_MAX - 1);
-            (Window::last(last.ms(), kept)?, format!("last {}", last.ms()))
-        }
+        CountWindow::Last(last) => Window::last(last.ms(), largest.min(KEPT_TIMES_MAX - 1))?,
     };
 
-    let mut types =
-        if count.event_types.is_empty() { &campaign.event_types } else { &count.event_types }
-            .clone();
-    types.sort();
-    types.dedup();
-    // Documents are plain data, whose JSON has one form.
-    let json = serde_json::json!([types, count.filter, count.value]).to_string();
     let definition = TallyDefinition {
-        owner: owner(&["raingauge.tally.1", &campaign.subject, &json, &span]),
+        owner: tally_owner(campaign, count)?,
         window,
         subject: field_of(&campaign.subject)?,
         value: count.value.clone(),
     };
+    let types = counted_types(campaign, count);
     Some(CompiledCount::Tally { tally: tallies.number(definition), types, filter })
+}
+
+fn counted_types(campaign: &Campaign, count: &Count) -> Vec<String> {
+    let named = [&count.event_types, &campaign.event_types];
+    let mut types = named[usize::from(count.event_types.is_empty())].clone();
+    types.sort();
+    types.dedup();
+    types
+}
+
+/// The owner of the states of a count, which equal counts of several campaigns share. `None` for a
+/// counter of the service.
+pub fn tally_owner(campaign: &Campaign, count: &Count) -> Option<u128> {
+    let span = match &count.window {
+        CountWindow::Counter { .. } => return None,
+        CountWindow::Campaign => {
+            let (from_ms, until_ms) = campaign.activity_ms();
+            format!("campaign {from_ms} {until_ms}")
+        }
+        CountWindow::Calendar(period) => format!("{period:?} {}", campaign.zone),
+        CountWindow::Last(last) => format!("last {}", last.ms()),
+    };
+    // Documents are plain data, whose JSON has one form.
+    let types = counted_types(campaign, count);
+    let json = serde_json::json!([types, count.filter, count.value]).to_string();
+    Some(owner(&["raingauge.tally.1", &campaign.subject, &json, &span]))
 }
 
 fn limits_of(campaign: &Campaign, zone: &Zone) -> Option<Vec<CompiledLimit>> {
