@@ -22,7 +22,7 @@ mod references;
 mod table;
 
 pub use assembly::{Assembly, Stored, Unreadable, assemble};
-pub use destination::{Breaker, Destination, Target};
+pub use destination::{Breaker, Destination, LOG_DESTINATION, Target};
 pub use library::Library;
 pub use lookup::{Lookup, LookupSource};
 pub use references::Reference;
@@ -80,6 +80,12 @@ impl Kind {
 
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl From<Kind> for &'static str {
+    fn from(kind: Kind) -> Self {
+        kind.name()
     }
 }
 

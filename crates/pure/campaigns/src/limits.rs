@@ -102,3 +102,7 @@ pub const CONCURRENCY_MAX: u16 = 256;
 pub const TABLE_COLUMNS_MAX: usize = 32;
 /// Longest text in a cell of an uploaded table, in bytes.
 pub const TABLE_TEXT_LEN_MAX: usize = 1_024;
+/// Longest row of an upload, in bytes.
+pub const UPLOAD_ROW_LEN_MAX: usize = 64 * 1024;
+/// Most rows that are changed at once in an uploaded table.
+pub const TABLE_CHANGES_MAX: usize = 10_000;

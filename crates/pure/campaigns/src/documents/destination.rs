@@ -9,7 +9,9 @@ use raingauge_core::counter::Problem;
 use raingauge_core::limits::TEXT_LEN_MAX;
 use serde::{Deserialize, Serialize};
 
-/// The address of the event log of this service, as a destination.
+/// The destination that needs no document: the event log of this service.
+pub const LOG_DESTINATION: &str = "log";
+/// The address of the event log, for a destination of another name.
 const LOG: &str = "log:";
 /// How the names of secrets in the environment begin: this service, and what they are. A document
 /// must not name other variables, or it could sign with any of them.

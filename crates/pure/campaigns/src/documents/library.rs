@@ -1,8 +1,8 @@
 //! All documents together: whether one fits the others.
 
 use super::references::references;
-use super::{Document, Kind, LookupSource, Reference, TableKind};
-use crate::campaign::{Campaign, State};
+use super::{Document, Kind, LOG_DESTINATION, LookupSource, Reference, TableKind, Target};
+use crate::campaign::{ActionKind, Campaign, State};
 use crate::limits::{
     CAMPAIGNS_MAX, DESTINATIONS_MAX, LOOKUPS_MAX, SHARED_DOCUMENTS_MAX, STORED_CAMPAIGNS_MAX,
     TABLES_MAX,
@@ -76,7 +76,29 @@ impl Library {
         if before.is_some() {
             problems.extend(self.broken_by(document));
         }
+        if let Document::Campaign(campaign) = document {
+            problems.extend(self.unfit_for_log(campaign));
+        }
         problems.extend(self.too_many(document, before));
+        problems
+    }
+
+    /// The event log takes events, and nothing else.
+    fn unfit_for_log(&self, campaign: &Campaign) -> Vec<Problem> {
+        let is_log = |name: &str| match self.get(Kind::Destination, name) {
+            Some(Document::Destination(found)) => found.content.target() == Target::Log,
+            _ => name == LOG_DESTINATION,
+        };
+        let mut problems = Vec::new();
+        for (place, step) in campaign.steps.iter().enumerate() {
+            for (of_step, action) in step.actions.iter().enumerate() {
+                if action.kind != ActionKind::Emit && is_log(&action.to) {
+                    let at = format!("steps[{place}].actions[{of_step}].to");
+                    let detail = "the event log takes events alone: use an action of kind emit";
+                    problems.push(Problem::new(at, detail));
+                }
+            }
+        }
         problems
     }
 
@@ -109,7 +131,9 @@ impl Library {
             _ => None,
         };
         match reference {
-            Reference::Destination(name) => self.get(Kind::Destination, name).is_some(),
+            Reference::Destination(name) => {
+                name == LOG_DESTINATION || self.get(Kind::Destination, name).is_some()
+            }
             Reference::Budget(name) => self.get(Kind::Budget, name).is_some(),
             Reference::Holdout(name) => self.get(Kind::Holdout, name).is_some(),
             Reference::Segment(name) => table(name, TableKind::Segment).is_some(),
