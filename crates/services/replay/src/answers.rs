@@ -158,7 +158,7 @@ impl Answers {
 
         let (lookups, handle) = self.current.as_ref()?;
         let keys = std::slice::from_ref(key);
-        let answer = handle.block_on(lookups.answers(keys, PATIENCE)).pop()?.ok();
+        let answer = handle.block_on(lookups.answers(keys, 0, PATIENCE)).pop()?.ok();
         if self.kept.len() >= REPLAY_ANSWERS_MAX {
             self.kept.clear();
         }

@@ -57,6 +57,7 @@ struct WaitingAction {
 /// An action that was granted, and will not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undone {
+    pub action: ActionId,
     pub campaign: CampaignId,
     pub step: String,
     pub name: String,
@@ -288,6 +289,7 @@ impl Machine {
         };
 
         let undone = Undone {
+            action: decision.action,
             campaign: decision.campaign,
             step: decision.step.clone(),
             name: decision.name.clone(),

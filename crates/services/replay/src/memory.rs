@@ -41,15 +41,12 @@ impl Memory {
         Err(Error::TooLarge(detail))
     }
 
-    /// Takes the states of one kind over from another memory.
-    pub fn adopt(&mut self, other: &Self, kind: StateKind) {
-        for (key, value) in other.states.iter().filter(|(key, _)| key.kind == kind) {
+    /// Takes over what another memory has, of tallies those of these owners alone.
+    pub fn adopt(&mut self, other: &Self, tallies: &HashSet<u128>) {
+        let is_kept = |key: &StateKey| key.kind != StateKind::Tally || tallies.contains(&key.owner);
+        for (key, value) in other.states.iter().filter(|(key, _)| is_kept(key)) {
             self.put(key.clone(), value.clone());
         }
-    }
-
-    /// Takes over which actions were granted.
-    pub fn adopt_grants(&mut self, other: &Self) {
         self.granted.extend(&other.granted);
     }
 }

@@ -21,7 +21,7 @@ use raingauge_campaigns::campaign::{Campaign, CampaignId, CountWindow, History, 
 use raingauge_campaigns::documents::{Document, Kind};
 use raingauge_campaigns::engine::{At, Documents, Engine, Explanation, Outcome, Release};
 use raingauge_campaigns::index::Scratch;
-use raingauge_campaigns::states::{BudgetKey, Budgets, StateKind};
+use raingauge_campaigns::states::{BudgetKey, Budgets};
 use raingauge_core::event::Event;
 use raingauge_core::field::{Field, Scalar, extract};
 use raingauge_ports::campaigns::{Decision, DocumentStore, StoredDocument};
@@ -307,10 +307,9 @@ impl SubjectReplay {
                 counting.begin(&event.event(), at, &mut memory, &mut self.scratch);
             }
         }
-        for kind in [StateKind::Tally, StateKind::Usage, StateKind::Exposure, StateKind::Waiting] {
-            memory.adopt(&self.memory, kind);
-        }
-        memory.adopt_grants(&self.memory);
+        // A tally that a version gives up begins again when a later one counts it.
+        let tallies: HashSet<u128> = self.engine.tally_owners().collect();
+        memory.adopt(&self.memory, &tallies);
         self.memory = memory;
     }
 
