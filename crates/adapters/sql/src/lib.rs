@@ -15,6 +15,7 @@
 
 mod catalog;
 mod database;
+mod databases;
 mod documents;
 mod drafts;
 #[cfg(feature = "mysql")]
@@ -27,6 +28,7 @@ mod watch;
 
 pub use catalog::Catalog;
 pub use database::Database;
+pub use databases::{Databases, Settings as DatabaseSettings};
 pub use documents::Documents;
 pub use drafts::Drafts;
 #[cfg(feature = "mysql")]

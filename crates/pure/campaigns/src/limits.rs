@@ -67,7 +67,7 @@ pub const TAG_TOKENS_MAX: usize = 200;
 /// Longest text of a rendered message, in bytes.
 pub const MESSAGE_LEN_MAX: usize = 32 * 1024;
 /// Largest document, in bytes of its JSON without blanks.
-pub const DOCUMENT_LEN_MAX: usize = CAMPAIGN_LEN_MAX;
+pub const DOCUMENT_LEN_MAX: usize = 256 * 1024;
 /// Most campaigns that are not archived.
 pub const CAMPAIGNS_MAX: usize = 10_000;
 /// Most campaigns in all.

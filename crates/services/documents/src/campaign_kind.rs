@@ -1,9 +1,10 @@
 //! Campaigns as documents that are proposed as drafts.
 
 use crate::{Documents, Error, difference};
+use raingauge_core::access::Scope;
 use raingauge_core::counter::Problem;
 use raingauge_counters::difference::FieldChange;
-use raingauge_counters::documents::{self, Document, DocumentKind, Provenance};
+use raingauge_counters::documents::{self, Document, DocumentKind, KindScopes, Provenance};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::campaigns::StoredDocument;
 use serde_json::Value as Json;
@@ -34,6 +35,10 @@ impl CampaignKind {
 impl DocumentKind for CampaignKind {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn scopes(&self) -> KindScopes {
+        KindScopes { propose: Scope::CampaignsWrite, apply: Scope::CampaignsOperate }
     }
 
     fn check(&self, configuration: &Json) -> Result<Json, documents::Error> {

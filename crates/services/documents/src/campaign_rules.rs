@@ -26,6 +26,14 @@ impl CampaignRules {
         Self { library: Mutex::default(), approval_above, connections }
     }
 
+    /// The newest version of a lookup.
+    pub fn lookup(&self, name: &str) -> Option<Lookup> {
+        match self.library.lock().get(Kind::Lookup, name) {
+            Some(Document::Lookup(found)) => Some(found.content.clone()),
+            _ => None,
+        }
+    }
+
     fn problem_of_lookup(&self, lookup: &Lookup) -> Option<Problem> {
         let connection = lookup.connection.as_ref()?;
         let is_known = self.connections.contains(connection);
