@@ -62,6 +62,7 @@ fn editing(pages: Pages, desk: &Desk) -> Pages {
         .post("/campaigns/{id}/compare", EDITOR, "campaign.compare", page(desk, compare::begin))
         .get("/campaigns/{id}/state", EDITOR, page(desk, state::ask))
         .post("/campaigns/{id}/state", EDITOR, "campaign.state", page(desk, state::change))
+        .post("/campaigns/audit", EDITOR, "campaign.audit", page(desk, jobs::audit))
         .get("/campaigns/jobs/{job}", EDITOR, page(desk, jobs::page))
         .post("/campaigns/jobs/{job}/end", EDITOR, "campaign.job_end", page(desk, jobs::end))
 }

@@ -316,6 +316,22 @@ impl Desk {
         })
     }
 
+    /// Begins an audit of a campaign, or of one chosen at random. Returns its job.
+    pub async fn audit(
+        &self,
+        campaign: Option<CampaignId>,
+        person: &Principal,
+    ) -> Result<String, Fault> {
+        let request = replay::request::AuditRequest { campaign, ..Default::default() };
+        let job = self.0.replay.audit(&caller(person), request).await.map_err(cannot)?;
+        Ok(job.id)
+    }
+
+    /// The result of the last audit of this process, as the API answers it.
+    pub fn last_audit(&self) -> Option<Json> {
+        self.0.replay.last_audit().map(|audit| json_of(&*audit))
+    }
+
     /// A job as the API answers it.
     pub fn job(&self, id: &str) -> Option<Json> {
         self.0.replay.jobs().get(id).ok().map(|job| json_of(&job))

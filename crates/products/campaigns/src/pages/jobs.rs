@@ -28,6 +28,14 @@ pub async fn page(visit: Visit) -> Answer {
     Ok(visit.show(Tab::Campaigns, title(&job), &body))
 }
 
+/// `POST /campaigns/audit`: replays a campaign for some subjects, and compares.
+pub async fn audit(visit: Visit) -> Answer {
+    let campaign = visit.form.given("campaign").and_then(|id| id.parse().ok());
+    let job = visit.desk.audit(campaign, &visit.person).await?;
+    let address = format!("/campaigns/jobs/{job}");
+    Ok(done(&address, "campaign.audit", format!("job {job}"), json!({"campaign": campaign})))
+}
+
 /// `POST /campaigns/jobs/{job}/end`
 pub async fn end(visit: Visit) -> Answer {
     let name = visit.at("job").to_owned();
@@ -82,6 +90,7 @@ fn result(visit: &Visit, job: &Json) -> Markup {
         Some("compare") => report::comparison(result, shows_subjects),
         Some("explain") => super::why::explanation(result),
         Some("backtest") => report::backtest(result, shows_subjects),
+        Some("audit") => report::audit(result, shows_subjects),
         _ => html! { pre.data { (serde_json::to_string_pretty(result).unwrap_or_default()) } },
     }
 }

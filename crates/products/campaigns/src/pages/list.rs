@@ -1,17 +1,19 @@
 //! The list of campaigns: state, what they did in the last day, and how much of a budget is used.
 
 use super::desk::{Desk, Listed};
+use super::report;
 use super::usage::{self, Activity};
 use super::visit::{Answer, Tab, Visit};
 use maud::{Markup, html};
 use raingauge_campaigns::budget::Budget;
 use raingauge_campaigns::calendar::Zone;
-use raingauge_campaigns::campaign::{Campaign, State, ZoneSource};
+use raingauge_campaigns::campaign::{Campaign, CampaignId, State, ZoneSource};
 use raingauge_portal::html::chart::sparkline;
 use raingauge_portal::html::parts::{self, Column};
 use raingauge_portal::html::words;
 use raingauge_portal::{Fault, Fields};
 use raingauge_ports::campaigns::{BudgetKey, DecisionQuery};
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 /// Rows of the list. A search finds the others.
@@ -65,10 +67,38 @@ pub async fn list(visit: Visit) -> Answer {
                 h2.visually-hidden #campaigns-title { "All campaigns" }
                 (parts::table("campaigns-title", &COLUMNS, &html! { @for row in &rows { (row) } }))
             }
+            (audit(&visit))
             @if activity.is_cut { p.quiet { "More was decided than is added up here: the numbers of the last day are too low." } }
         }
     };
     Ok(visit.show(Tab::Campaigns, "Campaigns", &body))
+}
+
+/// The result of the last self-audit, and another one.
+fn audit(visit: &Visit) -> Markup {
+    let last = visit.desk.last_audit();
+    html! {
+        section.card aria-labelledby="audit-title" {
+            h2 #audit-title { "Self-audit" }
+            @match &last {
+                Some(result) => {
+                    p.quiet { "The last one, of " (visit.desk.name_of(audited(result))) ":" }
+                    (report::audit(result, visit.may_edit()))
+                }
+                None => p { "An audit replays a campaign for some subjects from the log, and compares what it decides with what was decided." },
+            }
+            @if visit.may_edit() {
+                form.row method="post" action="/campaigns/audit" {
+                    (parts::csrf(&visit.person))
+                    button.button type="submit" { "Audit a campaign chosen at random" }
+                }
+            }
+        }
+    }
+}
+
+fn audited(result: &Json) -> CampaignId {
+    result["campaign"].as_u64().and_then(|id| id.try_into().ok()).unwrap_or(0)
 }
 
 async fn activity(visit: &Visit) -> Result<Activity, Fault> {

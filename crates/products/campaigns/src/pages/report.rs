@@ -280,6 +280,45 @@ fn samples(step: &Json, side: &str, verb: &str) -> Markup {
     }
 }
 
+/// What an audit found: whether what was decided is what a replay decides.
+pub fn audit(result: &Json, shows_subjects: bool) -> Markup {
+    let different = result["different"].as_u64().unwrap_or(0);
+    let compared = format!(
+        "{} decisions on {} events of {} subjects",
+        whole(&result["compared"]),
+        whole(&result["events"]),
+        whole(&result["subjects"])
+    );
+    html! {
+        @if different == 0 {
+            (parts::notice(Mood::Good, &html! { "A replay decides the same: " (compared) "." }))
+        } @else {
+            (parts::notice(Mood::Bad, &html! {
+                strong { (whole(&result["different"])) } " differ, of " (compared) "."
+            }))
+        }
+        @if shows_subjects && different > 0 {
+            ul.plain {
+                @for one in items(&result["differences"]) {
+                    li {
+                        code { (text(&one["subject"])) } " on "
+                        code { (text(&one["event"]["source"])) "/" (text(&one["event"]["id"])) }
+                        ": decided " (outcomes(&one["stored"])) ", replayed "
+                        (outcomes(&one["replayed"]))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Outcomes by step and action.
+fn outcomes(outcomes: &Json) -> String {
+    let each = outcomes.as_object().into_iter().flatten();
+    let each: Vec<String> = each.map(|(name, code)| format!("{name} {}", text(code))).collect();
+    if each.is_empty() { "nothing".to_owned() } else { each.join(", ") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,6 +361,20 @@ mod tests {
             "{shown}"
         );
         assert!(!comparison(&result, false).into_string().contains("u-1"));
+    }
+
+    #[test]
+    fn an_audit_is_shown() {
+        let fine =
+            json!({"campaign": 7, "subjects": 50, "events": 900, "compared": 120, "different": 0});
+        assert!(
+            audit(&fine, true).into_string().contains("A replay decides the same: 120 decisions")
+        );
+        let differs = json!({"different": 1, "differences": [{"subject": "<u>", "event": {"source": "m", "id": "1"},
+            "stored": {"s/a": "granted"}, "replayed": {}}]});
+        let shown = audit(&differs, true).into_string();
+        assert!(shown.contains("decided s/a granted, replayed nothing"), "{shown}");
+        assert!(!audit(&differs, false).into_string().contains("granted"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use raingauge_core::time::format_rfc3339;
 use raingauge_counters::observed::Observation;
 use raingauge_portal::html::words;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 
 /// Decisions that are shown.
 const SHOWN: usize = 20;
@@ -86,6 +87,7 @@ fn decided(result: &Json, events: usize) -> Markup {
             strong { (words::count_of(decisions.len() as i128, "decision", "decisions")) }
             "."
         }
+        (reasons_of(result))
         @if decisions.is_empty() { p.quiet { "A backtest looks at more events." } }
         ul.plain {
             @for decision in decisions.iter().take(SHOWN) {
@@ -106,5 +108,41 @@ fn decided(result: &Json, events: usize) -> Markup {
             }
         }
         @if decisions.len() > SHOWN { p.quiet { "The first " (SHOWN) " are shown." } }
+    }
+}
+
+/// How often each code was the first reason, over all events.
+fn reasons_of(result: &Json) -> Markup {
+    let events = result["events"].as_array().into_iter().flatten();
+    let campaigns = events.flat_map(|event| event["campaigns"].as_array().into_iter().flatten());
+    let mut codes: BTreeMap<&str, i128> = BTreeMap::new();
+    for campaign in campaigns {
+        *codes.entry(campaign["code"].as_str().unwrap_or_default()).or_default() += 1;
+    }
+    html! {
+        @if !codes.is_empty() {
+            ul.reasons {
+                @for (code, events) in &codes {
+                    li { strong { (words::number(*events)) } " " (reasons::explained(code)) }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_says_why_events_decided_nothing() {
+        let result = json!({"decisions": [{"outcome": "granted", "step": "s", "name": "a", "subject": "<u>",
+                "evidence": {"trace": []}}],
+            "events": [{"campaigns": [{"code": "step_false"}]}, {"campaigns": [{"code": "step_false"}]},
+                {"campaigns": [{"code": "granted"}]}]});
+        let shown = decided(&result, 3).into_string();
+        assert!(shown.contains("1 decision") && shown.contains("&lt;u&gt;"), "{shown}");
+        assert!(shown.contains("<strong>2</strong>") && shown.contains("step false"), "{shown}");
+        assert!(decided(&Json::Null, 1).into_string().contains("0 decisions"));
     }
 }
