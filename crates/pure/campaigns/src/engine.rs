@@ -20,11 +20,11 @@ mod gates;
 mod lookup;
 mod waiting;
 
-pub(crate) use build::field_of;
 pub use build::tally_owner;
 pub use evaluate::{At, Pending};
 pub use explain::{Change, Explanation, Nearest};
 pub use gates::{Exposure, Outcome};
+pub(crate) use lookup::field_of;
 pub use lookup::{Held, LookupClass, LookupKey, scalar_at};
 pub use waiting::{forget_waiting, waiting_key};
 

@@ -2,6 +2,7 @@
 
 use crate::campaign::CampaignId;
 use crate::decision::{ActionId, Decision};
+use crate::limits::SUBJECT_LEN_MAX;
 use hashbrown::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -141,4 +142,12 @@ pub fn exposure_owner(key: &str) -> u128 {
 /// The owner of a state by what it belongs to.
 pub(crate) fn owner(parts: &[&str]) -> u128 {
     u128::from_be_bytes(digest(parts))
+}
+
+/// The subject of a state about any value of an event: the value itself, or a digest of a long one.
+pub(crate) fn state_subject(value: &str) -> String {
+    match value.len() {
+        0..=SUBJECT_LEN_MAX => value.to_owned(),
+        _ => format!("sha256:{:032x}", owner(&[value])),
+    }
 }

@@ -108,10 +108,14 @@ impl World {
         let handle = Campaigner::start(deps, Options::default()).unwrap();
 
         for number in 0..CAMPAIGNS {
-            let (kind, id) = ("campaign".to_owned(), (number + 1).to_string());
+            let named = DocumentVersion {
+                kind: "campaign".to_owned(),
+                id: (number + 1).to_string(),
+                version: 1,
+            };
             let stored = StoredDocument {
-                kind: kind.clone(),
-                id: id.clone(),
+                kind: named.kind.clone(),
+                id: named.id.clone(),
                 version: 0,
                 configuration: campaign(number),
                 is_deleted: false,
@@ -120,11 +124,9 @@ impl World {
                 changed_ms: 0,
             };
             runtime.block_on(documents.put(stored, 0)).unwrap();
-            let entry = document_entry(&DocumentVersion { kind, id, version: 1 });
-            runtime.block_on(log.append_control(0, entry)).unwrap();
+            runtime.block_on(log.append_control(0, document_entry(&named))).unwrap();
         }
-        let mut world =
-            Self { runtime, log, handle, random: Random(7), sent: 0, _folder: folder };
+        let mut world = Self { runtime, log, handle, random: Random(7), sent: 0, _folder: folder };
         world.decided();
         assert_eq!(world.handle.snapshot().documents.campaigns().count() as u64, CAMPAIGNS);
         world

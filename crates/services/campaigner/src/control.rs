@@ -2,7 +2,8 @@
 //! it.
 //!
 //! ```json
-//! {"for": "campaigns", "kind": "document", "document": {"kind": "campaign", "id": "7", "version": 2}}
+//! {"for": "campaigns", "kind": "document",
+//!  "document": {"kind": "campaign", "id": "7", "version": 2}}
 //! ```
 
 use crate::error::Error;
@@ -27,7 +28,7 @@ pub struct Control {
     pub documents: BTreeMap<String, BTreeMap<String, u32>>,
     /// Tallies that are filled from the log. The first walk is under way.
     pub walks: Vec<Walk>,
-    /// How often a tally has been given up, by its owner. One that comes back begins anew, under
+    /// How often a tally has been given up, by its owner. One that comes back begins again, under
     /// states of its own.
     pub generations: BTreeMap<Owner, u32>,
     /// Campaigns that were resumed or archived, and whose actions are still to be seen to.

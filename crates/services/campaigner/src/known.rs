@@ -1,5 +1,5 @@
-//! What is known of the ledger while a commit is made: states and budgets as they are stored, and
-//! what the commit makes of them.
+//! The known state of the ledger while a commit is made: states and budgets as they are stored,
+//! and what the commit makes of them.
 
 use crate::control::Control;
 use hashbrown::{HashMap, HashSet};

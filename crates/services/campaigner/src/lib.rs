@@ -9,7 +9,7 @@
 //! ```
 //!
 //! What an event makes of the campaigns becomes durable together with the position behind it, so
-//! after a crash the worker decides anew what nobody has seen. It runs in a thread of its own:
+//! after a crash the worker decides again what nobody has seen. It runs in a thread of its own:
 //! counting never waits for it. A slow lookup delays the campaigns that ask it alone: evaluations
 //! that lack an answer are put off, as timers.
 
@@ -17,6 +17,7 @@ mod answers;
 mod batch;
 mod campaigner;
 mod control;
+mod deps;
 mod documents;
 mod error;
 mod handle;
@@ -27,12 +28,11 @@ mod turn;
 mod worker;
 
 #[cfg(test)]
-mod simulation;
-#[cfg(test)]
 mod tests;
 
-pub use campaigner::{Campaigner, Deps, Options};
+pub use campaigner::Campaigner;
 pub use control::{CONSUMER, DocumentVersion, document_entry};
+pub use deps::{Deps, Options};
 pub use documents::{Documents, Name};
 pub use error::Error;
 pub use handle::{Handle, Snapshot, Warming};

@@ -2,9 +2,8 @@
 
 mod example;
 mod lookups;
-pub(crate) mod stage;
+mod simulation;
+mod stage;
 mod states;
 mod timers;
 mod warming;
-
-pub(crate) use stage::{HOUR_MS, Manual, START_MS};

@@ -126,7 +126,7 @@ impl Waiting {
     }
 }
 
-/// How long to wait after so many tries; `None` to give up.
+/// How long to wait after this number of tries; `None` to give up.
 pub fn retry_ms(tries: usize) -> Option<i64> {
     RETRIES_S.get(tries).map(|seconds| seconds * 1_000)
 }

@@ -95,8 +95,8 @@ impl<'t> Turn<'t> {
         }
     }
 
-    /// The commit, still without its place in the log. An error of the ledger that was met on the
-    /// way is told now.
+    /// The commit, still without its place in the log; or the error of the ledger that was met on
+    /// the way.
     pub fn into_commit(mut self) -> Result<Commit, campaigns::Error> {
         self.states.check()?;
         self.budgets.check()?;

@@ -5,8 +5,8 @@ mod sweeps;
 
 use crate::answers::Asking;
 use crate::batch::{Batch, Bounds};
-use crate::campaigner::{Deps, Options};
 use crate::control::{CONSUMER, Control, Walk};
+use crate::deps::{Deps, Options};
 use crate::documents::Documents;
 use crate::error::Error;
 use crate::handle::{Shared, Snapshot};
@@ -291,7 +291,7 @@ impl Worker {
 
         let took_ms = self.committed_at_ms - started_ms;
         metrics::histogram!("raingauge_campaign_commit_seconds").record(took_ms as f64 / 1e3);
-        metrics::histogram!("raingauge_campaign_commit_rows").record(rows as f64);
+        metrics::counter!("raingauge_campaign_commit_rows_total").increment(rows as u64);
         Ok(())
     }
 

@@ -1,11 +1,11 @@
 //! Compiling documents: programs, shared tallies, and a bucket for each type of events.
 
+use super::lookup::{field_of, lookup_name};
+use super::waiting::{campaign_owner, waiting_owner};
 use super::{
     Bucket, Cancelling, CompiledCap, CompiledLimit, Counting, Documents, Engine, Entry, Lookup,
     LookupRule, Program, Release, Source, TallyDefinition,
 };
-use super::lookup::lookup_name;
-use super::waiting::waiting_owner;
 use crate::calendar::{Period, Zone};
 use crate::campaign::{Campaign, Count, CountWindow, Place, ZoneSource, compiled_rule};
 use crate::index::{Builder, Sight};
@@ -198,14 +198,6 @@ fn named(rule: Rule, name: &str) -> Rule {
     }
 }
 
-/// The field that a path names, as a left-hand side writes it.
-pub(crate) fn field_of(path: &str) -> Option<Field> {
-    match Lhs::parse(path)? {
-        Lhs::Field(field) => Some(field),
-        _ => None,
-    }
-}
-
 /// Whom a limit or an experiment is about: `subject` is that of the campaign.
 fn unit_of(campaign: &Campaign, path: &str) -> Option<Field> {
     field_of(if path == "subject" { &campaign.subject } else { path })
@@ -287,14 +279,6 @@ fn limits_of(campaign: &Campaign, zone: &Zone) -> Option<Vec<CompiledLimit>> {
         })
     });
     limits.collect()
-}
-
-/// The owner of a state of one campaign. What a campaign did in shadow is kept apart.
-pub(super) fn campaign_owner(campaign: &Campaign, kind: &str, parts: &[&str]) -> u128 {
-    let id = campaign.id.to_string();
-    let mode = if campaign.state == crate::campaign::State::Shadow { "shadow" } else { "live" };
-    let head = [kind, id.as_str(), mode];
-    owner(&[&head[..], parts].concat())
 }
 
 fn cost_fields_of(campaign: &Campaign) -> Vec<Vec<Option<Field>>> {

@@ -14,9 +14,11 @@ use crate::campaign::{Action, ActionKind, CampaignId, GroupMode, State, Step};
 use crate::decision::{ActionId, Decision, Reason, Reserved};
 use crate::delay::Delay;
 use crate::experiment::bucket as bucket_of;
-use crate::limits::{ACTIONS_PER_EVENT_MAX, CHAIN_DEPTH_MAX, SUBJECT_LEN_MAX, WAITING_ACTIONS_MAX};
+use crate::limits::{ACTIONS_PER_EVENT_MAX, CHAIN_DEPTH_MAX, WAITING_ACTIONS_MAX};
 use crate::message::chain_depth;
-use crate::states::{BudgetKey, Budgets, StateKey, StateKind, States, exposure_owner, owner};
+use crate::states::{
+    BudgetKey, Budgets, StateKey, StateKind, States, exposure_owner, state_subject,
+};
 use crate::window::{Tally, Window};
 use hashbrown::HashMap;
 use raingauge_core::field::Scalar;
@@ -530,8 +532,7 @@ impl<'t> Turn<'t, '_> {
 
     /// Notes that an event may cancel an action until it is due.
     fn wait(&mut self, program: &Program, step: &Step, action: &Action, entry: (i64, ActionId)) {
-        let key =
-            waiting_key(&program.campaign, &step.name, &action.name, &self.subject(program));
+        let key = waiting_key(&program.campaign, &step.name, &action.name, &self.subject(program));
         let mut waiting = self.states.get(&key).map(read_waiting).unwrap_or_default();
         waiting.push(entry);
         // The oldest ones are due first, so they are the ones that have fired.
@@ -591,13 +592,5 @@ impl<'t> Turn<'t, '_> {
             due_ms: self.facts.event.time_ms,
             evidence,
         }
-    }
-}
-
-/// The subject of a state about any value of an event: the value itself, or a digest of a long one.
-fn state_subject(value: &str) -> String {
-    match value.len() {
-        0..=SUBJECT_LEN_MAX => value.to_owned(),
-        _ => format!("sha256:{:032x}", owner(&[value])),
     }
 }

@@ -1,6 +1,5 @@
 //! Values that have to be loaded: their keys, and evaluations that wait for them.
 
-use super::build::field_of;
 use super::{Lookup, LookupRule};
 use crate::campaign::CampaignId;
 use crate::rule::Lhs;
@@ -50,6 +49,14 @@ pub fn scalar_at<'j>(answer: &'j Json, path: &[Box<str>]) -> Option<Scalar<'j>> 
         Json::String(text) => Some(Scalar::Text(text.as_str().into())),
         Json::Number(number) => Some(Scalar::Number(number.to_string().into())),
         Json::Bool(flag) => Some(Scalar::Bool(*flag)),
+        _ => None,
+    }
+}
+
+/// The field that a path names, as a left-hand side writes it.
+pub(crate) fn field_of(path: &str) -> Option<Field> {
+    match Lhs::parse(path)? {
+        Lhs::Field(field) => Some(field),
         _ => None,
     }
 }

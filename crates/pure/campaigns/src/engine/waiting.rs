@@ -1,9 +1,16 @@
 //! Actions that wait for their time, and that an event of their subject may cancel until then.
 
-use super::build::campaign_owner;
-use crate::campaign::Campaign;
+use crate::campaign::{Campaign, State};
 use crate::decision::ActionId;
-use crate::states::{StateKey, StateKind, States};
+use crate::states::{StateKey, StateKind, States, owner};
+
+/// The owner of a state of one campaign. What a campaign did in shadow is kept apart.
+pub(super) fn campaign_owner(campaign: &Campaign, kind: &str, parts: &[&str]) -> u128 {
+    let id = campaign.id.to_string();
+    let mode = if campaign.state == State::Shadow { "shadow" } else { "live" };
+    let head = [kind, id.as_str(), mode];
+    owner(&[&head[..], parts].concat())
+}
 
 /// The owner of the actions that wait for their time.
 pub(super) fn waiting_owner(campaign: &Campaign, step: &str, action: &str) -> u128 {

@@ -1,5 +1,5 @@
-use crate::campaigner::{Deps, Options};
 use crate::control::{DocumentVersion, document_entry};
+use crate::deps::{Deps, Options};
 use crate::error::Error;
 use crate::worker::{Progress, Worker};
 use parking_lot::Mutex;
@@ -51,7 +51,7 @@ impl Clock for Manual {
     }
 }
 
-/// Lookups that answer what they are told to. What nobody told fails.
+/// Lookups that answer what a test has set. All others fail.
 #[derive(Default)]
 pub struct Answering {
     answers: Mutex<HashMap<(String, String), Result<Json, LookupError>>>,

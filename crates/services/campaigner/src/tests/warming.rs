@@ -1,7 +1,7 @@
 //! Tallies that begin with the events of the log.
 
 use super::stage::{HOUR_MS, MemoryStage, START_MS};
-use crate::campaigner::Options;
+use crate::deps::Options;
 use crate::worker::{Progress, Worker};
 use raingauge_ports::log::EventLog;
 use serde_json::{Value as Json, json};
@@ -61,7 +61,7 @@ fn history_is_counted_once_between_live_events() {
 }
 
 #[test]
-fn a_campaign_that_comes_back_counts_its_history_anew() {
+fn a_campaign_that_comes_back_counts_its_history_again() {
     let stage = MemoryStage::in_memory();
     let mut worker = stage.open();
     stage.clock.advance(1_000);

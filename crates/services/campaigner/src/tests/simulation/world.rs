@@ -1,6 +1,6 @@
 //! Campaigns and events that follow from a seed.
 
-use crate::tests::{HOUR_MS, START_MS};
+use crate::tests::stage::{HOUR_MS, START_MS};
 use serde_json::{Value as Json, json};
 
 /// Numbers that follow from a seed.

@@ -3,9 +3,9 @@
 use super::faults::{FailingLedger, FailingLookups};
 use super::naive::Naive;
 use super::world::{Draft, PATIENT, Random, campaign, event, patient};
-use crate::campaigner::{Deps, Options};
 use crate::control::{DocumentVersion, document_entry};
-use crate::tests::{HOUR_MS, Manual, START_MS};
+use crate::deps::{Deps, Options};
+use crate::tests::stage::{HOUR_MS, Manual, START_MS};
 use crate::worker::{Progress, Worker};
 use raingauge_campaigns::decision::ActionId;
 use raingauge_consumers::Registry;
@@ -265,7 +265,7 @@ impl Play {
         }
     }
 
-    /// The deliveries of an archived campaign give back what they reserved, whoever sent before.
+    /// The deliveries of an archived campaign give back what they reserved.
     fn is_archived(&self, campaign: u32) -> bool {
         let is_it = |document: &&Json| document["id"] == json!(campaign);
         self.documents_of(campaign).iter().any(|state| state == "archived")
