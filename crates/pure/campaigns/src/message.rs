@@ -113,9 +113,10 @@ impl Messages {
         rules: &BTreeMap<String, LookupRule>,
     ) -> Vec<LookupKey> {
         let Some(subject) = field_of(&campaign.subject) else { return Vec::new() };
-        let keys = self.values_of(step, action).into_iter().filter_map(|value| {
-            Lookup::of(&Lhs::parse(value)?, rules, &subject)?.key_in(event)
-        });
+        let keys = self
+            .values_of(step, action)
+            .into_iter()
+            .filter_map(|value| Lookup::of(&Lhs::parse(value)?, rules, &subject)?.key_in(event));
         let keys: BTreeSet<LookupKey> = keys.collect();
         keys.into_iter().collect()
     }
