@@ -181,7 +181,7 @@ impl Assumption {
 }
 
 /// The name of a lookup, as conditions begin with it: `table.users`.
-fn name_of(key: &LookupKey) -> String {
+pub(crate) fn name_of(key: &LookupKey) -> String {
     let class = match key.class {
         LookupClass::Segment => "segment",
         LookupClass::Table => "table",

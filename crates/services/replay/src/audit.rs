@@ -1,5 +1,10 @@
-//! The self-audit: replays some subjects of a campaign with fresh states, and compares what that
-//! decides with what was decided.
+//! The self-audit: replays some subjects of a campaign, and compares what that decides with what
+//! was decided.
+//!
+//! ```text
+//!   log ──▶ engine with fresh states ──┐
+//!      └──▶ naive reading ─────────────┴──▶ equal to what the ledger has?
+//! ```
 //!
 //! What depends on others than the subject, such as a budget, is not compared.
 
@@ -8,12 +13,15 @@ use crate::answers::{Answers, RecordedAnswers};
 use crate::explain::{Ledger, by_event};
 use crate::figures::instant;
 use crate::limits::{AUDIT_DIFFERENCES_MAX, AUDIT_SUBJECTS_MAX, REPLAY_DECISIONS_MAX};
+use crate::machine::OwnedEvent;
+use crate::naive::{Grant, Naive, Past};
 use crate::progress::Progress;
 use crate::request::EventName;
 use crate::source::{Span, walk};
 use crate::subject::{SubjectReplay, Timeline};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use raingauge_campaigns::campaign::{CampaignId, State};
+use raingauge_campaigns::decision::Reason;
 use raingauge_campaigns::engine::{Documents, Outcome};
 use raingauge_ports::campaigns::{Decision, DecisionQuery};
 use raingauge_ports::log::EventLog;
@@ -22,6 +30,9 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+const GRANTED: &str = Reason::Granted.as_str();
+const SHADOW: &str = Reason::Shadow.as_str();
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,6 +44,8 @@ pub struct Audit {
     /// Events of the subjects, and decisions that were compared.
     pub events: u64,
     pub compared: u64,
+    /// Events on which the naive reading was compared as well.
+    pub read_naively: u64,
     /// Differences in all, of which the first are listed.
     pub different: u64,
     pub differences: Vec<Difference>,
@@ -49,6 +62,8 @@ pub struct Difference {
     /// Outcomes by step and action.
     pub stored: BTreeMap<String, String>,
     pub replayed: BTreeMap<String, String>,
+    /// What the naive reading decides; `None` where it cannot tell.
+    pub naive: Option<BTreeMap<String, String>>,
 }
 
 /// What an audit begins with.
@@ -100,6 +115,7 @@ pub fn audit(
         subjects: draw.subjects.len(),
         events: 0,
         compared: 0,
+        read_naively: 0,
         different: 0,
         differences: Vec::new(),
         audited_at: audited_ms.div_euclid(1_000),
@@ -110,38 +126,77 @@ pub fn audit(
 
     let mut replay =
         SubjectReplay::new(draw.timeline, draw.subjects, in_effect, by_event(draw.decisions));
+    let since_ms = draw.since_ms.max(covered_from_ms(logs, replay.timeline()));
+    let mut pasts: HashMap<String, Past> = HashMap::new();
     let spans = logs.iter().map(|log| Span::since(log, i64::MIN)).collect();
     walk(spans, progress, |step| {
         let Some(turn) = replay.take(&step, &mut answers)? else { return Ok(true) };
         let Entry::Event(event) = &step.entry else { return Ok(true) };
         audit.events += 1;
-
-        // An event is decided after it was appended: what is older than the first decision that
-        // was read may have been decided before that.
+        let subject = replay.subject_of(event).unwrap_or_default();
+        let past = pasts.entry_ref(subject.as_str()).or_default();
+        past.events.push((step.appended_ms, OwnedEvent::of(event)));
         let decides = matches!(turn.state, Some(State::Active | State::Shadow));
-        let Some(outcome) = turn.outcome.filter(|_| decides) else { return Ok(true) };
-        if step.appended_ms < draw.since_ms {
-            return Ok(true);
-        }
+        let naive = replay.only_version().filter(|_| decides).and_then(|campaign| {
+            Naive { campaign, shared: replay.shared() }.decide(past, &mut answers)
+        });
 
+        // What is older than the first decision that was read may have been decided before that.
         let stored = stored_outcomes(replay.recorded(event));
-        let replayed = outcomes(&outcome);
+        let is_compared = decides && step.appended_ms >= since_ms;
+        let replayed = turn.outcome.as_ref().map(outcomes);
+        let decided = if is_compared { Some(&stored) } else { replayed.as_ref() };
+        past.note(decided.unwrap_or(&stored), event.time_ms);
+        // An event that came again was decided the first time.
+        let is_first = turn.outcome.as_ref().is_some_and(|outcome| outcome.repetitions == 0);
+        let Some(replayed) = replayed.filter(|_| is_compared && is_first) else {
+            return Ok(true);
+        };
+
         audit.compared += stored.len().max(replayed.len()) as u64;
-        if stored != replayed {
+        audit.read_naively += u64::from(naive.is_some());
+        let is_equal = stored == replayed && naive.as_ref().is_none_or(|naive| stored == *naive);
+        if !is_equal {
             audit.different += 1;
             if audit.differences.len() < AUDIT_DIFFERENCES_MAX {
+                let event_name =
+                    EventName { source: event.source.to_string(), id: event.id.to_string() };
                 audit.differences.push(Difference {
-                    event: EventName { source: event.source.to_string(), id: event.id.to_string() },
+                    event: event_name,
                     event_time: instant(event.time_ms),
-                    subject: replay.subject_of(event).unwrap_or_default(),
+                    subject,
                     stored,
                     replayed,
+                    naive,
                 });
             }
         }
         Ok(true)
     })?;
     Ok(audit)
+}
+
+/// From when on the log has everything that a decision depends on, in milliseconds since 1970.
+fn covered_from_ms(logs: &[Arc<dyn EventLog>], timeline: &Timeline) -> i64 {
+    match logs.iter().map(|log| log.start_ms()).max().unwrap_or(0) {
+        0 => i64::MIN,
+        start_ms => start_ms.saturating_add(timeline.memory_ms()),
+    }
+}
+
+impl Past {
+    /// Notes the steps that were granted on an event.
+    fn note(&mut self, outcomes: &BTreeMap<String, String>, time_ms: i64) {
+        let mut granted: BTreeSet<&str> = BTreeSet::new();
+        for (action, outcome) in outcomes {
+            let is_granted = matches!(outcome.as_str(), GRANTED | SHADOW);
+            if let Some((step, _)) = action.split_once('/').filter(|_| is_granted) {
+                granted.insert(step);
+            }
+        }
+        let grants = granted.into_iter().map(|step| Grant { step: step.to_owned(), time_ms });
+        self.grants.extend(grants);
+    }
 }
 
 /// The first outcome of each action: later ones say what became of it.
@@ -151,7 +206,7 @@ fn stored_outcomes(recorded: &[Decision]) -> BTreeMap<String, String> {
     sorted.sort_by_key(|decision| (decision.decided_ms, !decision.is_granted));
     for decision in sorted {
         let action = format!("{}/{}", decision.step, decision.name);
-        outcomes.entry(action).or_insert_with(|| decision.outcome.clone());
+        outcomes.entry(action).or_insert_with(|| named(&decision.outcome));
     }
     outcomes
 }
@@ -161,7 +216,12 @@ fn outcomes(outcome: &Outcome) -> BTreeMap<String, String> {
     decisions
         .map(|decision| {
             let action = format!("{}/{}", decision.step, decision.name);
-            (action, decision.reason.as_str().to_owned())
+            (action, named(decision.reason.as_str()))
         })
         .collect()
+}
+
+/// An outcome as it is compared: a delay is not what is audited.
+fn named(outcome: &str) -> String {
+    if outcome == Reason::Delayed.as_str() { GRANTED.to_owned() } else { outcome.to_owned() }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   decided?   ──▶ stored:   the evidence of the ledger, and the delivery
-//!   otherwise  ──▶ replayed: received? type? subject? in effect? active? in time? rule, step, gates
+//!   otherwise  ──▶ replayed: received? type? subject? in effect? active? in time? rule? step?
 //! ```
 
 mod stored;

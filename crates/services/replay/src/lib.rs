@@ -26,6 +26,7 @@ pub mod limits;
 pub mod machine;
 mod measure;
 pub mod memory;
+mod naive;
 mod progress;
 pub mod request;
 pub mod source;

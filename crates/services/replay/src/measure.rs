@@ -228,9 +228,8 @@ impl Measures {
         let values = self.divisors.iter().map(|divisor| match divisor {
             Divisor::Field(place) => text(*place).unwrap_or(NO_VALUE).to_owned(),
             Divisor::Column { class, name, key, column } => {
-                let Some(key) = text(*key) else { return NO_VALUE.to_owned() };
-                let (class, name, key) = (*class, name.clone(), key.to_owned());
-                let key = LookupKey { class, name, key, range_s: None };
+                let Some(key) = text(*key).map(str::to_owned) else { return NO_VALUE.to_owned() };
+                let key = LookupKey { class: *class, name: name.clone(), key, range_s: None };
                 let answer = answers.answer(&key, event).unwrap_or_default();
                 let value = column.as_ref().map_or(Some(&answer), |column| answer.get(column));
                 match value {

@@ -17,10 +17,12 @@ use crate::memory::Memory;
 use crate::source::Step;
 use hashbrown::{HashMap, HashSet};
 use memchr::memmem;
+use raingauge_campaigns::calendar::Period;
 use raingauge_campaigns::campaign::{Campaign, CampaignId, CountWindow, History, State};
 use raingauge_campaigns::documents::{Document, Kind};
 use raingauge_campaigns::engine::{At, Documents, Engine, Explanation, Outcome, Release};
 use raingauge_campaigns::index::Scratch;
+use raingauge_campaigns::limit::LimitPeriod;
 use raingauge_campaigns::states::{BudgetKey, Budgets};
 use raingauge_core::event::Event;
 use raingauge_core::field::{Field, Scalar, extract};
@@ -29,6 +31,7 @@ use raingauge_ports::record::{Entry, Identity, identity};
 use serde::Deserialize;
 use std::collections::{BTreeMap, VecDeque};
 
+const DAY_MS: i64 = 86_400_000;
 /// The kind of a campaign's document, and of control entries about documents.
 const CAMPAIGN: &str = "campaign";
 const DOCUMENT: &str = "document";
@@ -85,6 +88,30 @@ impl Timeline {
         saved.map(|(number, _)| *number).next_back()
     }
 
+    /// How long before an event the first one happened that matters for a decision on it, in
+    /// milliseconds.
+    pub fn memory_ms(&self) -> i64 {
+        let days = |period: &Period| match period {
+            Period::Day => 3,
+            Period::Week => 15,
+            Period::Month => 63,
+        };
+        let counts = self.campaigns().flat_map(|campaign| campaign.counts.values());
+        let counted = counts.map(|count| match &count.window {
+            CountWindow::Campaign => i64::MAX,
+            CountWindow::Calendar(period) => days(period) * DAY_MS,
+            CountWindow::Last(length) => length.ms(),
+            CountWindow::Counter { .. } => 0,
+        });
+        let limits = self.campaigns().flat_map(|campaign| &campaign.limits);
+        let limited = limits.map(|limit| match &limit.period {
+            LimitPeriod::Campaign => i64::MAX,
+            LimitPeriod::Calendar(period) => days(period) * DAY_MS,
+            LimitPeriod::Last(length) => length.ms(),
+        });
+        counted.chain(limited).max().unwrap_or(0)
+    }
+
     /// Whether a version fills its counts from the log before it decides.
     pub fn warms(&self, version: u32) -> bool {
         let Some(Version { campaign: Some(campaign), changed_ms }) = self.versions.get(&version)
@@ -133,6 +160,8 @@ pub struct SubjectReplay {
     recorded: Recorded,
     version: Option<u32>,
     is_begun: bool,
+    /// Whether the first version found events that came before it.
+    has_early_events: bool,
     engine: Engine,
     memory: Memory,
     kept: VecDeque<(i64, OwnedEvent)>,
@@ -196,6 +225,7 @@ impl SubjectReplay {
             recorded,
             version: None,
             is_begun: false,
+            has_early_events: false,
             memory: Memory::default(),
             kept: VecDeque::new(),
             scratch: Scratch::default(),
@@ -204,6 +234,18 @@ impl SubjectReplay {
 
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
+    }
+
+    /// The campaign, if it has had one version alone, whose counts include all that came before.
+    pub fn only_version(&self) -> Option<&Campaign> {
+        let version = self.version.filter(|_| self.timeline.versions.len() == 1)?;
+        let is_whole = self.timeline.warms(version) || !self.has_early_events;
+        self.timeline.at(version).filter(|_| is_whole)
+    }
+
+    /// What the campaign shares with others; without campaigns and caps.
+    pub fn shared(&self) -> &Documents {
+        &self.shared
     }
 
     /// The decisions that were recorded for an event.
@@ -220,7 +262,7 @@ impl SubjectReplay {
     ) -> Result<Option<SubjectTurn>, Error> {
         if !self.is_begun {
             self.is_begun = true;
-            // Where the log begins later than the campaign, its entries of before are gone.
+            // Where the log begins later than the campaign, the entry that brought it is gone.
             self.turn_to(self.timeline.before(step.appended_ms));
         }
         match &step.entry {
@@ -288,6 +330,9 @@ impl SubjectReplay {
     fn turn_to(&mut self, version: Option<u32>) {
         if self.version == version {
             return;
+        }
+        if self.version.is_none() {
+            self.has_early_events = !self.kept.is_empty();
         }
         self.version = version;
         let campaign = version.and_then(|version| self.timeline.at(version)).cloned();

@@ -31,7 +31,7 @@ pub struct Backtest {
     pub lookups: LookupCounts,
     /// The times of the first and last event of the range.
     pub covered: Option<[String; 2]>,
-    /// One in so many subjects was replayed.
+    /// One in this number of subjects was replayed.
     pub sample: u64,
 }
 

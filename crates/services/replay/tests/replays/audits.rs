@@ -17,6 +17,7 @@ async fn an_audit_finds_what_was_decided() {
     assert_eq!((&found["different"], &found["differences"]), (&json!(0), &json!([])), "{found}");
     // Three nudges and two rewards of two actions; the third reward depends on the budget.
     assert_eq!((&found["events"], &found["compared"]), (&json!(11), &json!(7)));
+    assert_eq!(found["readNaively"], 8, "{found}");
     assert_eq!(json!(*world.replay.last_audit().expect("an audit")), found);
 }
 
@@ -50,6 +51,7 @@ async fn a_decision_that_does_not_follow_is_a_difference() {
     let difference = &found["differences"][0];
     assert_eq!(difference["event"]["id"], "o-6");
     assert_eq!((&difference["subject"], &difference["replayed"]), (&json!("u-7"), &json!({})));
+    assert_eq!(difference["naive"], json!({}));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -122,7 +122,7 @@ async fn a_campaign_that_came_later_did_not_decide() {
 
     let before = world.explain("u-7", Some("before")).await;
     assert_eq!((&before["code"], &before["version"]), (&json!("outside_activity"), &Json::Null));
-    // The order of before counts: the campaign was active then.
+    // The earlier order counts: the campaign was active then.
     let second = world.explain("u-7", Some("second")).await;
     assert_eq!(
         (&second["code"], &second["how"]),

@@ -1,5 +1,5 @@
-//! Questions about public data that counts cannot answer, asked as campaigns over the extracts of
-//! the demo, and answered beside them by a plain loop. `scripts/truth` asks them of the whole files.
+//! Questions about public data that counts cannot answer, asked as campaigns over the extracts
+//! of the demo, and answered beside them by a plain loop. `scripts/truth` asks them of whole files.
 
 use flate2::read::GzDecoder;
 use raingauge_campaigns::engine::Documents;
@@ -43,7 +43,7 @@ fn sales() -> Vec<Sale> {
     let mut rows = csv::Reader::from_reader(unpacked("retail.csv.gz"));
     for row in rows.records() {
         let row = row.expect("a row");
-        let (number, time, customer) = (&row[0], &row[4], &row[6]);
+        let [number, time, customer] = [&row[0], &row[4], &row[6]];
         if number.starts_with('C') || customer.is_empty() {
             continue;
         }
