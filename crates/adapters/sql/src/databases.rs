@@ -26,6 +26,8 @@ const CONNECTIONS_MAX: u32 = 16;
 /// How long an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(60);
 const SQLITE: &str = "sqlite:";
+/// Steps of SQLite between two looks at the clock.
+const STEPS: i32 = 10_000;
 
 settings! {
     /// The databases that lookups of campaigns may read.
@@ -113,41 +115,76 @@ fn open_server(_: &str) -> Result<Database, String> {
         .to_owned())
 }
 
-/// Runs a statement on a connection of a pool, and ends the connection when it takes too long.
+/// Runs a statement on a connection, and ends the connection when it takes too long.
 macro_rules! first_row {
-    ($pool:expr, $sql:expr, $key:expr, $timeout:expr, $columns:path) => {{
-        let deadline = Instant::now() + $timeout;
-        let late = || DatabaseError::Late($timeout.as_millis() as u64);
-        let connection = timeout_at(deadline, $pool.acquire()).await;
-        let mut connection = connection.map_err(|_| late())?.map_err(explained)?;
-
+    ($connection:ident, $deadline:ident, $sql:expr, $key:expr, $columns:path) => {{
         let statement = sqlx::query(AssertSqlSafe($sql.to_owned())).bind($key.to_owned());
-        let answer = timeout_at(deadline, statement.fetch_optional(&mut *connection)).await;
+        let answer = timeout_at($deadline, statement.fetch_optional(&mut *$connection)).await;
         match answer {
-            Ok(Ok(Some(row))) => $columns(&row).map(Some).map_err(DatabaseError::Failed),
-            Ok(Ok(None)) => Ok(None),
-            Ok(Err(error)) => Err(explained(error)),
-            Err(_) => {
-                drop(connection.detach());
-                Err(late())
+            Ok(Ok(Some(row))) => Ok($columns(&row).map(Some).map_err(DatabaseError::Failed)),
+            Ok(Ok(None)) => Ok(Ok(None)),
+            Ok(Err(error)) if Instant::now() < $deadline => Ok(Err(explained(error))),
+            Ok(Err(_)) | Err(_) => {
+                drop($connection.detach());
+                Err(Elapsed)
             }
         }
     }};
 }
 
+/// The time of a statement is over.
+struct Elapsed;
+
+type FirstRow = Result<Option<Map<String, Json>>, DatabaseError>;
+
 impl Database {
-    async fn row(
-        &self,
-        sql: &str,
-        key: &str,
-        timeout: Duration,
-    ) -> Result<Option<Map<String, Json>>, DatabaseError> {
-        match self {
-            Self::Sqlite(pool) => first_row!(pool, sql, key, timeout, row::of_sqlite),
+    async fn row(&self, sql: &str, key: &str, timeout: Duration) -> FirstRow {
+        let deadline = Instant::now() + timeout;
+        let row = match self {
+            Self::Sqlite(pool) => row_of_sqlite(pool, sql, key, deadline).await,
             #[cfg(feature = "mysql")]
-            Self::MySql(pool) => first_row!(pool, sql, key, timeout, row::of_mysql),
-        }
+            Self::MySql(pool) => row_of_mysql(pool, sql, key, deadline).await,
+        };
+        row.unwrap_or_else(|Elapsed| Err(DatabaseError::Late(timeout.as_millis() as u64)))
     }
+}
+
+async fn row_of_sqlite(
+    pool: &SqlitePool,
+    sql: &str,
+    key: &str,
+    deadline: Instant,
+) -> Result<FirstRow, Elapsed> {
+    let connection = timeout_at(deadline, pool.acquire()).await.map_err(|_| Elapsed)?;
+    let mut connection = match connection {
+        Ok(connection) => connection,
+        Err(error) => return Ok(Err(explained(error))),
+    };
+
+    // The statement runs in this process, and stops when it is asked to.
+    let end = deadline.into_std();
+    match connection.lock_handle().await {
+        Ok(mut handle) => {
+            handle.set_progress_handler(STEPS, move || std::time::Instant::now() < end);
+        }
+        Err(error) => return Ok(Err(explained(error))),
+    }
+    first_row!(connection, deadline, sql, key, row::of_sqlite)
+}
+
+#[cfg(feature = "mysql")]
+async fn row_of_mysql(
+    pool: &MySqlPool,
+    sql: &str,
+    key: &str,
+    deadline: Instant,
+) -> Result<FirstRow, Elapsed> {
+    let connection = timeout_at(deadline, pool.acquire()).await.map_err(|_| Elapsed)?;
+    let mut connection = match connection {
+        Ok(connection) => connection,
+        Err(error) => return Ok(Err(explained(error))),
+    };
+    first_row!(connection, deadline, sql, key, row::of_mysql)
 }
 
 /// What a database says of a statement, and nothing of an address.
@@ -172,7 +209,7 @@ impl DatabaseLookup for Databases {
         sql: &'a str,
         key: &'a str,
         timeout: Duration,
-    ) -> BoxFuture<'a, Result<Option<Map<String, Json>>, DatabaseError>> {
+    ) -> BoxFuture<'a, FirstRow> {
         let Some(database) = self.by_name.get(connection) else {
             let unknown = format!("there is no connection `{connection}`");
             return Box::pin(ready(Err(DatabaseError::Refused(unknown))));

@@ -157,12 +157,8 @@ fn action(action: &Action) -> String {
         for known in ["name", "kind", "to", "cost"] {
             members.remove(known);
         }
-        for rule in ["recheck"] {
-            if let Some(found) = members.get_mut(rule)
-                && let Ok(read) = Condition::deserialize(&*found)
-            {
-                *found = json!(condition(&read));
-            }
+        if let Some(recheck) = &action.recheck {
+            members.insert("recheck".to_owned(), json!(condition(recheck)));
         }
     }
     let cost = action.cost.as_ref().map(|cost| {

@@ -125,7 +125,8 @@ impl Documents {
     ) -> Result<Json, Error> {
         let kind = kind.into();
         let checked = self.checked(kind, configuration)?;
-        self.note_changes(&mut *self.followed.lock().await).await?;
+        let mut followed = self.followed.lock().await;
+        self.note_changes(&mut followed).await?;
         let problems = self.rules.problems(kind, &checked.configuration);
         if problems.is_empty() {
             Ok(checked.configuration)

@@ -42,6 +42,10 @@ struct CsvInput {
     ends_len: usize,
     /// The columns behind the key, once the header has been read.
     columns: Option<Vec<(String, ColumnType)>>,
+    /// The line in which the current record begins, and ends of lines before what is read next.
+    line: u64,
+    line_ends: u64,
+    last: u8,
 }
 
 impl RowReader {
@@ -55,6 +59,9 @@ impl RowReader {
                 ends: [0; TABLE_COLUMNS_MAX + 1],
                 ends_len: 0,
                 columns: None,
+                line: 1,
+                line_ends: 0,
+                last: 0,
             })),
         };
         Self { table, input }
@@ -124,6 +131,10 @@ impl CsvInput {
         let (result, read, written, ended) = self.reader.read_record(bytes, fields, ends);
         self.fields_len += written;
         self.ends_len += ended;
+
+        let read_now = &bytes[..read];
+        self.line_ends += read_now.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.last = read_now.last().copied().unwrap_or(self.last);
         (result, read)
     }
 
@@ -133,7 +144,7 @@ impl CsvInput {
         table: &Table,
         rows: &mut Vec<Row>,
     ) -> Result<(), Error> {
-        let line = self.reader.line();
+        let line = self.line;
         match result {
             ReadRecordResult::InputEmpty | ReadRecordResult::End => return Ok(()),
             ReadRecordResult::OutputFull => return Err(too_long(line)),
@@ -143,8 +154,8 @@ impl CsvInput {
             ReadRecordResult::Record => {}
         }
 
-        // The reader counts the line behind the record.
-        let line = line.saturating_sub(1).max(1);
+        // A record may end with the first of two bytes that end its line.
+        self.line = self.line_ends + 1 + u64::from(self.last == b'\r');
         let mut from = 0;
         let mut fields = Vec::with_capacity(self.ends_len);
         for end in &self.ends[..self.ends_len] {

@@ -279,11 +279,13 @@ async fn what_is_late_is_there_when_it_is_asked_for_again() {
     let answers = world.answers.answers(&keys, 0, patience).await;
     assert_eq!(answers[0], Err(LookupError::Late));
     assert!(answers[1].is_ok());
-    assert_eq!(began.elapsed(), patience);
+    let waited = began.elapsed();
+    assert!(waited >= patience && waited < patience + Duration::from_millis(10), "{waited:?}");
 
     let again = world.answers.answers(&keys, 0, LONG).await;
     assert!(again[0].is_ok());
-    assert_eq!((world.service.asked(), began.elapsed()), (1, Duration::from_millis(500)));
+    assert_eq!(world.service.asked(), 1);
+    assert!(began.elapsed() < Duration::from_millis(600), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

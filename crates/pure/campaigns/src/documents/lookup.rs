@@ -80,7 +80,7 @@ fn subject() -> String {
     "subject".to_owned()
 }
 
-fn is_subject(key: &String) -> bool {
+fn is_subject(key: &str) -> bool {
     key == "subject"
 }
 
