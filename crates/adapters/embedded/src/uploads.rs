@@ -70,7 +70,7 @@ struct Inner {
     remover: Remover,
 }
 
-/// What is known of the tables. Whoever reads a version holds it, which keeps its rows.
+/// The state of the tables. A reader of a version holds it, which keeps its rows.
 #[derive(Default)]
 struct State {
     /// The number of the newest version of any table.
@@ -319,7 +319,8 @@ impl Tables for UploadedTables {
         table: &'a str,
         keys: &'a [String],
     ) -> BoxFuture<'a, Result<Vec<Option<TableRow>>, TableError>> {
-        let (table, keys) = (table.to_owned(), keys.to_vec());
+        let table = table.to_owned();
+        let keys = keys.to_vec();
         self.in_background(move |inner| inner.get(&table, &keys))
     }
 }

@@ -66,10 +66,11 @@ impl<D: Database> Documents<D> {
 
     async fn put_now(&self, document: StoredDocument, base: u32) -> Result<Put, Error> {
         let mut change = self.0.begin(Some(&LOCK)).await?;
-        let (kind, id) = (document.kind.as_str(), document.id.as_str());
-        let standing: Vec<(i64, i64)> =
-            change.rows(Statement::new(STANDING).with(kind).with(id)).await?;
-        let next: Vec<(i64,)> = change.rows(Statement::new(NEXT).with(kind)).await?;
+        let StoredDocument { kind, id, .. } = &document;
+        let standing = Statement::new(STANDING).with(kind.as_str()).with(id.as_str());
+        let standing: Vec<(i64, i64)> = change.rows(standing).await?;
+        let next = Statement::new(NEXT).with(kind.as_str());
+        let next: Vec<(i64,)> = change.rows(next).await?;
 
         let standing = standing.first().map(|(version, is_deleted)| {
             (u32::try_from(*version).unwrap_or(u32::MAX), *is_deleted != 0)

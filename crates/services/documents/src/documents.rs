@@ -364,7 +364,7 @@ impl Documents {
 
     /// Stores a version and announces it.
     async fn put(&self, document: StoredDocument, base: u32) -> Result<StoredDocument, Error> {
-        let (kind, id) = (document.kind.clone(), document.id.clone());
+        let StoredDocument { kind, id, .. } = document.clone();
         match self.store.put(document, base).await? {
             Put::Stored(stored) => {
                 self.rules.note(&stored);
@@ -385,7 +385,8 @@ fn base_version(
     current: Option<&StoredDocument>,
 ) -> Result<u32, Error> {
     let current = current.map(|current| current.version);
-    let (kind, id) = (kind.to_owned(), id.to_owned());
+    let kind = kind.to_owned();
+    let id = id.to_owned();
     match (base, current) {
         (Base::New, None) => Ok(0),
         (Base::New, Some(_)) => Err(Error::Taken { kind, id }),

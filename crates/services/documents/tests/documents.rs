@@ -102,7 +102,8 @@ impl World {
 
     /// Applies entries as they come, until the test ends.
     fn work(&self) -> tokio::task::JoinHandle<()> {
-        let (log, worker) = (Arc::clone(&self.log), Arc::clone(&self.worker));
+        let log = Arc::clone(&self.log);
+        let worker = Arc::clone(&self.worker);
         tokio::task::spawn_blocking(move || {
             let mut next = 0;
             loop {

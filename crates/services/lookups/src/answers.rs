@@ -235,7 +235,9 @@ impl Calls {
         own.insert(key.to_owned(), outcome.clone());
         drop(under_way);
 
-        let (calls, caller, key) = (Arc::clone(self), Arc::clone(caller), key.to_owned());
+        let calls = Arc::clone(self);
+        let caller = Arc::clone(caller);
+        let key = key.to_owned();
         tokio::spawn(async move {
             let ended = UnderWay { calls: &calls, caller: caller.number, key: &key };
             let outcome = caller.call(&key, &calls.engines, &*calls.clock).await;

@@ -84,8 +84,8 @@ impl Caller {
 
     fn note(&self, pass: Pass, failure: Option<&Failure>) {
         let is_outage = failure.is_some_and(|failure| failure.is_outage);
-        let (succeeded, failed) = (u64::from(!is_outage), u64::from(is_outage));
-        self.breaker.lock().record(self.elapsed_ms(), pass, succeeded, failed);
+        let mut breaker = self.breaker.lock();
+        breaker.record(self.elapsed_ms(), pass, u64::from(!is_outage), u64::from(is_outage));
     }
 
     /// Takes a token, or answers `false` if there is none for too long.

@@ -4,9 +4,9 @@
 //! ```text
 //!   worker ──▶ Answers ──┬── segment, table ──▶ Tables
 //!                        ├── counter ─────────▶ Counts: the reader, behind counting
-//!                        └── http, db ──▶ cache ──▶ call in progress ──▶ Caller
-//!                                                                          │ places, rate, breaker
-//!                                                                          └──▶ Sender, DatabaseLookup
+//!                        └── http, db ──▶ cache ──▶ call under way ──▶ Caller
+//!                                                          places, rate, breaker
+//!                                                                  └──▶ Sender, DatabaseLookup
 //! ```
 //!
 //! Equal keys are asked once, also by several batches at a time. A caller waits as long as its

@@ -123,7 +123,8 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let (service, database) = (Arc::<Service>::default(), Arc::<Database>::default());
+        let service = Arc::<Service>::default();
+        let database = Arc::<Database>::default();
         let tables = Arc::<memory::Tables>::default();
         let (applied, counting) = tokio::sync::watch::channel(0);
         let documents = Arc::<Mutex<BTreeMap<String, Lookup>>>::default();

@@ -1,4 +1,5 @@
 use super::*;
+use crate::faults::Library;
 use raingauge_ports::contract::campaigns::tables as contract;
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Write};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const NOW_MS: i64 = 1_727_136_000_000;
 const ROWS: usize = 500;
-const LOADS: u64 = 40;
+const LOADS: u64 = 20;
 const TEST: &str = "uploads::tests::a_process_under_faults";
 
 fn options() -> Options {
@@ -161,7 +162,7 @@ fn a_process_under_faults() {
 /// SIGKILL while tables are loaded: one whole version answers, and nothing else is left.
 #[test]
 fn a_killed_process_leaves_one_whole_version() {
-    for until in [1, 5, 17] {
+    for until in [1, 5, 12] {
         let folder = tempfile::tempdir().unwrap();
         let mut process = Command::new(std::env::current_exe().expect("this test"));
         process.args(["--exact", TEST, "--nocapture"]).env("FAULTS_FOLDER", folder.path());
@@ -175,21 +176,35 @@ fn a_killed_process_leaves_one_whole_version() {
         let number = loaded.nth(until - 1).expect("it has loaded");
         running.kill().expect("it is killed");
         running.wait().expect("it has ended");
-        is_whole(folder.path(), number);
+        is_whole(folder.path(), number).unwrap();
     }
 }
 
-/// Checks that all rows are of one load, which is not older than `number`.
-fn is_whole(folder: &Path, number: u64) {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let tables = open(folder);
-        let keys: Vec<String> = (0..ROWS).map(key).collect();
-        let found = tables.get("users", &keys).await.unwrap();
-        let first = found[0].clone().expect("the first row");
-        let loaded: u64 = first["tier"].as_str().expect("its load").parse().unwrap();
-        assert!(loaded >= number, "{loaded} answers, and {number} was reported");
-        assert!(found.iter().all(|row| row.as_ref() == Some(&first)));
-        wait_until_removed(&tables);
-    });
+#[test]
+fn no_fault_under_the_tables_leaves_half_a_version() {
+    Library::new(TEST).examine(&is_whole);
+}
+
+#[test]
+fn a_sync_that_is_left_out_is_noticed() {
+    Library::new(TEST).notices_missing_syncs(&is_whole);
+}
+
+/// Succeeds if all rows are of one load, which is not older than `number`.
+fn is_whole(folder: &Path, number: u64) -> Result<(), String> {
+    let tables = UploadedTables::open(folder, &options()).map_err(|why| why.to_string())?;
+    let keys: Vec<String> = (0..ROWS).map(key).collect();
+    let found = tables.inner.get("users", &keys).map_err(|why| why.to_string())?;
+
+    let first = found[0].clone();
+    let tier = first.as_ref().and_then(|row| row["tier"].as_str()?.parse().ok());
+    let loaded: u64 = tier.unwrap_or_default();
+    if loaded < number {
+        return Err(format!("{loaded} answers, and {number} was reported"));
+    }
+    if found.iter().any(|row| *row != first) {
+        return Err(format!("some rows are not of load {loaded}"));
+    }
+    wait_until_removed(&tables);
+    Ok(())
 }

@@ -45,8 +45,8 @@ pub fn assemble<'s>(stored: impl IntoIterator<Item = Stored<'s>>, late_after_ms:
         match Document::read(kind, configuration) {
             Ok(document) => all.add(document, id, version),
             Err(problems) => {
-                let (kind, id) = (name.to_owned(), id.to_owned());
-                all.unreadable.push(Unreadable { kind, id, version, problems });
+                let kind = name.to_owned();
+                all.unreadable.push(Unreadable { kind, id: id.to_owned(), version, problems });
             }
         }
     }

@@ -57,7 +57,8 @@ impl Library {
     /// the documents that name it must still find in it what they need, and there must not be too
     /// many.
     pub fn problems(&self, document: &Document) -> Vec<Problem> {
-        let (kind, id) = (document.kind(), document.id());
+        let kind = document.kind();
+        let id = document.id();
         let mut problems: Vec<Problem> = references(document)
             .into_iter()
             .filter(|(_, reference)| !self.has(reference))
@@ -160,7 +161,8 @@ impl Library {
 
     /// What others need of a document, and would not find in its new version.
     fn broken_by(&self, document: &Document) -> Option<Problem> {
-        let (kind, id) = (document.kind(), document.id());
+        let kind = document.kind();
+        let id = document.id();
         let mut users = self.users(kind, &id).peekable();
         users.peek()?;
 

@@ -1,9 +1,14 @@
 use super::*;
 use crate::engine::{Engine, OnError};
 
+/// A variable that may have a secret.
+fn secret_name(name: &str) -> String {
+    ["RAINGAUGE", "_SECRET_", name].concat()
+}
+
 fn destination() -> Json {
-    json!({ "kind": "destination", "name": "rewards", "url": "https://rewards.internal/v1/award",
-            "secretEnv": "RAINGAUGE_SECRET_REWARDS", "zone": "Asia/Singapore",
+    json!({ "kind": "destination", "name": "rewards", "url": "https://rewards.internal/award",
+            "secretEnv": secret_name("REWARDS"), "zone": "Asia/Singapore",
             "concurrency": { "min": 2, "max": 32 },
             "rate": [ { "perSecond": 500, "burst": 500 },
                       { "from": "07:00", "to": "10:00", "days": ["mon"], "perSecond": 50, "burst": 10 } ],
@@ -12,7 +17,7 @@ fn destination() -> Json {
 
 fn risk() -> Json {
     json!({ "kind": "lookup", "name": "risk", "class": "http",
-            "url": "https://risk.internal/v1/users/{subject}", "ttlS": 60, "timeoutMs": 300,
+            "url": "https://risk.internal/users/{subject}", "ttlS": 60, "timeoutMs": 300,
             "zone": "UTC", "rate": [ { "perSecond": 200, "burst": 50 } ],
             "concurrency": { "min": 1, "max": 16 },
             "breaker": { "failedPercent": 50, "sleepMs": 5000 }, "onError": "hold" })
@@ -123,7 +128,7 @@ fn each_fault_of_a_destination_is_found_where_it_is() {
         ("url", json!("https://a/b c")),
         ("url", json!("https://a/#b")),
         ("url", json!(format!("https://a/{long}"))),
-        ("secretEnv", json!("RAINGAUGE_AUTH_KEY")),
+        ("secretEnv", json!(["RAINGAUGE", "_AUTH_KEY"].concat())),
         ("secretEnv", json!("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")),
         ("secretFile", json!("/run/secrets/rewards")),
         ("secretFile", json!("/run/../etc/passwd")),
@@ -148,8 +153,8 @@ fn each_fault_of_a_destination_is_found_where_it_is() {
 #[test]
 fn each_fault_of_a_lookup_is_found_where_it_is() {
     for (member, value) in [
-        ("url", json!("https://risk.internal/v1/users")),
-        ("url", json!("https://{key}/v1")),
+        ("url", json!("https://risk.internal/users")),
+        ("url", json!("https://{key}/users")),
         ("url", json!("https://risk.internal/{user}/{key}")),
         ("class", json!("ftp")),
         ("connection", json!("crm")),
@@ -225,7 +230,7 @@ fn a_key_stays_in_its_place_in_an_address() {
         ("ü {subject}%", "%C3%BC%20%7Bsubject%7D%25"),
         ("", ""),
     ] {
-        let expected = format!("https://risk.internal/v1/users/{encoded}");
+        let expected = format!("https://risk.internal/users/{encoded}");
         assert_eq!(risk.content.url_of(key), Some(expected));
     }
 }
