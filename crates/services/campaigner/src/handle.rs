@@ -1,5 +1,6 @@
 //! The worker as others see it: what is in effect, how far it is, and how it is.
 
+use crate::compiled::Compiled;
 use crate::documents::Documents;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -19,7 +20,7 @@ pub struct Snapshot {
     /// The documents in effect.
     pub documents: Arc<Documents>,
     /// What decides the next event.
-    pub engine: Arc<Engine>,
+    pub(crate) compiled: Arc<Compiled>,
     /// The log is decided up to here.
     pub position: Offset,
     /// The time of the log at the position, in milliseconds since 1970.
@@ -40,6 +41,11 @@ pub struct Warming {
 }
 
 impl Snapshot {
+    /// What decides the next event.
+    pub fn engine(&self) -> &Arc<Engine> {
+        self.compiled.engine()
+    }
+
     /// The version of a document that is in effect.
     pub fn version_of(&self, kind: &str, id: &str) -> Option<u32> {
         self.documents.get(kind, id).map(|document| document.version)

@@ -16,6 +16,7 @@
 mod answers;
 mod batch;
 mod campaigner;
+mod compiled;
 mod control;
 mod deps;
 mod documents;

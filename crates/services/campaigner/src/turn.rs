@@ -13,6 +13,7 @@ mod sweep;
 mod timers;
 
 use crate::answers::{Answers, Asking};
+use crate::compiled::Compiled;
 use crate::control::Control;
 use crate::documents::Documents;
 use crate::known::{KnownBudgets, KnownStates};
@@ -30,7 +31,7 @@ pub use sweep::FIRST_TIMER;
 #[derive(Clone, Copy)]
 pub struct Scene<'t> {
     pub documents: &'t Documents,
-    pub engine: &'t Engine,
+    pub compiled: &'t Compiled,
     pub ledger: &'t dyn Ledger,
     pub asking: Asking<'t>,
 }
@@ -76,6 +77,11 @@ impl<'t> Turn<'t> {
             deliveries: Vec::new(),
             scene,
         }
+    }
+
+    /// What decides. It is made when the first event or timer needs it.
+    fn engine(&self) -> &'t Engine {
+        self.scene.compiled.engine()
     }
 
     /// How many records the commit has so far, about.

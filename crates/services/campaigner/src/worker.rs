@@ -5,6 +5,7 @@ mod sweeps;
 
 use crate::answers::Asking;
 use crate::batch::{Batch, Bounds};
+use crate::compiled::Compiled;
 use crate::control::{CONSUMER, Control, Walk};
 use crate::deps::{Deps, Options};
 use crate::documents::Documents;
@@ -13,7 +14,7 @@ use crate::handle::{Shared, Snapshot};
 use crate::tallies::{Tallies, warming};
 use crate::timer::Due;
 use crate::turn::{Scene, Turn};
-use raingauge_campaigns::engine::Engine;
+use raingauge_campaigns::campaign::CampaignId;
 use raingauge_consumers::{Hold, Place};
 use raingauge_ports::campaigns::{Checkpoint, Commit, Horizons};
 use raingauge_ports::clock::Clock;
@@ -49,10 +50,10 @@ pub struct Worker {
     control: Arc<Control>,
     documents: Arc<Documents>,
     tallies: Arc<Tallies>,
-    /// Made of the documents before the next event is decided.
-    engine: Option<Arc<Engine>>,
+    /// What decides the next event.
+    compiled: Arc<Compiled>,
     /// Counts the history of the walk under way.
-    walking: Option<Arc<Engine>>,
+    walking: Arc<Compiled>,
     sweep: Sweep,
     /// By the clock's elapsed time.
     committed_at_ms: i64,
@@ -78,9 +79,10 @@ impl Worker {
         let partition = deps.log.partition();
         let place =
             deps.registry.register(consumer.clone(), partition, Hold::WithinBound, position);
+        let compiled = Arc::new(Compiled::new(Arc::default(), BTreeSet::new(), 0));
         let snapshot = Snapshot {
-            documents: Arc::default(),
-            engine: Arc::new(Engine::new(Default::default())),
+            documents: Arc::clone(compiled.documents()),
+            compiled: Arc::clone(&compiled),
             position,
             log_ms: checkpoint.log_ms,
             warming: Arc::default(),
@@ -96,8 +98,8 @@ impl Worker {
             control: Arc::default(),
             documents: Arc::default(),
             tallies: Arc::default(),
-            engine: None,
-            walking: None,
+            walking: Arc::clone(&compiled),
+            compiled,
             sweep: Sweep::default(),
             committed_at_ms: now_ms - options.commit_ms as i64,
             expired_at_ms: now_ms,
@@ -191,14 +193,14 @@ impl Worker {
     /// nothing to commit.
     fn commit_batch(&mut self, batch: &mut Batch<'_>) -> Result<bool, Error> {
         let started_ms = self.deps.clock.elapsed_ms();
-        let engine = self.engine();
+        let compiled = Arc::clone(&self.compiled);
         let due = self.due(batch.log_ms)?;
         let deps = self.deps.clone();
         let documents = Arc::clone(&self.documents);
         let control = Arc::clone(&self.control);
         let scene = Scene {
             documents: &documents,
-            engine: &engine,
+            compiled: &compiled,
             ledger: &*deps.ledger,
             asking: Asking {
                 lookups: &*deps.lookups,
@@ -251,7 +253,7 @@ impl Worker {
     }
 
     /// Counts the next slice of the walk under way. Returns where it is then.
-    fn walk(&mut self, turn: &mut Turn<'_>) -> Result<Option<Offset>, Error> {
+    fn walk(&self, turn: &mut Turn<'_>) -> Result<Option<Offset>, Error> {
         let Some(walk) = self.control.walks.first() else {
             self.place.need_history(None);
             return Ok(None);
@@ -260,16 +262,8 @@ impl Worker {
         let mut walk: Walk = walk.clone();
         walk.next = walk.next.max(log.start());
         self.place.need_history(Some(walk.next));
-        let engine = match &self.walking {
-            Some(engine) => Arc::clone(engine),
-            None => {
-                let ids: BTreeSet<_> = self.documents.campaigns().map(|one| one.id).collect();
-                let documents = self.documents.engine_documents(&ids, self.options.late_after_ms);
-                Arc::clone(self.walking.insert(Arc::new(Engine::new(documents))))
-            }
-        };
         let blocks = log.read_behind(walk.next, self.options.history_bytes)?;
-        Ok(Some(turn.count_history(&walk, &engine, &blocks)?))
+        Ok(Some(turn.count_history(&walk, self.walking.engine(), &blocks)?))
     }
 
     fn commit(&mut self, commit: Commit) -> Result<(), Error> {
@@ -302,15 +296,14 @@ impl Worker {
         self.documents = documents;
         self.tallies = tallies;
         if is_changed {
-            self.engine = None;
-            self.walking = None;
+            self.compile();
         }
         self.publish(is_changed);
     }
 
-    fn publish(&mut self, is_changed: bool) {
+    fn publish(&self, is_changed: bool) {
         let snapshot = Snapshot {
-            engine: self.engine(),
+            compiled: Arc::clone(&self.compiled),
             documents: Arc::clone(&self.documents),
             position: self.checkpoint.position,
             log_ms: self.checkpoint.log_ms,
@@ -319,14 +312,16 @@ impl Worker {
         self.shared.publish(snapshot, is_changed);
     }
 
-    /// What decides the next event.
-    fn engine(&mut self) -> Arc<Engine> {
-        if let Some(engine) = &self.engine {
-            return Arc::clone(engine);
-        }
-        let warming: BTreeSet<_> = warming(&self.control, &self.documents).into_keys().collect();
-        let documents = self.documents.engine_documents(&warming, self.options.late_after_ms);
-        Arc::clone(self.engine.insert(Arc::new(Engine::new(documents))))
+    /// Makes ready what decides the next event, and what counts history.
+    fn compile(&mut self) {
+        let compiled = |warming: BTreeSet<CampaignId>| {
+            let documents = Arc::clone(&self.documents);
+            Arc::new(Compiled::new(documents, warming, self.options.late_after_ms))
+        };
+        let warming = warming(&self.control, &self.documents).into_keys().collect();
+        let all = self.documents.campaigns().map(|campaign| campaign.id).collect();
+        let engines = [compiled(warming), compiled(all)];
+        [self.compiled, self.walking] = engines;
     }
 
     /// Lets the ledger forget what is older than it has to be.

@@ -21,7 +21,11 @@ const RECORDS_MAX: usize = 100_000;
 impl<'t> Turn<'t> {
     /// Decides the events of a batch in their order. Returns how many: the others have no room.
     pub fn decide(&mut self, batch: &Batch<'t>) -> Result<usize, Error> {
-        if self.scene.engine.looks_up() {
+        if batch.events.is_empty() {
+            return Ok(0);
+        }
+        let engine = self.engine();
+        if engine.looks_up() {
             self.ask_ahead(batch);
         }
 
@@ -30,7 +34,6 @@ impl<'t> Turn<'t> {
                 return Ok(place);
             }
             let at = At { appended_ms: logged.log_ms };
-            let engine = self.scene.engine;
             let mut pending = engine.begin(&logged.event, at, &mut self.states, &mut self.scratch);
             self.answers.settle(engine, &mut pending);
             let outcome = engine.decide(pending, &mut self.states, &mut self.budgets);
@@ -43,7 +46,7 @@ impl<'t> Turn<'t> {
     /// states, so an earlier grant may still make a difference: what is missing then is asked for
     /// by itself.
     fn ask_ahead(&mut self, batch: &Batch<'t>) {
-        let engine = self.scene.engine;
+        let engine = self.engine();
         let mut states = self.states.fork();
         let mut waiting = Vec::new();
         for logged in &batch.events {

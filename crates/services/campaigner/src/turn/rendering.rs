@@ -7,6 +7,7 @@ use raingauge_campaigns::body::body;
 use raingauge_campaigns::campaign::Action;
 use raingauge_campaigns::decision::{Decision, Reason};
 use raingauge_campaigns::engine::LookupKey;
+use raingauge_campaigns::message::Answer;
 use raingauge_core::event::Event;
 use raingauge_ports::campaigns::Delivery;
 use raingauge_ports::campaigns::limits::LEDGER_BODY_LEN_MAX;
@@ -60,7 +61,7 @@ impl<'t> Turn<'t> {
         let messages = released.messages().ok_or("its texts cannot be compiled")?;
 
         let answer = |key: &LookupKey| self.answers.of(key);
-        let sources = (self.scene.documents.rules(), &answer as _);
+        let sources: (_, Answer<'_>) = (self.scene.documents.rules(), &answer);
         let Granted { decision, event, .. } = one;
         let content = messages
             .content(&released.campaign, decision, action, event, sources)

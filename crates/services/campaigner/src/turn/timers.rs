@@ -4,7 +4,7 @@ use super::{Life, Turn};
 use crate::error::Error;
 use crate::timer::{DelayedAction, Due, HeldEvaluation, PARKED_MS, Waiting, retry_ms};
 use raingauge_campaigns::decision::Reason;
-use raingauge_campaigns::engine::{Outcome, Pending, forget_waiting, waiting_key};
+use raingauge_campaigns::engine::{Pending, forget_waiting, waiting_key};
 use raingauge_campaigns::states::States;
 use raingauge_ports::campaigns::{Cost, Delivery};
 use serde_json::json;
@@ -16,7 +16,7 @@ impl<'t> Turn<'t> {
     /// Fires timers, in their order. Those that the events of this commit ended do not fire.
     pub fn fire(&mut self, due: &'t [Due], log_ms: i64) -> Result<(), Error> {
         self.answers.renew_patience();
-        let engine = self.scene.engine;
+        let engine = self.engine();
         let mut states = self.states.fork();
         let trials = due.iter().filter_map(|one| begun(one, engine, &mut states));
         let mut trials: Vec<Pending<'_>> = trials.collect();
@@ -47,11 +47,11 @@ impl<'t> Turn<'t> {
             Life::Acts => {}
         }
 
-        let Some(mut pending) = begun(due, self.scene.engine, &mut self.states) else {
+        let Some(mut pending) = begun(due, self.engine(), &mut self.states) else {
             return self.deliver(due, action);
         };
-        self.answers.settle(self.scene.engine, &mut pending);
-        match (self.scene.engine.recheck_result(&pending), retry_ms(action.tries)) {
+        self.answers.settle(self.engine(), &mut pending);
+        match (self.engine().recheck_result(&pending), retry_ms(action.tries)) {
             (Some(true), _) => self.deliver(due, action),
             (Some(false), _) => {
                 self.end(due, Reason::RecheckFailed, "{}".to_owned(), log_ms);
@@ -128,10 +128,10 @@ impl<'t> Turn<'t> {
         }
 
         self.ended.insert(due.place());
-        let Some(mut pending) = begun(due, self.scene.engine, &mut self.states) else {
+        let Some(mut pending) = begun(due, self.engine(), &mut self.states) else {
             return Ok("resumed");
         };
-        let engine = self.scene.engine;
+        let engine = self.engine();
         self.answers.settle(engine, &mut pending);
         let mut outcome = if retry_ms(*tries).is_some() {
             engine.decide(pending, &mut self.states, &mut self.budgets)
@@ -141,7 +141,7 @@ impl<'t> Turn<'t> {
         };
 
         let again = outcome.held.take();
-        self.note(Outcome { held: None, ..outcome }, &event.event(), log_ms)?;
+        self.note(outcome, &event.event(), log_ms)?;
         match again {
             Some(held) => {
                 self.hold(event.clone(), held, *tries, log_ms);

@@ -39,8 +39,7 @@ impl Worker {
         self.tallies = Arc::new(Tallies::of(&self.documents));
         self.sweep.begin(&control.sweeps);
         self.control = Arc::new(control);
-        self.engine = None;
-        self.walking = None;
+        self.compile();
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use raingauge_campaigns::campaign::{CampaignId, State};
 use raingauge_campaigns::decision::{ActionId, Decision, Reason, Reserved};
 use raingauge_campaigns::engine::{At, Engine, LookupKey, Pending, forget_waiting, waiting_key};
 use raingauge_campaigns::index::Scratch;
+use raingauge_campaigns::message::Answer;
 use raingauge_campaigns::states::{BudgetKey, Budgets, StateKey, StateKind, States};
 use raingauge_core::event::Event;
 use raingauge_ports::campaigns::StoredDocument;
@@ -143,7 +144,7 @@ impl Naive {
         } else if state.is_some_and(State::decides) {
             for place in own(&self.parked) {
                 let later = self.parked.remove(&place).unwrap();
-                self.act(place, later);
+                self.act(later);
             }
         }
     }
@@ -194,7 +195,7 @@ impl Naive {
         let action = released.action(&decision.step, &decision.name).unwrap();
         let answer = |key: &LookupKey| Some(FailingLookups::truth(key));
         let messages = released.messages().unwrap();
-        let sources = (self.documents.rules(), &answer as _);
+        let sources: (_, Answer<'_>) = (self.documents.rules(), &answer);
         let content = messages.content(&released.campaign, decision, action, event, sources);
         body(decision, action, event, &content.unwrap())
     }
@@ -210,12 +211,12 @@ impl Naive {
             if state.is_some_and(|campaign| campaign.state == State::Paused) {
                 self.parked.insert(place, later);
             } else {
-                self.act(place, later);
+                self.act(later);
             }
         }
     }
 
-    fn act(&mut self, _place: (i64, ActionId), later: Later) {
+    fn act(&mut self, later: Later) {
         let Decision { campaign, step, name, .. } = &later.decision;
         let event = later.event.event();
         if let Some(mut pending) = self.engine.recheck(&event, (*campaign, step, name)) {

@@ -238,8 +238,9 @@ impl Play {
 
         // Where the service failed for hours, an evaluation was given up.
         let given_up = |action: &ActionId| {
-            let ends = decisions.iter().filter(|one| one.action == *action);
-            ends.into_iter().any(|one| one.campaign == PATIENT && one.outcome == "lookup_failed")
+            decisions.iter().any(|one| {
+                one.action == *action && one.campaign == PATIENT && one.outcome == "lookup_failed"
+            })
         };
         let decided: BTreeSet<(ActionId, &str)> = decisions
             .iter()
@@ -265,19 +266,11 @@ impl Play {
         }
     }
 
-    /// The deliveries of an archived campaign give back what they reserved.
+    /// Whether a campaign has ever been archived. Its deliveries gave back what they reserved.
     fn is_archived(&self, campaign: u32) -> bool {
-        let is_it = |document: &&Json| document["id"] == json!(campaign);
-        self.documents_of(campaign).iter().any(|state| state == "archived")
-            && self.campaigns.iter().any(|document| is_it(&document))
-    }
-
-    /// The states that a campaign has had.
-    fn documents_of(&self, campaign: u32) -> Vec<String> {
-        let versions = self.documents.versions("campaign", &campaign.to_string());
-        let versions = self.runtime.block_on(versions).unwrap();
-        let state = |one: StoredDocument| one.configuration["state"].as_str().map(str::to_owned);
-        versions.into_iter().filter_map(state).collect()
+        let id = campaign.to_string();
+        let versions = self.runtime.block_on(self.documents.versions("campaign", &id)).unwrap();
+        versions.iter().any(|one| one.configuration["state"] == "archived")
     }
 
     fn decisions(&self) -> Vec<Decision> {
