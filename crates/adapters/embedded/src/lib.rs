@@ -7,8 +7,9 @@
 //!   │             clock                        when the clock was last trusted
 //!   │             ids-….run                    identities of older events, sorted
 //!   ├── tiles/    fjall                        tiles, the position in the log, the writer's state
-//!   ├── campaigns/  fjall                      the ledger of campaigns
-//!   └── tables/   fjall                        uploaded tables
+//!   └── campaigns/
+//!       ├── ledger/  fjall                     the ledger of campaigns
+//!       └── tables/  fjall                     uploaded tables
 //! ```
 //!
 //! The log is the truth. The store is a function of a prefix of the log, and records which one.

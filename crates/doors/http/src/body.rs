@@ -108,6 +108,10 @@ pub struct Upload {
 impl Upload {
     /// Returns the next bytes; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        // The time that the handler took is not the caller's.
+        if Instant::now() >= self.pace.window_end {
+            self.pace = Pace::begin();
+        }
         self.pace.next(&mut self.body).await
     }
 }
