@@ -6,13 +6,13 @@ mod replays;
 pub mod tables;
 
 pub use apply::{apply, report};
-pub use file::load;
+pub use file::{load, parse};
 
 use super::counters::reason;
 use super::session::Session;
 use super::table::{Align, render};
 use super::{note, print, print_json};
-use crate::commands::arguments::{Place, Range};
+use crate::commands::arguments::{Place, time};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use raingauge_console::Method;
@@ -81,8 +81,14 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Delete a campaign: its versions and its decisions stay, and what waits is cancelled
-    #[command(after_help = "Example: raingauge campaigns delete 7 --reason 'it is over'")]
+    /// End a campaign: it decides nothing more, and what waits is cancelled
+    #[command(after_help = "Example: raingauge campaigns archive 7 --reason 'it is over'")]
+    Archive {
+        #[command(flatten)]
+        change: Change,
+    },
+    /// Delete a campaign that is a draft or archived; its versions and its decisions stay
+    #[command(after_help = "Example: raingauge campaigns delete 7 --reason 'never used'")]
     Delete {
         #[command(flatten)]
         change: Change,
@@ -121,7 +127,7 @@ enum Command {
     },
     /// Show what campaigns would have decided on the events of the log
     #[command(
-        after_help = "Example: raingauge campaigns backtest -f orders.yaml --from -30d --to now"
+        after_help = "Example: raingauge campaigns backtest -f orders.yaml --from -30d --to now\nExample: raingauge campaigns backtest -f orders.yaml --events orders.csv --mapping orders.toml"
     )]
     Backtest {
         #[command(flatten)]
@@ -129,7 +135,7 @@ enum Command {
     },
     /// Show who would gain and lose by another version of a campaign
     #[command(
-        after_help = "Example: raingauge campaigns compare old.yaml new.yaml --from -30d --to now"
+        after_help = "Example: raingauge campaigns compare 7 orders.yaml --from -30d --to now"
     )]
     Compare {
         #[command(flatten)]
@@ -146,8 +152,14 @@ enum Command {
     Usage {
         /// Id of the campaign
         id: u32,
-        #[command(flatten)]
-        range: Range,
+        /// Start of the time shown
+        #[arg(long, value_name = "TIME", value_parser = time, default_value = "-30d",
+              allow_hyphen_values = true)]
+        from: i64,
+        /// End of the time shown
+        #[arg(long, value_name = "TIME", value_parser = time, default_value = "now",
+              allow_hyphen_values = true)]
+        to: i64,
         #[command(flatten)]
         place: Place,
     },
@@ -192,6 +204,9 @@ impl Campaigns {
                 report(&outcomes, true, json)
             }
             Command::Delete { change } => change.send(Method::DELETE, "", "is deleted", json),
+            Command::Archive { change } => {
+                change.send(Method::POST, "/archive", "is archived", json)
+            }
             Command::Pause { change } => change.send(Method::POST, "/pause", "is paused", json),
             Command::Resume { change } => change.send(Method::POST, "/resume", "goes on", json),
             Command::Shadow { change } => {
@@ -204,8 +219,8 @@ impl Campaigns {
             Command::Backtest { backtest } => backtest.run(json),
             Command::Compare { compare } => compare.run(json),
             Command::Explain { explain } => explain.run(json),
-            Command::Usage { id, range, place } => {
-                place.with(|session| usage(session, id, &range, json))
+            Command::Usage { id, from, to, place } => {
+                place.with(|session| usage(session, id, [from, to], json))
             }
         }
     }
@@ -265,8 +280,8 @@ fn get(session: &Session, id: u32, json: bool) -> anyhow::Result<()> {
     Ok(print(&format!("# Version {version}, by {by}.\n{}", yaml.trim_end()))?)
 }
 
-fn usage(session: &Session, id: u32, range: &Range, json: bool) -> anyhow::Result<()> {
-    let ends = [range.from, range.to].map(|end| end.to_string());
+fn usage(session: &Session, id: u32, ends: [i64; 2], json: bool) -> anyhow::Result<()> {
+    let ends = ends.map(|end| end.to_string());
     let parameters = [("from", ends[0].as_str()), ("to", ends[1].as_str())];
     let path = format!("/v1/campaigns/{id}/usage");
     let answer = session.client.get(&path, &parameters)?;
@@ -283,7 +298,8 @@ fn usage(session: &Session, id: u32, range: &Range, json: bool) -> anyhow::Resul
 
 /// Waits until a job has ended, and returns its result.
 fn result_of(session: &Session, started: Value) -> anyhow::Result<Value> {
-    let Some(id) = started["job"].as_str().map(str::to_owned) else {
+    let is_job = started["id"].as_str().is_some() && started["status"].as_str().is_some();
+    let Some(id) = started["id"].as_str().filter(|_| is_job).map(str::to_owned) else {
         return Ok(started);
     };
     let path = format!("/v1/jobs/{id}");

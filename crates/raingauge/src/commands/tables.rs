@@ -81,7 +81,7 @@ impl Tables {
 /// How gzip begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Lines of JSON begin with a brace; packed ones are told by the name of the file.
+/// Lines of JSON begin with a brace; packed ones are known by the name of the file.
 fn media_type(path: &Path, content: &[u8]) -> &'static str {
     let name = path.to_string_lossy();
     let is_named =
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_from_columns() {
+    fn lines_are_distinguished_from_columns() {
         for (path, content, expected) in [
             ("a.csv", &b"subject,x\n"[..], "text/csv"),
             ("a.ndjson.gz", &GZIP, "application/x-ndjson"),

@@ -1,7 +1,8 @@
 //! Compares the documents of a file with those of the server, and makes the changes.
 
-use super::file::{Draft, Kind, remove_version};
+use super::file::{Draft, path_of, plural_of, remove_version};
 use anyhow::Context;
+use raingauge_campaigns::documents::Kind;
 use raingauge_console::client::Error;
 use raingauge_console::{Client, Method, encoded};
 use serde::Serialize;
@@ -106,14 +107,14 @@ pub fn apply(
 fn find(client: &Client, draft: &Draft) -> anyhow::Result<Option<Existing>> {
     let kind = draft.kind;
     let found = match &draft.id {
-        Some(id) => match client.get(&format!("{}/{}", kind.path(), encoded(id)), &[]) {
+        Some(id) => match client.get(&format!("{}/{}", path_of(kind), encoded(id)), &[]) {
             Ok(found) => Some(found),
             Err(Error::Refused { status, .. }) if status == 404 => None,
             Err(error) => return Err(error.into()),
         },
         None => {
-            let listed = client.get(kind.path(), &[])?;
-            let listed = listed[kind.plural()].as_array().context("the list cannot be read")?;
+            let listed = client.get(path_of(kind), &[])?;
+            let listed = listed[plural_of(kind)].as_array().context("the list cannot be read")?;
             let mut same = listed.iter().filter(|found| found["name"] == draft.name.as_str());
             let first = same.next().cloned();
             if same.next().is_some() {
@@ -161,13 +162,13 @@ fn send(
     match existing {
         None => {
             let headers = [media, ("x-reason", reason)];
-            client.send(Method::POST, kind.path(), &headers, body.as_bytes())
+            client.send(Method::POST, path_of(kind), &headers, body.as_bytes())
         }
         // A concurrent change is not overwritten.
         Some(Existing { id, version, .. }) => {
             let version = format!("\"{version}\"");
             let headers = [media, ("x-reason", reason), ("if-match", &version)];
-            let path = format!("{}/{}", kind.path(), encoded(id));
+            let path = format!("{}/{}", path_of(kind), encoded(id));
             client.send(Method::PUT, &path, &headers, body.as_bytes())
         }
     }
@@ -227,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_told_by_path() {
+    fn differences_are_shown_by_path() {
         let before = json!({"a": 1, "b": {"c": [1, 2]}, "d": true, "same": {}});
         let after = json!({"a": 1, "b": {"c": [1, 3]}, "e": "x", "same": {}});
         let told = differences(&before, &after);

@@ -2,7 +2,7 @@
 //! names its kind; one that names none is a campaign.
 
 use anyhow::{Context, bail};
-use raingauge_campaigns::campaign::Campaign;
+use raingauge_campaigns::documents::{Document, Kind};
 use raingauge_core::counter::Problem;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,63 +12,36 @@ use std::path::Path;
 /// Largest file, in bytes.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
-/// What a document is. They are applied in this order: what campaigns name comes before them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    Table,
-    Destination,
-    Lookup,
-    Budget,
-    Cap,
-    Holdout,
-    Campaign,
+/// The path of the list of these documents.
+pub const fn path_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Table => "/v1/tables",
+        Kind::Destination => "/v1/destinations",
+        Kind::Lookup => "/v1/lookups",
+        Kind::Budget => "/v1/budgets",
+        Kind::Cap => "/v1/caps",
+        Kind::Holdout => "/v1/holdouts",
+        Kind::Campaign => "/v1/campaigns",
+    }
 }
 
-impl Kind {
-    const ALL: [Self; 7] = [
-        Self::Table,
-        Self::Destination,
-        Self::Lookup,
-        Self::Budget,
-        Self::Cap,
-        Self::Holdout,
-        Self::Campaign,
-    ];
+/// The name of the list in answers.
+pub fn plural_of(kind: Kind) -> &'static str {
+    path_of(kind).trim_start_matches("/v1/")
+}
 
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Table => "table",
-            Self::Destination => "destination",
-            Self::Lookup => "lookup",
-            Self::Budget => "budget",
-            Self::Cap => "cap",
-            Self::Holdout => "holdout",
-            Self::Campaign => "campaign",
-        }
+/// What campaigns name is applied before them.
+const fn rank(kind: Kind) -> u8 {
+    match kind {
+        Kind::Table | Kind::Destination => 0,
+        Kind::Lookup | Kind::Budget | Kind::Cap | Kind::Holdout => 1,
+        Kind::Campaign => 2,
     }
+}
 
-    /// The path of the list of these documents; its last segment is also their name in answers.
-    pub const fn path(self) -> &'static str {
-        match self {
-            Self::Table => "/v1/tables",
-            Self::Destination => "/v1/destinations",
-            Self::Lookup => "/v1/lookups",
-            Self::Budget => "/v1/budgets",
-            Self::Cap => "/v1/caps",
-            Self::Holdout => "/v1/holdouts",
-            Self::Campaign => "/v1/campaigns",
-        }
-    }
-
-    pub fn plural(self) -> &'static str {
-        self.path().trim_start_matches("/v1/")
-    }
-
-    /// A segment is a table without columns.
-    fn of_name(name: &str) -> Option<Self> {
-        let name = if name == "segment" { "table" } else { name };
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
+/// A segment is a table without columns.
+fn kind_of(name: &str) -> Option<Kind> {
+    Kind::from_name(if name == "segment" { "table" } else { name })
 }
 
 /// A document of a file.
@@ -129,7 +102,7 @@ pub fn parse(text: &str) -> anyhow::Result<Vec<Draft>> {
     if drafts.is_empty() {
         bail!("there are no documents in it");
     }
-    drafts.sort_by_key(|draft| draft.kind);
+    drafts.sort_by_key(|draft| rank(draft.kind));
     Ok(drafts)
 }
 
@@ -159,30 +132,21 @@ fn draft_of(mut value: Value) -> Result<Draft, Vec<Problem>> {
         return Err(problem("", "a document is an object"));
     };
 
-    let kind = members.get("kind").and_then(Value::as_str).map(str::to_owned);
-    let kind = match kind.as_deref().map(Kind::of_name) {
-        None => Kind::Campaign,
-        Some(Some(kind)) => kind,
-        Some(None) => {
-            let detail = "the kinds are campaign, destination, lookup, table, segment, budget, cap and holdout";
-            return Err(problem("kind", detail));
-        }
+    let named = members.get("kind").and_then(Value::as_str).unwrap_or(Kind::Campaign.name());
+    let Some(kind) = kind_of(named) else {
+        let detail =
+            "the kinds are campaign, destination, lookup, table, segment, budget, cap and holdout";
+        return Err(problem("kind", detail));
     };
-
     if kind == Kind::Campaign {
         members.remove("kind");
-        let campaign = Campaign::from_json(&value)?;
-        let id = (campaign.id != 0).then(|| campaign.id.to_string());
-        let name = campaign.name.clone();
-        let configuration = serde_json::to_value(campaign);
-        let configuration = configuration.map_err(|error| problem("", &error.to_string()))?;
-        return Ok(Draft { kind, id, name, configuration });
     }
 
-    let Some(name) = members.get("name").and_then(Value::as_str).map(str::to_owned) else {
-        return Err(problem("name", "is missing"));
-    };
-    Ok(Draft { kind, id: Some(name.clone()), name, configuration: value })
+    let document = Document::parse(kind, &value)?;
+    let configuration = document.to_json();
+    let name = configuration["name"].as_str().unwrap_or_default().to_owned();
+    let id = Some(document.id()).filter(|id| !id.is_empty());
+    Ok(Draft { kind, id, name, configuration })
 }
 
 /// Removes what reading a document added to it, so that it can be sent back.
@@ -221,7 +185,7 @@ mod tests {
     #[test]
     fn what_campaigns_name_comes_before_them() {
         let text = format!(
-            "[{CAMPAIGN}, {{\"kind\": \"segment\", \"name\": \"vip\", \"key\": \"subject\"}}, \
+            "[{CAMPAIGN}, {{\"kind\": \"segment\", \"name\": \"vip\"}}, \
              {{\"kind\": \"destination\", \"name\": \"d\", \"url\": \"https://d.example\"}}]"
         );
         let drafts = parse(&text).unwrap();
@@ -234,12 +198,15 @@ mod tests {
 
     #[test]
     fn yaml_has_lists_and_several_documents() {
-        let drafts = parse("kind: cap\nname: a\n---\n- {kind: budget, name: b}\n---\n").unwrap();
+        let drafts = parse(
+            "kind: holdout\nname: a\nseed: s\nshare: 1\n---\n- {kind: segment, name: b}\n---\n",
+        )
+        .unwrap();
         assert_eq!(drafts.len(), 2);
     }
 
     #[test]
-    fn every_problem_of_a_file_is_told() {
+    fn every_problem_of_a_file_is_shown() {
         let error = parse("- {kind: hat, name: a}\n- {kind: cap}\n- 7\n").unwrap_err().to_string();
         assert!(
             error.contains("3 problem(s)") && error.contains("document 1 (a): kind"),

@@ -1,13 +1,18 @@
 //! Campaigns over events that happened, or that the caller brings: tests, backtests, comparisons
 //! and explanations.
 
-use super::file::{Draft, Kind, load, load_values};
+use super::file::{Draft, load, load_values};
 use super::{result_of, tables};
-use crate::commands::arguments::{Place, Range};
+use crate::commands::arguments::{Place, time};
 use crate::commands::{note, print, print_json};
 use anyhow::{Context, bail};
 use clap::Args;
+use raingauge_campaigns::documents::Kind;
+use raingauge_console::Method;
+use raingauge_import::{EventLines, Mapping, Rows};
 use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
@@ -28,7 +33,14 @@ pub struct Backtest {
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    range: Range,
+    span: Span,
+    /// Replay the events of this file, and not those of the log: CloudEvents, one a line; or with
+    /// --mapping, CSV or NDJSON
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Which column becomes which part of an event (TOML), as for import
+    #[arg(long, value_name = "FILE", requires = "events")]
+    mapping: Option<PathBuf>,
     /// Divide the triggers by this field or column, such as var.country; may be given several times
     #[arg(long, value_name = "FIELD")]
     by: Vec<String>,
@@ -41,14 +53,35 @@ pub struct Backtest {
 
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// File of the campaigns as they are
-    before: PathBuf,
-    /// File of the campaigns as they might be
-    after: PathBuf,
+    /// The campaign as it is: its id, or a file of campaigns
+    before: String,
+    /// The campaign as it might be: its id, or a file
+    after: String,
     #[command(flatten)]
-    range: Range,
+    span: Span,
     #[command(flatten)]
     place: Place,
+}
+
+/// Which events decide; all, if neither end is given.
+#[derive(Debug, Args)]
+struct Span {
+    /// Start: epoch seconds, RFC 3339, now, today, yesterday, or an age such as -7d
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    from: Option<i64>,
+    /// End, which is not part of it; written as the start is
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    to: Option<i64>,
+}
+
+impl Span {
+    fn add_to(&self, body: &mut Value) {
+        for (name, end) in [("fromTime", self.from), ("toTime", self.to)] {
+            if let Some(at_s) = end {
+                body[name] = json!(at_s);
+            }
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -78,23 +111,28 @@ impl Test {
         }
 
         for found in answer["events"].as_array().into_iter().flatten() {
-            print_event(found)?;
+            print_event(found, &answer["decisions"])?;
         }
         Ok(())
     }
 }
 
-/// Prints what was decided on one event of a test.
-fn print_event(found: &Value) -> anyhow::Result<()> {
+/// Prints what was decided on one event of a test, and why nothing else was.
+fn print_event(found: &Value, decisions: &Value) -> anyhow::Result<()> {
     let event = &found["event"];
-    print(&format!("{}/{}", super::text(&event["source"]), super::text(&event["id"])))?;
-    for decision in found["decisions"].as_array().into_iter().flatten() {
+    let [source, id] = ["source", "id"].map(|member| super::text(&event[member]));
+    print(&format!("{source}/{id}"))?;
+
+    let is_own = |decision: &&Value| {
+        decision["source"] == event["source"] && decision["event"] == event["id"]
+    };
+    for decision in decisions.as_array().into_iter().flatten().filter(is_own) {
         let [step, name, outcome, action] =
             ["step", "name", "outcome", "action"].map(|member| super::text(&decision[member]));
         print(&format!("  {step}/{name}: {outcome} {action}"))?;
     }
-    for explanation in found["explanations"].as_array().into_iter().flatten() {
-        tables::explanation(explanation)?;
+    for campaign in found["campaigns"].as_array().into_iter().flatten() {
+        tables::explanation(campaign)?;
     }
     Ok(())
 }
@@ -102,8 +140,7 @@ fn print_event(found: &Value) -> anyhow::Result<()> {
 impl Backtest {
     pub fn run(self, is_json: bool) -> anyhow::Result<()> {
         let mut body = documents_of(load(&self.file)?);
-        body["from"] = json!(self.range.from);
-        body["to"] = json!(self.range.to);
+        self.span.add_to(&mut body);
         if !self.by.is_empty() {
             body["by"] = json!(self.by);
         }
@@ -112,7 +149,20 @@ impl Backtest {
         }
 
         let answer = self.place.with(|session| {
-            let started = session.client.post("/v1/campaigns/backtest", &body)?;
+            let path = "/v1/campaigns/backtest";
+            let started = match &self.events {
+                None => session.client.post(path, &body)?,
+                Some(file) => {
+                    body["source"] = json!("events");
+                    // Files of the past arrive late, by their nature.
+                    body["ignoreLateness"] = json!(true);
+                    let line = format!("{body}\n");
+                    let mut lines =
+                        line.as_bytes().chain(events_in(file, self.mapping.as_deref())?);
+                    let headers = [("content-type", "application/x-ndjson")];
+                    session.client.upload(Method::POST, path, &headers, &mut lines)?
+                }
+            };
             result_of(session, started)
         })?;
         if is_json {
@@ -126,10 +176,15 @@ impl Backtest {
 
 impl Compare {
     pub fn run(self, is_json: bool) -> anyhow::Result<()> {
-        let [before, after] = [&self.before, &self.after].map(|path| load(path).map(documents_of));
-        let body = json!({
-            "before": before?, "after": after?, "from": self.range.from, "to": self.range.to,
+        let [before, after] = [side(&self.before)?, side(&self.after)?];
+        let mut body = json!({
+            "before": before["campaigns"], "after": after["campaigns"],
         });
+        self.span.add_to(&mut body);
+        // What both share is as the second file has it.
+        if after["shared"] != Value::Null {
+            body["shared"] = after["shared"].clone();
+        }
         let answer = self.place.with(|session| {
             let started = session.client.post("/v1/campaigns/compare", &body)?;
             result_of(session, started)
@@ -158,15 +213,16 @@ impl Explain {
             return Ok(print_json(&answer)?);
         }
 
-        match answer["events"].as_array() {
-            Some(events) => events.iter().try_for_each(|found| {
-                let event = &found["event"];
-                let [source, id] = ["source", "id"].map(|member| super::text(&event[member]));
-                print(&format!("{source}/{id}"))?;
-                tables::explanation(found)
-            }),
-            None => tables::explanation(&answer),
+        if let Some(id) = answer["event"]["id"].as_str() {
+            print(&format!("{}/{id}", super::text(&answer["event"]["source"])))?;
         }
+        tables::explanation(&answer)?;
+        for found in answer["events"].as_array().into_iter().flatten().skip(1) {
+            let event = &found["event"];
+            let [source, id] = ["source", "id"].map(|member| super::text(&event[member]));
+            print(&format!("{source}/{id}: {}", super::text(&found["code"])))?;
+        }
+        Ok(())
     }
 }
 
@@ -186,9 +242,31 @@ fn documents_of(drafts: Vec<Draft>) -> Value {
     };
     let mut body = json!({ "campaigns": configurations(campaigns) });
     if !others.is_empty() {
-        body["documents"] = Value::Array(configurations(others));
+        body["shared"] = Value::Array(configurations(others));
     }
     body
+}
+
+/// The events of a file as lines of JSON.
+fn events_in(file: &Path, mapping: Option<&Path>) -> anyhow::Result<Box<dyn Read>> {
+    match mapping {
+        Some(mapping) => {
+            let mapping = Mapping::load(mapping)?;
+            Ok(Box::new(EventLines::new(Rows::open(file, &mapping)?)))
+        }
+        None => {
+            let opened = File::open(file);
+            Ok(Box::new(opened.with_context(|| format!("{} cannot be read", file.display()))?))
+        }
+    }
+}
+
+/// One side of a comparison: the campaign of this id in effect, or those of a file.
+fn side(text: &str) -> anyhow::Result<Value> {
+    match text.parse::<u32>() {
+        Ok(id) => Ok(json!({ "campaigns": [id] })),
+        Err(_) => Ok(documents_of(load(Path::new(text))?)),
+    }
 }
 
 /// Reads events: an array, one, or one a line.
