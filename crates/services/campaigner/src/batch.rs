@@ -7,10 +7,10 @@ use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{Block, EventLog, Offset};
 use raingauge_ports::record::Entry;
 
-/// Events in the order of the log, up to the next documents that take effect, with these.
+/// Events in the order of the log up to the next document that takes effect, or documents up to the
+/// next event. What is due when documents change still goes by the old ones.
 pub struct Batch<'b> {
     pub events: Vec<Logged<'b>>,
-    /// Documents that take effect behind the events.
     pub orders: Vec<DocumentVersion>,
     /// Behind the last entry.
     pub end: Offset,
@@ -92,8 +92,12 @@ impl<'b> Batch<'b> {
                 self.events.push(Logged { offset, log_ms: self.log_ms, event });
             }
             Entry::Control(payload) => {
+                let order = order(payload, consumer, offset)?;
+                if order.is_some() && !self.events.is_empty() {
+                    return Ok(false);
+                }
                 self.log_ms = self.log_ms.max(appended_ms);
-                self.orders.extend(order(payload, consumer, offset)?);
+                self.orders.extend(order);
             }
             Entry::Void => self.log_ms = self.log_ms.max(appended_ms),
         }
@@ -105,7 +109,6 @@ impl<'b> Batch<'b> {
         let Some(first) = self.events.get(place) else { return };
         self.end = first.offset;
         self.events.truncate(place);
-        self.orders.clear();
         if let Some(last) = self.events.last() {
             self.log_ms = last.log_ms;
         }

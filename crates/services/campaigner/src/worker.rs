@@ -147,6 +147,18 @@ impl Worker {
         Arc::clone(&self.shared)
     }
 
+    /// The log is decided up to here.
+    #[cfg(test)]
+    pub fn position(&self) -> Offset {
+        self.checkpoint.position
+    }
+
+    /// Whether timers are still to be seen to.
+    #[cfg(test)]
+    pub fn is_sweeping(&self) -> bool {
+        self.sweep.is_busy()
+    }
+
     /// Waits for new entries. Blocks the thread.
     pub fn wait(&self, timeout: Duration) {
         self.deps.log.wait_beyond(self.checkpoint.position, timeout);

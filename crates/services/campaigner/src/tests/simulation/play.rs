@@ -122,8 +122,12 @@ impl Play {
 
     /// Gives a campaign another state or another rule.
     fn edit(&mut self) {
+        self.catch_up();
         let place = self.random.below(self.campaigns.len() as u64) as usize;
         let mut document = self.campaigns[place].clone();
+        if document["state"] == "archived" {
+            return;
+        }
         let shares = document.to_string().contains("shared");
         match self.random.below(10) {
             0..4 => document["state"] = json!("paused"),
@@ -163,6 +167,18 @@ impl Play {
         };
         let entry = document_entry(&DocumentVersion { kind, id, version });
         self.runtime.block_on(self.log.append_control(0, entry)).unwrap();
+    }
+
+    /// Lets the worker obey every entry, and see to what follows from it: a campaign that is changed
+    /// and changed back meanwhile may be taken for one that was not.
+    fn catch_up(&mut self) {
+        let end = self.log.end();
+        let is_behind = |worker: &Option<Worker>| {
+            worker.as_ref().is_none_or(|worker| worker.position() < end || worker.is_sweeping())
+        };
+        while is_behind(&self.worker) {
+            self.turn();
+        }
     }
 
     /// Lets the worker make a few commits. It may fail at each of them, and then goes on by itself
@@ -215,6 +231,14 @@ impl Play {
     fn settle(&mut self) {
         self.ledger.heal();
         self.lookups.heal();
+        for place in 0..self.campaigns.len() {
+            self.catch_up();
+            let mut document = self.campaigns[place].clone();
+            if document["state"] == "paused" {
+                document["state"] = json!("active");
+                self.save_campaign(&document);
+            }
+        }
         for _ in 0..40 {
             while self.turn() {}
             self.clock.advance(HOUR_MS);
