@@ -183,6 +183,14 @@ mod tests {
             tallies: BTreeMap::from([(owner, 9)]),
         });
         assert_eq!(Control::from_bytes(&control.to_bytes()).unwrap(), control);
+        // Every later version must be able to read it.
+        let owner = "00000000000000000000000000000007";
+        let stored = format!(
+            "{{\"version\":1,\"documents\":{{\"campaign\":{{\"7\":3}}}},\"walks\":[{{\"next\":5,\
+             \"has_begun\":true,\"covered_from_ms\":0,\"tallies\":{{\"{owner}\":9}}}}],\
+             \"generations\":{{\"{owner}\":2}},\"sweeps\":[7]}}"
+        );
+        assert_eq!(String::from_utf8(control.to_bytes()).unwrap(), stored);
         assert_eq!(control.walks[0].until(), 9);
         assert_ne!(control.stored_owner(7), 7);
         assert_eq!(control.stored_owner(8), 8);
