@@ -19,6 +19,7 @@ mod log;
 mod people;
 mod rollouts;
 mod sender;
+mod tables;
 
 pub use buckets::Buckets;
 pub use cache::Cache;
@@ -34,5 +35,5 @@ pub use ledger::Ledger;
 pub use log::Log;
 pub use people::People;
 pub use rollouts::Rollouts;
-pub use tables::Tables;
 pub use sender::Sender;
+pub use tables::Tables;
