@@ -5,7 +5,7 @@ use super::{
 };
 use crate::campaigns::{
     Budget, BudgetChange, Commit, DecisionQuery, Error, Ledger, LedgerReader, Outbox, StateKey,
-    StateKind, Timer,
+    StateKind,
 };
 
 const LATER_MS: i64 = i64::MAX;
