@@ -17,7 +17,6 @@ use crate::turn::{Scene, Turn};
 use raingauge_campaigns::campaign::CampaignId;
 use raingauge_consumers::{Hold, Place};
 use raingauge_ports::campaigns::{Checkpoint, Commit, Horizons};
-use raingauge_ports::clock::Clock;
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{Block, Offset};
 use std::collections::BTreeSet;

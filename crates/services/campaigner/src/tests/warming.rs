@@ -39,7 +39,9 @@ fn history_is_counted_once_between_live_events() {
     stage.clock.advance(HOUR_MS);
     stage.save_campaign(&campaign("active"));
     let mut worker = small_slices(&stage);
-    assert_eq!(worker.turn().unwrap(), Progress::Busy);
+    while !worker.shared().snapshot().is_warming(7) {
+        assert_eq!(worker.turn().unwrap(), Progress::Busy);
+    }
     let warming = worker.shared().snapshot().warming[&7];
     assert_eq!((warming.until, warming.covered_from_ms), (4, 0));
 
