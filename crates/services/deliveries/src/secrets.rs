@@ -22,11 +22,14 @@ pub enum Error {
     Malformed { place: String, why: String },
 }
 
+/// What a source held.
+type Reading = Result<Arc<[Secret]>, Error>;
+
 /// The secrets of one destination.
 #[derive(Debug, Default)]
 pub struct Secrets {
     source: Option<SecretSource>,
-    read: Option<(Instant, Result<Arc<[Secret]>, Error>)>,
+    read: Option<(Instant, Reading)>,
 }
 
 impl Secrets {
@@ -44,7 +47,7 @@ impl Secrets {
 
     /// The secrets as they were read a short time ago. After a failure, those that were read before
     /// are used no longer.
-    pub fn current(&mut self) -> Result<Arc<[Secret]>, Error> {
+    pub fn current(&mut self) -> Reading {
         let Some(source) = &self.source else { return Ok(Arc::default()) };
         match &self.read {
             Some((at, secrets)) if at.elapsed() < RELOAD => secrets.clone(),
@@ -57,7 +60,7 @@ impl Secrets {
     }
 }
 
-fn read(source: &SecretSource) -> Result<Arc<[Secret]>, Error> {
+fn read(source: &SecretSource) -> Reading {
     let (place, text) = match source {
         SecretSource::Environment(name) => {
             let place = format!("the variable {name}");

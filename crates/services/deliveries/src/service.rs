@@ -221,7 +221,9 @@ impl Inner {
             }
             Target::Log => {
                 let name = destination.name.clone();
-                let worker = LogWorker { shared, name, log: Arc::clone(log), documents: changes };
+                let place = Arc::clone(&place);
+                let log = Arc::clone(log);
+                let worker = LogWorker { shared, place, name, log, documents: changes };
                 tasks.spawn(worker.run(stop));
             }
         }

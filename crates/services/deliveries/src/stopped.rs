@@ -83,7 +83,10 @@ async fn cancel(shared: &Shared, campaign: CampaignId) -> Result<(), Error> {
 }
 
 /// Repeats work of the ledger until it succeeds.
-async fn repeated<T>(mut work: impl AsyncFnMut() -> Result<T, Error>) -> T {
+async fn repeated<T, F>(mut work: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, Error>>,
+{
     loop {
         match work().await {
             Ok(done) => return done,

@@ -11,7 +11,7 @@ use futures_util::stream::FuturesUnordered;
 use raingauge_campaigns::retry::Verdict;
 use raingauge_campaigns::sign::Secret;
 use raingauge_ports::BoxFuture;
-use raingauge_ports::campaigns::{ActionId, Delivery, Settlement};
+use raingauge_ports::campaigns::{ActionId, Delivery, Error, Settlement};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub struct Worker {
     secrets: Secrets,
     /// Deliveries that were taken, in their order.
     queue: VecDeque<Delivery>,
+    /// More of them, on their way from the ledger.
+    taking: Option<Taking>,
     sending: FuturesUnordered<BoxFuture<'static, Attempt>>,
     /// Before these times, there is no point in asking the outbox or the breaker.
     next_poll: Instant,
@@ -45,6 +47,9 @@ pub struct Worker {
     limited: Duration,
     began: Instant,
 }
+
+/// Deliveries that were asked for, and those that came; fewer than asked for are all that are due.
+type Taking = BoxFuture<'static, (usize, Result<Vec<Delivery>, Error>)>;
 
 /// An attempt that has ended.
 struct Attempt {
@@ -67,6 +72,7 @@ impl Worker {
             pacing: Pacing::new(Arc::clone(&destination), now),
             secrets: Secrets::of(destination.secret.clone()),
             queue: VecDeque::new(),
+            taking: None,
             sending: FuturesUnordered::new(),
             next_poll: began,
             poll_pause: POLL_MIN,
@@ -85,11 +91,12 @@ impl Worker {
     /// that are under way.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         while !*stop.borrow() {
-            self.take().await;
+            self.take();
             let pause = self.send();
             self.show();
 
             tokio::select! {
+                (asked, found) = ended(&mut self.taking) => self.took(asked, found),
                 Some(attempt) = self.sending.next() => self.finish(attempt),
                 () = tokio::time::sleep(pause) => {}
                 changed = stop.changed() => if changed.is_err() { break },
@@ -100,6 +107,10 @@ impl Worker {
             }
         }
 
+        if let Some(taking) = self.taking.take() {
+            let (asked, found) = taking.await;
+            self.took(asked, found);
+        }
         self.give_back();
         while let Some(attempt) = self.sending.next().await {
             self.finish(attempt);
@@ -112,27 +123,36 @@ impl Worker {
         Moment { wall_ms: self.shared.clock.now_ms(), elapsed_ns }
     }
 
-    /// Takes deliveries that are due, if there are too few to go on with.
-    async fn take(&mut self) {
+    /// Begins to take deliveries that are due, if there are too few to go on with.
+    fn take(&mut self) {
         let room = self.room();
-        let now = Instant::now();
-        if room == 0 || now < self.next_poll || self.secrets().is_none() {
+        let is_early = Instant::now() < self.next_poll;
+        if self.taking.is_some() || room == 0 || is_early || self.secrets().is_none() {
             return;
         }
 
-        let name = &self.destination.name;
-        match self.shared.outbox.take(name, self.shared.clock.now_ms(), room).await {
+        let shared = Arc::clone(&self.shared);
+        let name = self.destination.name.clone();
+        self.taking = Some(Box::pin(async move {
+            (room, shared.outbox.take(&name, shared.clock.now_ms(), room).await)
+        }));
+    }
+
+    fn took(&mut self, asked: usize, found: Result<Vec<Delivery>, Error>) {
+        self.taking = None;
+        let now = Instant::now();
+        match found {
             Ok(found) => {
                 self.poll_pause = match found.len() {
                     0 => (self.poll_pause * 2).min(POLL_MAX),
                     _ => POLL_MIN,
                 };
                 // A full answer may leave others behind.
-                self.next_poll = if found.len() < room { now + self.poll_pause } else { now };
-
+                self.next_poll = if found.len() < asked { now + self.poll_pause } else { now };
                 self.queue.extend(found);
             }
             Err(error) => {
+                let name = &self.destination.name;
                 tracing::error!(destination = name, %error, "due deliveries cannot be read");
                 self.next_poll = now + PAUSE;
             }
@@ -156,8 +176,7 @@ impl Worker {
     /// Sends what may be sent now. Returns how long to wait if nothing happens before.
     fn send(&mut self) -> Duration {
         self.note_limited();
-        loop {
-            let Some(delivery) = self.queue.front() else { break };
+        while let Some(delivery) = self.queue.front() {
             if self.shared.withhold(&self.destination.name, delivery) {
                 self.queue.pop_front();
                 continue;
@@ -186,7 +205,7 @@ impl Worker {
             }
         }
 
-        if self.room() == 0 {
+        if self.room() == 0 || self.taking.is_some() {
             return POLL_MAX;
         }
         self.next_poll.saturating_duration_since(Instant::now()).min(POLL_MAX)
@@ -306,6 +325,14 @@ impl Worker {
             activity.concurrency = self.pacing.limit();
             activity.in_flight = self.sending.len();
         });
+    }
+}
+
+/// Waits for what is being taken; for ever, if that is nothing.
+async fn ended(taking: &mut Option<Taking>) -> (usize, Result<Vec<Delivery>, Error>) {
+    match taking {
+        Some(taking) => taking.await,
+        None => std::future::pending().await,
     }
 }
 
