@@ -184,7 +184,12 @@ impl Measures {
             let measure = &mut self.steps[place];
             measure.triggers += 1;
             *measure.by_day.entry(day).or_default() += 1;
-            *measure.subjects.entry_ref(step[0].subject.as_str()).or_default() += 1;
+            match measure.subjects.get_mut(step[0].subject.as_str()) {
+                Some(count) => *count += 1,
+                None => {
+                    measure.subjects.insert(step[0].subject.as_str().into(), 1);
+                }
+            }
             for (by, value) in measure.by.iter_mut().zip(values.iter()) {
                 add_value(by, value);
             }

@@ -20,7 +20,9 @@ use memchr::memmem;
 use raingauge_campaigns::calendar::Period;
 use raingauge_campaigns::campaign::{Campaign, CampaignId, CountWindow, History, State};
 use raingauge_campaigns::documents::{Document, Kind};
-use raingauge_campaigns::engine::{At, Documents, Engine, Explanation, Outcome, Release};
+use raingauge_campaigns::engine::{
+    At, Documents, Engine, Explanation, Outcome, Release, tally_owner,
+};
 use raingauge_campaigns::index::Scratch;
 use raingauge_campaigns::limit::LimitPeriod;
 use raingauge_campaigns::states::{BudgetKey, Budgets};
@@ -353,7 +355,12 @@ impl SubjectReplay {
             }
         }
         // A tally that a version gives up begins again when a later one counts it.
-        let tallies: HashSet<u128> = self.engine.tally_owners().collect();
+        let counted = campaign.as_ref().filter(|campaign| campaign.state.counts());
+        let tallies: HashSet<u128> = counted
+            .into_iter()
+            .flat_map(|campaign| campaign.counts.values().map(|count| tally_owner(campaign, count)))
+            .flatten()
+            .collect();
         memory.adopt(&self.memory, &tallies);
         self.memory = memory;
     }

@@ -129,7 +129,10 @@ impl Ledger {
     async fn report(&self, decision: &Decision, evidence: &Json) -> Result<DecisionReport, Error> {
         let record =
             if decision.is_granted { self.outbox.get(decision.action).await? } else { None };
-        let code = record.as_ref().map_or(decision.outcome.as_str(), code_of);
+        let code = match &record {
+            Some(record) => code_of(record),
+            None => decision.outcome.as_str(),
+        };
         let cost = decision.cost.as_ref();
         Ok(DecisionReport {
             action: decision.is_granted.then_some(decision.action),
