@@ -18,33 +18,43 @@
 
 mod budgets;
 mod bytes;
+mod databases;
 mod decisions;
 mod deliveries;
+pub mod documents;
 mod ledger;
 pub mod limits;
+mod lookups;
 mod outbox;
 mod reader;
 mod retention;
+pub mod sender;
 mod state;
+mod table_loads;
+mod tables;
 
-pub use budgets::{Budget, BudgetChange, BudgetKey, Cost};
+pub use budgets::{Budget, BudgetChange, Cost};
+pub use databases::{DatabaseError, DatabaseLookup};
 pub use decisions::{Decision, DecisionPlace, DecisionQuery, Decisions};
 pub use deliveries::{
     Backlog, Deliveries, Delivery, DeliveryPlace, DeliveryQuery, DeliveryRecord, Effect, Selection,
     Settled, Settlement, Status,
 };
+pub use documents::{ChangedDocuments, DocumentStore, Put, StoredDocument};
 pub use ledger::{Checkpoint, Commit, Ledger};
+pub use lookups::{LookupError, Lookups};
 pub use outbox::Outbox;
 pub use reader::{LedgerReader, StoredState};
 pub use retention::{Horizons, LedgerRetention};
-pub use state::{StateKey, StateKind, Timer};
+pub use state::Timer;
+pub use table_loads::{TableLoad, TableLoads};
+pub use tables::{TableError, TableRow, TableVersion, Tables};
+// What the engine calls its states, actions and budgets is what they are stored under.
+pub use raingauge_campaigns::campaign::CampaignId;
+pub use raingauge_campaigns::decision::{ActionId, MalformedActionId};
+pub use raingauge_campaigns::states::{BudgetKey, StateKey, StateKind};
 
 use crate::log::Offset;
-use std::fmt;
-use std::str::FromStr;
-
-/// The id of a campaign.
-pub type CampaignId = u32;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -73,62 +83,4 @@ pub enum Error {
     /// Another process has the data folder open.
     #[error("the data folder is in use by another raingauge: stop it, or ask it over HTTP")]
     Locked,
-}
-
-/// The id of an action: a function of campaign, event, subject, step and action, so that an event
-/// that comes back names the same action.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ActionId(pub [u8; 16]);
-
-impl ActionId {
-    /// The beginning of every id in its text form.
-    const PREFIX: &str = "act_";
-}
-
-impl fmt::Display for ActionId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}{:032x}", Self::PREFIX, u128::from_be_bytes(self.0))
-    }
-}
-
-impl fmt::Debug for ActionId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, formatter)
-    }
-}
-
-/// The text is not the id of an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the id of an action is `act_` and 32 hexadecimal digits in lower case")]
-pub struct MalformedActionId;
-
-impl FromStr for ActionId {
-    type Err = MalformedActionId;
-
-    fn from_str(text: &str) -> Result<Self, MalformedActionId> {
-        let digits = text.strip_prefix(Self::PREFIX).ok_or(MalformedActionId)?;
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        if digits.len() != 32 || !digits.bytes().all(is_digit) {
-            return Err(MalformedActionId);
-        }
-        let number = u128::from_str_radix(digits, 16).map_err(|_| MalformedActionId)?;
-        Ok(Self(number.to_be_bytes()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_action_id_has_one_text() {
-        let text = "act_0007a20a5c6e936874c9ec850d9ffaac";
-        let id: ActionId = text.parse().unwrap();
-        assert_eq!(id.to_string(), text);
-        assert_eq!(id.0[..3], [0, 7, 0xa2]);
-
-        for text in ["", "act_", "act_0007A20A5C6E936874C9EC850D9FFAAC", &text[4..], "act_+7"] {
-            assert_eq!(text.parse::<ActionId>(), Err(MalformedActionId), "{text}");
-        }
-    }
 }

@@ -2,8 +2,8 @@
 //! in `commands`.
 
 use crate::commands::{
-    cache_policy, check_config, count, counters, demo, import, maintenance, migrate, portal,
-    recount, repair, serve, skip_lost, token,
+    actions, cache_policy, campaigns, check_config, count, counters, decisions, demo, destinations,
+    import, maintenance, migrate, portal, recount, repair, serve, sink, skip_lost, tables, token,
 };
 use clap::{Parser, Subcommand};
 
@@ -25,6 +25,12 @@ pub enum Command {
     Count(count::Count),
     Recount(recount::Recount),
     Counters(counters::Counters),
+    Campaigns(campaigns::Campaigns),
+    Decisions(decisions::Decisions),
+    Actions(actions::Actions),
+    Tables(tables::Tables),
+    Destinations(destinations::Destinations),
+    Sink(sink::SinkCommand),
     CachePolicy(cache_policy::CachePolicy),
     Import(import::Import),
     Maintenance(maintenance::Maintenance),

@@ -1,11 +1,15 @@
 //! The commands: one file each, with its arguments and its work.
 
+pub mod actions;
 mod arguments;
 pub mod cache_policy;
+pub mod campaigns;
 pub mod check_config;
 pub mod count;
 pub mod counters;
+pub mod decisions;
 pub mod demo;
+pub mod destinations;
 pub mod import;
 pub mod maintenance;
 pub mod migrate;
@@ -14,7 +18,9 @@ pub mod recount;
 pub mod repair;
 pub mod serve;
 mod session;
+pub mod sink;
 pub mod skip_lost;
+pub mod tables;
 pub mod token;
 
 use crate::cli::Command;
@@ -26,6 +32,12 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Count(count) => count.run(),
         Command::Recount(recount) => recount.run(),
         Command::Counters(counters) => counters.run(),
+        Command::Campaigns(campaigns) => campaigns.run(),
+        Command::Decisions(decisions) => decisions.run(),
+        Command::Actions(actions) => actions.run(),
+        Command::Tables(tables) => tables.run(),
+        Command::Sink(sink) => sink.run(),
+        Command::Destinations(destinations) => destinations.run(),
         Command::CachePolicy(policy) => policy.run(),
         Command::Import(import) => import.run(),
         Command::Maintenance(maintenance) => maintenance.run(),

@@ -7,7 +7,6 @@ mod first_link;
 mod observe;
 mod pages;
 mod portal;
-#[allow(dead_code, reason = "the list of products is still empty")]
 mod products;
 #[cfg(test)]
 mod route_pages;

@@ -5,6 +5,8 @@
 //!      └────── configure ──▶ Opening ── Foundation ──▶ Additions
 //!                                                       ├─ kinds ─────▶ drafts and approval
 //!                                                       ├─ consumers ─▶ threads over the log
+//!                                                       ├─ services ──▶ threads of their own
+//!                                                       ├─ waits ─────▶ what senders wait for
 //!                                                       ├─ routes ────▶ HTTP door, contract
 //!                                                       ├─ pages ─────▶ portal, navigation
 //!                                                       └─ tasks ─────▶ background work
@@ -16,18 +18,23 @@
 #[cfg(test)]
 pub mod tests;
 
+mod campaigns;
+
 use crate::services::Consumers;
 use anyhow::Context as _;
-use raingauge_app::Role;
+use raingauge_app::{Role, Wait};
 use raingauge_consumers::{Consumer, Runner};
 use raingauge_counters::Counters;
 use raingauge_counters::documents::DocumentKind;
 use raingauge_http::Routes;
 use raingauge_portal::Pages;
 use raingauge_ports::BoxFuture;
+use raingauge_ports::campaigns::DocumentStore;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::consumers::Name;
-use raingauge_ports::log::{EventLog, Offset};
+use raingauge_ports::log::{EventLog, EventSink, Offset};
+use raingauge_ports::published::Published;
+use raingauge_ports::scans::Scans;
 use raingauge_reader::Reader as Counts;
 use raingauge_settings::{Group, Reader};
 use raingauge_writer::Ingest;
@@ -36,7 +43,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The products of this program.
-pub const PRODUCTS: &[Product] = &[];
+pub const PRODUCTS: &[Product] = &[campaigns::PRODUCT];
 
 /// One product.
 #[derive(Clone, Copy)]
@@ -61,10 +68,22 @@ pub struct Foundation {
     /// The roles of this process.
     pub roles: Vec<Role>,
     pub data_dir: PathBuf,
+    /// Bytes that are kept free on its disk.
+    pub reserve_bytes: u64,
     /// The clock of events and counts.
     pub clock: Arc<dyn Clock>,
+    /// The wall clock of people, independent of the log.
+    pub wall_clock: Arc<dyn Clock>,
     /// Every partition of the log.
     pub logs: Vec<Arc<dyn EventLog>>,
+    /// Where events and control entries are appended.
+    pub sink: Arc<dyn EventSink>,
+    /// Documents of products, in the database of the catalog.
+    pub documents: Arc<dyn DocumentStore>,
+    /// What is counted.
+    pub published: Arc<Published>,
+    /// The turns in which the log is read for callers.
+    pub scans: Scans,
     pub consumers: Option<Consumers>,
     pub ingest: Arc<Ingest>,
     pub counters: Arc<Counters>,
@@ -76,10 +95,23 @@ pub struct Additions {
     /// Kinds of documents that are proposed as drafts, and approved.
     pub kinds: Vec<Arc<dyn DocumentKind>>,
     pub consumers: Vec<Runner>,
+    /// Work in threads of its own, in the order in which it ends.
+    pub services: Vec<Arc<dyn Service>>,
+    /// What callers that send events may wait for.
+    pub waits: Vec<Wait>,
     pub routes: Routes,
     pub pages: Pages,
     /// Work that runs until the process ends.
     pub tasks: Vec<BoxFuture<'static, ()>>,
+}
+
+/// Work of a product that goes on while the process runs.
+pub trait Service: Send + Sync {
+    /// Why it makes no progress, in a sentence.
+    fn trouble(&self) -> Option<String>;
+
+    /// Ends it, behind what is under way. Blocks the thread.
+    fn stop(&self);
 }
 
 impl Foundation {
@@ -104,10 +136,12 @@ impl Openings {
     pub async fn open(&self, foundation: &Foundation) -> anyhow::Result<Additions> {
         let mut all = Additions::default();
         for opening in self.0.iter() {
-            let Additions { kinds, consumers, routes, pages, tasks } =
+            let Additions { kinds, consumers, services, waits, routes, pages, tasks } =
                 opening(foundation.clone()).await?;
             all.kinds.extend(kinds);
             all.consumers.extend(consumers);
+            all.services.extend(services);
+            all.waits.extend(waits);
             all.routes = all.routes.join(routes);
             all.pages = all.pages.join(pages);
             all.tasks.extend(tasks);
@@ -121,6 +155,8 @@ impl Default for Additions {
         Self {
             kinds: Vec::new(),
             consumers: Vec::new(),
+            services: Vec::new(),
+            waits: Vec::new(),
             routes: Routes::everywhere(),
             pages: Pages::default(),
             tasks: Vec::new(),

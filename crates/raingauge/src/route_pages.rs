@@ -1,5 +1,5 @@
 //! The pages of docs/ that name every route: docs/rights.md is generated from the route tables,
-//! docs/api.md describes each route.
+//! docs/api.md and docs/api-campaigns.md describe each route.
 
 use crate::products::{PRODUCTS, tests::additions};
 use axum::http::Method;
@@ -32,9 +32,10 @@ fn the_page_of_rights_has_every_route() {
 
 #[test]
 fn the_page_of_the_api_has_every_route() {
-    let page = std::fs::read_to_string(format!("{DOCS}/api.md")).unwrap();
+    let read = |name: &str| std::fs::read_to_string(format!("{DOCS}/{name}.md")).unwrap();
+    let pages = read("api") + &read("api-campaigns");
     for route in http::routes().join(additions(PRODUCTS).routes).iter() {
-        assert!(page.contains(&format!("`{route:?}`")), "docs/api.md lacks `{route:?}`");
+        assert!(pages.contains(&format!("`{route:?}`")), "docs/api.md lacks `{route:?}`");
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod assemble;
 mod caching;
+mod campaigns;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(not(feature = "cluster"))]
@@ -20,6 +21,7 @@ mod openid;
 mod waiting;
 
 pub use assemble::{Process, Surroundings};
+pub use campaigns::{CampaignEngines, CampaignOptions};
 pub use cluster::migrate;
 pub use database::open_people;
 pub use embedded::repair;

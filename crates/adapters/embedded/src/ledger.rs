@@ -28,6 +28,7 @@ use raingauge_ports::campaigns::{
     Error, StateKey, Timer,
 };
 use raingauge_ports::{BoxFuture, log};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use writes::{CHECKPOINT_VERSION, Writes, put_checkpoint, put_decisions, put_delivery};
@@ -265,6 +266,12 @@ impl Inner {
         }
 
         let range = keys::timers_from(*from)..keys::timers_from(end_ms);
+        let timers = self.timers_in(range, len_max)?;
+        *from = timers.first().map_or(end_ms, |timer| timer.due_ms);
+        Ok(timers)
+    }
+
+    fn timers_in(&self, range: Range<Vec<u8>>, len_max: usize) -> Result<Vec<Timer>, Error> {
         let mut timers = Vec::new();
         for guard in self.store.keyspace.range(range).take(len_max) {
             let (key, value) = guard.into_inner().map_err(failed)?;
@@ -272,8 +279,6 @@ impl Inner {
                 .and_then(|(due_ms, action)| Timer::from_bytes(due_ms, action, &value));
             timers.push(timer.ok_or_else(|| malformed("a timer"))?);
         }
-
-        *from = timers.first().map_or(end_ms, |timer| timer.due_ms);
         Ok(timers)
     }
 
@@ -318,6 +323,11 @@ impl campaigns::Ledger for CampaignLedger {
 
     fn due(&self, until_ms: i64, len_max: usize) -> Result<Vec<Timer>, Error> {
         self.inner.due(until_ms, len_max)
+    }
+
+    fn timers_from(&self, place: (i64, ActionId), len_max: usize) -> Result<Vec<Timer>, Error> {
+        let (due_ms, action) = place;
+        self.inner.timers_in(keys::timer(due_ms, action)..keys::timers_end(), len_max)
     }
 
     fn commit(&self, commit: Commit) -> Result<(), Error> {

@@ -7,7 +7,9 @@
 //!   │             clock                        when the clock was last trusted
 //!   │             ids-….run                    identities of older events, sorted
 //!   ├── tiles/    fjall                        tiles, the position in the log, the writer's state
-//!   └── campaigns/  fjall                      the ledger of campaigns
+//!   └── campaigns/
+//!       ├── ledger/  fjall                     the ledger of campaigns
+//!       └── tables/  fjall                     uploaded tables
 //! ```
 //!
 //! The log is the truth. The store is a function of a prefix of the log, and records which one.
@@ -24,6 +26,7 @@ mod log;
 mod room;
 mod store;
 mod tiles;
+mod uploads;
 
 pub use clock::LogClock;
 pub use compaction::StoreCompactor;
@@ -34,3 +37,4 @@ pub use log::{
     Options as LogOptions, Repair as LogRepair, SegmentLog,
 };
 pub use tiles::{Options as TileOptions, TileStore};
+pub use uploads::{Options as TableOptions, UploadedTables};

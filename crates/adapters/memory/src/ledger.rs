@@ -175,6 +175,11 @@ impl campaigns::Ledger for Ledger {
         Ok(due.take(len_max).cloned().collect())
     }
 
+    fn timers_from(&self, place: (i64, ActionId), len_max: usize) -> Result<Vec<Timer>, Error> {
+        let content = self.content.lock();
+        Ok(content.timers.range(place..).take(len_max).map(|(_, timer)| timer.clone()).collect())
+    }
+
     fn commit(&self, commit: Commit) -> Result<(), Error> {
         self.content.lock().commit(commit)
     }

@@ -1,6 +1,7 @@
 //! The catalog on any database.
 
 use crate::database::{Change, Database, Dialect, Statement};
+use crate::documents::Documents;
 use crate::drafts::Drafts;
 use crate::people::People;
 use crate::rollouts::Rollouts;
@@ -59,6 +60,11 @@ impl Newest {
 impl<D: Database> Catalog<D> {
     pub(crate) fn over(database: D) -> Self {
         Self { database, newest: Arc::default() }
+    }
+
+    /// The documents of products in the same database.
+    pub fn documents(&self) -> Documents<D> {
+        Documents(self.database.clone())
     }
 
     /// The drafts in the same database.

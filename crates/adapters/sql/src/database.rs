@@ -47,6 +47,12 @@ macro_rules! ports_over {
 }
 ports_over!(catalog, drafts, people, rollouts);
 
+impl From<Unavailable> for raingauge_ports::campaigns::documents::Error {
+    fn from(Unavailable(sentence): Unavailable) -> Self {
+        Self::Unavailable(sentence)
+    }
+}
+
 /// The row that the changes of a port lock, the only one of its table.
 #[derive(Clone, Copy, Debug)]
 pub struct Lock {

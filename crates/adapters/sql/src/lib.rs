@@ -15,6 +15,8 @@
 
 mod catalog;
 mod database;
+mod databases;
+mod documents;
 mod drafts;
 #[cfg(feature = "mysql")]
 mod mysql;
@@ -26,6 +28,8 @@ mod watch;
 
 pub use catalog::Catalog;
 pub use database::Database;
+pub use databases::{Databases, Settings as DatabaseSettings};
+pub use documents::Documents;
 pub use drafts::Drafts;
 #[cfg(feature = "mysql")]
 pub use mysql::{Migrated, MySql, MySqlCatalog, MySqlOptions, MySqlSettings, MySqlTls};

@@ -6,16 +6,18 @@ use histories::unless_it_waits_longer;
 use proptest::prelude::*;
 use raingauge_core::access::Role;
 use raingauge_core::counter::{Counter, State};
+use raingauge_ports::campaigns::{DatabaseError, DatabaseLookup, DocumentStore, Put};
 use raingauge_ports::catalog::{Catalog, Error, Policies};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
-use raingauge_ports::contract::{checks, drafts, instances, people, rollouts};
+use raingauge_ports::contract::{campaigns, checks, drafts, instances, people, rollouts};
 use raingauge_ports::drafts::{Draft, Drafts, State as DraftState};
 use raingauge_ports::people::Users;
-use raingauge_sql::SqliteCatalog;
+use raingauge_sql::{Databases, SqliteCatalog};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -84,6 +86,52 @@ async fn sqlite_keeps_the_contract_of_rollouts() {
         open(&folder.path().join(name)).await.rollouts()
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_keeps_the_contract_of_documents() {
+    let (folder, _) = folder();
+    let made = AtomicU32::new(0);
+    campaigns::documents::suite(async || {
+        let name = format!("{}.sqlite", made.fetch_add(1, Ordering::Relaxed));
+        open(&folder.path().join(name)).await.documents()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_keeps_the_contract_of_databases() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("crm.sqlite");
+    for statement in campaigns::databases::SETUP {
+        write(&path, statement).await;
+    }
+
+    let databases = Databases::open(&format!("crm=sqlite://{}", path.display())).unwrap();
+    campaigns::databases::suite(&databases).await;
+    assert!(Databases::open("crm=postgres://a crm2").is_err());
+    assert!(Databases::open("a=sqlite:x a=sqlite:y").is_err());
+
+    let missing = Databases::open("crm=sqlite:///nowhere/crm.sqlite").unwrap();
+    let second = Duration::from_secs(1);
+    let answer = missing.row("crm", "SELECT ?", "u", second).await;
+    assert!(matches!(answer, Err(DatabaseError::Failed(_))), "{answer:?}");
+}
+
+/// A statement that never ends loses its connection, and the others go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_statement_is_given_up() {
+    let (_folder, path) = folder();
+    for statement in campaigns::databases::SETUP {
+        write(&path, statement).await;
+    }
+    let databases = Databases::open(&format!("crm=sqlite:{}", path.display())).unwrap();
+    let endless = "SELECT COUNT(*) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 30000000) SELECT i FROM n WHERE i <> ?)";
+    let late = databases.row("crm", endless, "u", Duration::from_millis(50)).await;
+    assert_eq!(late, Err(DatabaseError::Late(50)));
+    let sql = "SELECT tier FROM members WHERE id = ?";
+    let row = databases.row("crm", sql, "u-7", Duration::from_secs(20)).await.unwrap();
+    assert_eq!(row.map(|row| row["tier"].clone()), Some(json!("gold")));
 }
 
 #[tokio::test]
@@ -276,7 +324,7 @@ async fn a_file_of_an_older_schema_opens() {
     assert_eq!(catalog.cache_policy().await.unwrap().version, 0);
     let policy = catalog.set_cache_policy(whole_policy(), Some(0), change("cached")).await.unwrap();
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 8);
+    assert_eq!(schema_version(&path).await, 9);
     assert_eq!(open(&path).await.cache_policy().await.unwrap(), policy);
 }
 
@@ -293,7 +341,7 @@ async fn a_file_from_before_there_were_people_opens() {
     assert_eq!(people.users().await.unwrap(), []);
     people.add_user(people::new_user("zoe", Role::Admin)).await.unwrap();
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 8);
+    assert_eq!(schema_version(&path).await, 9);
 
     assert_eq!(
         open(&path).await.people().user_called("zoe").await.unwrap().unwrap().role,
@@ -331,8 +379,15 @@ async fn drafts_of_an_older_schema_are_of_counters() {
     let new = drafts.create(new).await.unwrap();
     assert_eq!((new.id, &*drafts.get(3).await.unwrap().kind), (3, "campaign"));
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 8);
-    assert_eq!(open(&path).await.drafts().list(true, 9).await.unwrap().len(), 2);
+    assert_eq!(schema_version(&path).await, 9);
+    let catalog = open(&path).await;
+    assert_eq!(catalog.drafts().list(true, 9).await.unwrap().len(), 2);
+
+    // So do documents of products, which schema 7 did not have.
+    let documents = catalog.documents();
+    assert_eq!(documents.newest().await.unwrap(), []);
+    let put = documents.put(campaigns::documents::document("campaign", "", json!({})), 0).await;
+    assert!(matches!(put, Ok(Put::Stored(stored)) if stored.id == "1" && stored.version == 1));
 }
 
 async fn schema_version(path: &Path) -> i64 {

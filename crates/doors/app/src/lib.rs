@@ -21,6 +21,7 @@ mod node;
 pub mod origin;
 mod problem;
 mod samples;
+mod wait;
 
 pub use access::{Access, Role};
 pub use address::origin_of;
@@ -28,6 +29,7 @@ pub use deadline::Deadline;
 pub use node::Node;
 pub use problem::{Problem, connections_full};
 pub use samples::Samples;
+pub use wait::{Stage, Wait};
 
 use budget::BodyBudgets;
 use raingauge_counters::recount::Recounter;
@@ -53,6 +55,8 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     /// Takes events.
     pub ingest: Arc<Ingest>,
+    /// What callers may wait for after they have sent events, beside counting.
+    pub waits: Vec<Wait>,
     /// Configurations, and the buckets that are set from outside.
     pub counters: Arc<Counters>,
     /// Proposed configurations, until they take effect.

@@ -42,7 +42,7 @@ impl Problem {
     }
 
     /// A configuration with these problems.
-    fn invalid(code: Code, problems: &[counter::Problem]) -> Self {
+    pub fn invalid(code: Code, problems: &[counter::Problem]) -> Self {
         let details: Vec<String> =
             problems.iter().map(|found| format!("{}: {}", found.field, found.detail)).collect();
         Self::new(code, details.join("; ")).with("problems", json!(problems))

@@ -34,10 +34,12 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::ScopeMissing
         | Code::SecondPersonNeeded => tonic::Code::PermissionDenied,
 
-        Code::BackfillUnknown
+        Code::ActionUnknown
+        | Code::BackfillUnknown
         | Code::CounterUnknown
         | Code::DocumentUnknown
         | Code::DraftUnknown
+        | Code::JobUnknown
         | Code::KeyUnknown
         | Code::MaintenanceAbsent
         | Code::RoleAbsent
@@ -45,9 +47,11 @@ fn grpc_status(code: Code) -> tonic::Code {
 
         Code::RouteUnknown => tonic::Code::Unimplemented,
 
-        Code::BodiesInFlight | Code::ChangedTooOften | Code::LogBusy | Code::ScansWaiting => {
-            tonic::Code::ResourceExhausted
-        }
+        Code::BodiesInFlight
+        | Code::ChangedTooOften
+        | Code::LogBusy
+        | Code::ScansWaiting
+        | Code::TooManyJobs => tonic::Code::ResourceExhausted,
 
         Code::ClockUnsound
         | Code::ConnectionsFull
@@ -58,18 +62,20 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::Unavailable
         | Code::WriterLagging => tonic::Code::Unavailable,
 
-        Code::DeadlineExceeded | Code::NotAppliedYet | Code::Timeout => {
+        Code::DeadlineExceeded | Code::NotAppliedYet | Code::NotDecidedYet | Code::Timeout => {
             tonic::Code::DeadlineExceeded
         }
 
         Code::Failed => tonic::Code::Internal,
 
-        Code::AttributeMissing
+        Code::ActionRefused
+        | Code::AttributeMissing
         | Code::AttributeTooLong
         | Code::BatchUnsupported
         | Code::BodyTooLarge
         | Code::BodyTooSlow
         | Code::BucketMalformed
+        | Code::CampaignInvalid
         | Code::ChangeRefused
         | Code::CompactionIdle
         | Code::CompactionRunning
@@ -82,6 +88,7 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::CountOutOfRange
         | Code::CounterInvalid
         | Code::CounterNotArchived
+        | Code::DocumentInvalid
         | Code::DraftChanged
         | Code::DraftConflict
         | Code::DraftEnded
@@ -124,6 +131,7 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::RowTooLong
         | Code::SeriesTooLong
         | Code::SpecversionUnsupported
+        | Code::TableInvalid
         | Code::TimeInFuture
         | Code::TimeInvalid
         | Code::TimeMissing

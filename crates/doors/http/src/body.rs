@@ -37,8 +37,10 @@ pub struct Events;
 pub struct Counts;
 /// `POST /v1/buckets`
 pub struct Buckets;
-/// Counters, previews, the cache policy.
+/// Counters, previews, the cache policy, and documents of products.
 pub struct Configuration;
+/// Documents with events that they are tried on.
+pub struct Trial;
 
 impl Kind for Events {
     const CLASS: Class = Class::Events;
@@ -59,6 +61,11 @@ impl Kind for Buckets {
 impl Kind for Configuration {
     const CLASS: Class = Class::Configurations;
     const BYTES_MAX: usize = CONFIGURATION_BODY_BYTES_MAX;
+}
+
+impl Kind for Trial {
+    const CLASS: Class = Class::Buckets;
+    const BYTES_MAX: usize = BUCKETS_BODY_BYTES_MAX;
 }
 
 /// A whole body, and its share of the budget.
@@ -89,6 +96,31 @@ impl<K: Kind> FromRequest<Arc<App>> for Body<K> {
         }
 
         Ok(Self { bytes: read?, share, kind: PhantomData })
+    }
+}
+
+/// A body that is read as it comes. A part of it is in memory at a time.
+pub struct Upload {
+    body: axum::body::Body,
+    pace: Pace,
+}
+
+impl Upload {
+    /// Returns the next bytes; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        // The time that the handler took is not the caller's.
+        if Instant::now() >= self.pace.window_end {
+            self.pace = Pace::begin();
+        }
+        self.pace.next(&mut self.body).await
+    }
+}
+
+impl FromRequest<Arc<App>> for Upload {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &Arc<App>) -> Result<Self, Problem> {
+        Ok(Self { body: request.into_body(), pace: Pace::begin() })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::Routes;
 use super::body::{self, Body};
+use super::change::{expected_version, json_of, reason, without_version};
 use super::contract::system as doc;
-use super::counters::{expected_version, json_of, reason, without_version};
 use super::problem::Problem;
 use axum::Json;
 use axum::extract::{Extension, State};

@@ -15,7 +15,7 @@ pub mod system;
 
 use super::Routes;
 pub use operation::Operation;
-pub use parameters::Shared;
+pub use parameters::{Shared, header, query};
 use raingauge_core::access::Scope;
 pub use refusals::Refusal;
 use serde::Serialize;

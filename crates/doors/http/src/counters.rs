@@ -3,6 +3,7 @@
 use super::Routes;
 use super::audit::AuditDetails;
 use super::body::{self, Body};
+use super::change::{expected_version, json_of, reason, without_version};
 use super::contract::counters as doc;
 use super::problem::Problem;
 use axum::Json;
@@ -14,8 +15,6 @@ use raingauge_app::Role;
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
 use raingauge_core::counter::{self, Counter};
-use raingauge_core::json::check_containers;
-use raingauge_core::limits::CONFIGURATION_CONTAINERS_MAX;
 use raingauge_counters as counters;
 use raingauge_counters::preview::EVENTS_MAX;
 use raingauge_people::Principal;
@@ -250,47 +249,10 @@ fn counter_of(json: &Value) -> Result<Counter, Problem> {
     Counter::from_json(json).map_err(|problems| counters::Error::from(problems).into())
 }
 
-pub(super) fn json_of(body: &[u8]) -> Result<Value, Problem> {
-    check_containers(body, CONFIGURATION_CONTAINERS_MAX)
-        .map_err(|detail| Problem::new(Code::JsonMalformed, detail))?;
-    serde_json::from_slice(body).map_err(|error| {
-        Problem::new(Code::JsonMalformed, format!("the body is not JSON: {error}"))
-    })
-}
-
-/// Removes what reading a counter adds to it, so that clients can send it back.
-pub(super) fn without_version(mut counter: Value) -> Value {
-    if let Some(members) = counter.as_object_mut() {
-        for name in ["version", "changedBy", "changedByKind", "reason", "changedAt"] {
-            members.remove(name);
-        }
-    }
-    counter
-}
-
 fn etag(found: &Versioned) -> (HeaderName, String) {
     (header::ETAG, format!("\"{}\"", found.version))
 }
 
 fn with_etag(found: Versioned) -> Response {
     ([etag(&found)], Json(found)).into_response()
-}
-
-/// Returns the version in `If-Match`; `None` when the header is missing or matches any version.
-pub(super) fn expected_version(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
-    let Some(value) = headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok()) else {
-        return Ok(None);
-    };
-    if value.trim() == "*" {
-        return Ok(None);
-    }
-    let version = value.trim().trim_matches('"').parse();
-    version.map(Some).map_err(|_| {
-        Problem::new(Code::EtagMalformed, "If-Match must be the ETag that was read, such as \"3\"")
-    })
-}
-
-/// Returns the reason of a change from the header `x-reason`, whose length the guard has checked.
-pub(super) fn reason(headers: &HeaderMap) -> &str {
-    headers.get("x-reason").and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

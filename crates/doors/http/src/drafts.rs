@@ -2,8 +2,8 @@
 
 use super::Routes;
 use super::body::{self, Body};
+use super::change::{expected_version, json_of, reason};
 use super::contract::drafts as doc;
-use super::counters::{expected_version, json_of, reason};
 use super::problem::Problem;
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
@@ -15,6 +15,7 @@ use raingauge_core::code::Code;
 use raingauge_counters::Drafts;
 use raingauge_counters::drafts::{Actor, Decision, DraftChange, OPEN_MAX, Proposal};
 use raingauge_people::Principal;
+use raingauge_people::tokens::Denial;
 use raingauge_ports::drafts::Draft;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
@@ -71,6 +72,7 @@ pub async fn create(
     body: Body<body::Configuration>,
 ) -> Result<Response, Problem> {
     let doc::NewDraft { kind, configuration, base_version } = read_body(&body)?;
+    check_scope(&app, &who, &kind, Step::Propose)?;
     let proposal = Proposal { kind: &kind, configuration, base_version };
     let name = who.recorded_name();
     let DraftChange { draft, .. } = app.drafts.create(proposal, actor(&who, &name)).await?;
@@ -89,10 +91,9 @@ pub async fn edit(
     let doc::DraftEdit { configuration, base_version } = read_body(&body)?;
     let revision = revision(&headers)?;
     let drafts = &app.drafts;
-    let base_version = match base_version {
-        Some(base_version) => base_version,
-        None => drafts.get(id).await?.base_version,
-    };
+    let before = drafts.get(id).await?;
+    check_scope(&app, &who, &before.kind, Step::Propose)?;
+    let base_version = base_version.unwrap_or(before.base_version);
 
     let name = who.recorded_name();
     let by = actor(&who, &name);
@@ -105,7 +106,7 @@ pub async fn edit(
 /// A handler of `POST /v1/drafts/{id}/…`: a decision about the revision in `If-Match`, with its
 /// reason or comment in `x-reason`.
 macro_rules! decides {
-    ($name:ident) => {
+    ($name:ident, $step:ident) => {
         #[doc = concat!("`POST /v1/drafts/{id}/", stringify!($name), "`")]
         pub async fn $name(
             State(app): State<Arc<App>>,
@@ -116,6 +117,8 @@ macro_rules! decides {
             let name = who.recorded_name();
             let by = actor(&who, &name);
             let revision = revision(&headers)?;
+            let kind = app.drafts.get(id).await?.kind;
+            check_scope(&app, &who, &kind, Step::$step)?;
             let decision = Decision { id, revision, text: reason(&headers), by };
             let DraftChange { draft, .. } = Drafts::$name(&app.drafts, decision).await?;
             Ok(answer(draft))
@@ -123,11 +126,28 @@ macro_rules! decides {
     };
 }
 
-decides!(submit);
-decides!(approve);
-decides!(reject);
-decides!(withdraw);
-decides!(apply);
+decides!(submit, Propose);
+decides!(approve, Apply);
+decides!(reject, Propose);
+decides!(withdraw, Propose);
+decides!(apply, Apply);
+
+/// What is done with a draft, as far as rights differ.
+#[derive(Clone, Copy)]
+enum Step {
+    Propose,
+    Apply,
+}
+
+/// Refuses a token that lacks what the kind of the document asks for.
+fn check_scope(app: &App, who: &Principal, kind: &str, step: Step) -> Result<(), Problem> {
+    let scopes = app.drafts.scopes_of(kind)?;
+    let scope = match step {
+        Step::Propose => scopes.propose,
+        Step::Apply => scopes.apply,
+    };
+    if who.allows(scope) { Ok(()) } else { Err(Denial::Scope(scope).into()) }
+}
 
 fn actor<'a>(who: &'a Principal, name: &'a str) -> Actor<'a> {
     Actor { name, person: who.person() }

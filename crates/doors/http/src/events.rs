@@ -11,17 +11,19 @@ use axum::response::{IntoResponse, Response};
 use flate2::read::MultiGzDecoder;
 use raingauge_app::Role;
 use raingauge_app::budget::{BodyShare, decoded};
-use raingauge_app::{App, Deadline};
+use raingauge_app::{App, Deadline, Wait};
 use raingauge_core::access::Scope;
 use raingauge_core::code::{Code, Refusal};
 use raingauge_core::decode::{self, Events, Format};
 use raingauge_core::event::Attributes;
+use raingauge_writer::Ingest;
 use raingauge_writer::ingest::{Completion, Intake, Receipt};
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
+use tokio::time::timeout_at;
 
 /// Bytes that are unpacked before memory is reserved for them.
 const UNPACKED_AT_ONCE: u64 = 256 * 1_024;
@@ -37,27 +39,14 @@ pub async fn post(
     headers: HeaderMap,
     body: Body<body::Events>,
 ) -> Result<Response, Problem> {
-    let wait_applied = match parameters.get("wait").map(String::as_str) {
-        None => false,
-        Some("applied") => true,
-        Some(_) => {
-            return Err(Problem::new(Code::WaitUnknown, "wait may only be `applied`"));
-        }
-    };
-
+    let awaited = Awaited::of(&app, parameters.get("wait").map(String::as_str))?;
     let intake = app.ingest.begin()?;
 
     // From here on the intake holds the events, and the body returns its share of the budget.
     let (intake, is_single) = take(&headers, body, intake, app.limits.body_bytes_max)?;
-    let ingest = &app.ingest;
-    let Completion { receipt, lag } = if wait_applied {
-        ingest.finish_by(intake, deadline.for_counting()).await?
-    } else {
-        Completion { receipt: ingest.finish(intake, false).await?, lag: None }
-    };
-
+    let Completion { receipt, lag } = awaited.finish(&app.ingest, intake, deadline).await?;
     if let Some(lag) = lag {
-        return Ok(not_applied_yet(&receipt, lag).into_response());
+        return Ok(awaited.not_yet(&receipt, lag).into_response());
     }
 
     // A single refused event is an error of the whole request, with the same content as in a batch.
@@ -67,12 +56,66 @@ pub async fn post(
     Ok(Json(receipt).into_response())
 }
 
-/// The events are durable and will be counted, so this is no failure; but they are not counted yet,
-/// which the caller requested.
-fn not_applied_yet(receipt: &Receipt, lag: u64) -> Problem {
-    let detail = "the events are durable and will be counted; counting them takes longer than this request may: to send \
-                  them again does not help";
-    with_receipt(Problem::new(Code::NotAppliedYet, detail), receipt).with("lag", json!(lag))
+/// What the caller waits for after its events are durable.
+#[derive(Clone, Copy)]
+enum Awaited<'a> {
+    Nothing,
+    Counting,
+    Stage(&'a Wait),
+}
+
+impl<'a> Awaited<'a> {
+    fn of(app: &'a App, name: Option<&str>) -> Result<Self, Problem> {
+        let name = match name {
+            None => return Ok(Self::Nothing),
+            Some("applied") => return Ok(Self::Counting),
+            Some(name) => name,
+        };
+        let stage = app.waits.iter().find(|wait| wait.name == name);
+        stage.map(Self::Stage).ok_or_else(|| {
+            let stages = app.waits.iter().map(|wait| format!(" or `{}`", wait.name));
+            let detail = format!("wait may be `applied`{}", stages.collect::<String>());
+            Problem::new(Code::WaitUnknown, detail)
+        })
+    }
+
+    /// Makes the events durable, and waits as long as the request may.
+    async fn finish(
+        self,
+        ingest: &Ingest,
+        intake: Intake,
+        deadline: Deadline,
+    ) -> Result<Completion, Problem> {
+        let by = deadline.for_counting();
+        match self {
+            Self::Nothing => {
+                Ok(Completion { receipt: ingest.finish(intake, false).await?, lag: None })
+            }
+            Self::Counting => Ok(ingest.finish_by(intake, by).await?),
+            Self::Stage(Wait { stage, .. }) => {
+                let (receipt, ends) = ingest.append(intake).await?;
+                match timeout_at(by, stage.passed(&ends)).await {
+                    Ok(Ok(())) => Ok(Completion { receipt, lag: None }),
+                    Ok(Err(reason)) => {
+                        Err(with_receipt(Problem::new(Code::Unavailable, reason), &receipt))
+                    }
+                    Err(_) => Ok(Completion { receipt, lag: Some(stage.lag(&ends)) }),
+                }
+            }
+        }
+    }
+
+    /// The events are durable and will be processed, so this is no failure; but the caller waited
+    /// for something that has not happened yet.
+    fn not_yet(self, receipt: &Receipt, lag: u64) -> Problem {
+        let code = match self {
+            Self::Stage(wait) => wait.late,
+            Self::Nothing | Self::Counting => Code::NotAppliedYet,
+        };
+        let detail = "the events are durable and will be processed; that takes longer than this request may: to send \
+                      them again does not help";
+        with_receipt(Problem::new(code, detail), receipt).with("lag", json!(lag))
+    }
 }
 
 fn with_receipt(problem: Problem, receipt: &Receipt) -> Problem {

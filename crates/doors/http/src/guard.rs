@@ -19,8 +19,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The route that checks the media type of its bodies itself.
+/// The route of events, which have media types of their own, and whose handler minds its deadline.
 const EVENTS: &str = "/v1/events";
+/// Longest time of an upload, which has to keep coming.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The media type that curl sends by default.
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -30,6 +32,8 @@ pub struct Guard {
     access: Access,
     timeout: Duration,
     path: &'static str,
+    /// Whether the handler checks the media type of its bodies itself.
+    has_own_media: bool,
     /// The audit log's verb; `None` for routes that change no definitions.
     verb: Option<&'static str>,
     seconds: metrics::Histogram,
@@ -38,12 +42,15 @@ pub struct Guard {
 
 impl Guard {
     pub fn new(app: &Arc<App>, route: &Route) -> Self {
-        let Route { path, scope, role, verb, .. } = *route;
+        let Route { path, scope, role, verb, is_upload, .. } = *route;
+        let request_timeout = app.limits.request_timeout;
+        let timeout = if is_upload { UPLOAD_TIMEOUT } else { request_timeout };
         Self {
             app: Arc::clone(app),
             access: Access::new(app, scope, role),
-            timeout: app.limits.request_timeout,
+            timeout,
             path,
+            has_own_media: is_upload || path == EVENTS,
             verb,
             seconds: metrics::histogram!("raingauge_http_request_seconds", "route" => path),
             succeeded: metrics::counter!("raingauge_http_requests_total", "route" => path, "status" => "200"),
@@ -61,10 +68,10 @@ impl Guard {
 
     /// Refuses a body whose media type is not JSON. Browsers send three other media types across
     /// sites without a preflight, so a change without a token must declare JSON; elsewhere curl's
-    /// default type is accepted as JSON. Events have media types of their own, which their route
-    /// checks itself.
+    /// default type is accepted as JSON. Events and uploads have media types of their own, which
+    /// their routes check.
     fn check_media_type(&self, request: &Request) -> Result<(), Box<app::Problem>> {
-        if self.path == EVENTS || request.body().is_end_stream() {
+        if self.has_own_media || request.body().is_end_stream() {
             return Ok(());
         }
         let Some(kind) = request.headers().get(header::CONTENT_TYPE) else {

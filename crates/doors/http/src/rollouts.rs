@@ -3,8 +3,8 @@
 use super::Routes;
 use super::audit::AuditDetails;
 use super::body::{self, Body};
+use super::change::{json_of, reason};
 use super::contract::rollouts as doc;
-use super::counters::{json_of, reason};
 use super::problem::Problem;
 use axum::Json;
 use axum::extract::{Extension, Path, State};

@@ -23,6 +23,8 @@ pub struct Route {
     pub role: Option<Role>,
     /// The audit log's verb; `None` for routes that change no definitions.
     pub verb: Option<&'static str>,
+    /// Whether the handler reads the body as it comes, of media types that it checks itself.
+    pub is_upload: bool,
     /// Its description in the contract.
     pub describe: fn() -> Operation,
     mount: Mount,
@@ -109,6 +111,26 @@ impl Routes {
         self.add(Method::PUT, path, Some(scope), Some(verb), handler, describe)
     }
 
+    pub fn patch<T: 'static, H: Handler<T, Arc<App>>>(
+        self,
+        path: &'static str,
+        scope: Scope,
+        verb: &'static str,
+        handler: H,
+        describe: fn() -> Operation,
+    ) -> Self {
+        self.add(Method::PATCH, path, Some(scope), Some(verb), handler, describe)
+    }
+
+    /// Makes the line that was added last one that reads its body as it comes, which may be long
+    /// and take its time.
+    pub fn uploaded(mut self) -> Self {
+        if let Some(last) = self.list.last_mut() {
+            last.is_upload = true;
+        }
+        self
+    }
+
     pub fn delete<T: 'static, H: Handler<T, Arc<App>>>(
         self,
         path: &'static str,
@@ -149,7 +171,16 @@ impl Routes {
     ) -> Self {
         let filter = filter_of(&method);
         let mount: Mount = Box::new(move |guard| on(filter, Guarded { guard, handler }));
-        self.list.push(Route { method, path, scope, role: self.role, verb, describe, mount });
+        self.list.push(Route {
+            method,
+            path,
+            scope,
+            role: self.role,
+            verb,
+            is_upload: false,
+            describe,
+            mount,
+        });
         self
     }
 }
@@ -159,6 +190,7 @@ fn filter_of(method: &Method) -> MethodFilter {
     match *method {
         Method::POST => MethodFilter::POST,
         Method::PUT => MethodFilter::PUT,
+        Method::PATCH => MethodFilter::PATCH,
         Method::DELETE => MethodFilter::DELETE,
         _ => MethodFilter::GET,
     }

@@ -6,7 +6,7 @@ use raingauge_core::code::Code;
 /// Returns the status of a request that was refused with a code.
 pub fn status(code: Code) -> StatusCode {
     match code {
-        Code::NotAppliedYet => StatusCode::ACCEPTED,
+        Code::NotAppliedYet | Code::NotDecidedYet => StatusCode::ACCEPTED,
 
         Code::EtagMalformed
         | Code::GranularityUnknown
@@ -27,10 +27,12 @@ pub fn status(code: Code) -> StatusCode {
         | Code::ScopeMissing
         | Code::SecondPersonNeeded => StatusCode::FORBIDDEN,
 
-        Code::BackfillUnknown
+        Code::ActionUnknown
+        | Code::BackfillUnknown
         | Code::CounterUnknown
         | Code::DocumentUnknown
         | Code::DraftUnknown
+        | Code::JobUnknown
         | Code::KeyUnknown
         | Code::MaintenanceAbsent
         | Code::RoleAbsent
@@ -40,7 +42,8 @@ pub fn status(code: Code) -> StatusCode {
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
 
-        Code::ChangeRefused
+        Code::ActionRefused
+        | Code::ChangeRefused
         | Code::CompactionIdle
         | Code::CompactionRunning
         | Code::CounterNotArchived
@@ -61,9 +64,11 @@ pub fn status(code: Code) -> StatusCode {
 
         Code::EncodingUnknown | Code::MediaTypeUnknown => StatusCode::UNSUPPORTED_MEDIA_TYPE,
 
-        Code::BodiesInFlight | Code::ChangedTooOften | Code::LogBusy | Code::ScansWaiting => {
-            StatusCode::TOO_MANY_REQUESTS
-        }
+        Code::BodiesInFlight
+        | Code::ChangedTooOften
+        | Code::LogBusy
+        | Code::ScansWaiting
+        | Code::TooManyJobs => StatusCode::TOO_MANY_REQUESTS,
 
         Code::Failed => StatusCode::INTERNAL_SERVER_ERROR,
 
@@ -83,6 +88,7 @@ pub fn status(code: Code) -> StatusCode {
         | Code::AttributeTooLong
         | Code::BatchUnsupported
         | Code::BucketMalformed
+        | Code::CampaignInvalid
         | Code::ConfigurationInvalid
         | Code::ControlExpired
         | Code::ControlKindUnknown
@@ -91,6 +97,7 @@ pub fn status(code: Code) -> StatusCode {
         | Code::ControlUnsigned
         | Code::CountOutOfRange
         | Code::CounterInvalid
+        | Code::DocumentInvalid
         | Code::EventMalformed
         | Code::EventTooLarge
         | Code::FieldInvalid
@@ -114,6 +121,7 @@ pub fn status(code: Code) -> StatusCode {
         | Code::RowTooLong
         | Code::SeriesTooLong
         | Code::SpecversionUnsupported
+        | Code::TableInvalid
         | Code::TimeInFuture
         | Code::TimeInvalid
         | Code::TimeMissing

@@ -26,7 +26,8 @@ mod times;
 mod trying;
 
 pub use assets::{ASSETS, Asset};
-pub use fields::Fields;
+pub use fault::Fault;
+pub use fields::{Fields, Query};
 pub use guard::too_slow;
 pub use html::layout::Place;
 pub use pages::openid::BACK as OPENID_BACK;

@@ -1,17 +1,7 @@
 //! Budgets: what may be granted, what is, and what was spent of it.
 
 use super::bytes::{Reader, Writer};
-use super::{CampaignId, Error};
-
-/// A budget in one of its periods.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BudgetKey {
-    /// The campaign that has the budget; 0 for one that several share.
-    pub campaign: CampaignId,
-    pub name: String,
-    /// The first day of the period, in days since 1970; 0 for the whole campaign.
-    pub period: i32,
-}
+use super::{BudgetKey, Error};
 
 /// Always `0 <= spent <= reserved`. What is reserved exceeds `max` only after `max` was lowered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,6 +108,7 @@ impl Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn change(max: i64, reserve: i64) -> BudgetChange {
         let key = BudgetKey { campaign: 7, name: "vouchers".to_owned(), period: 0 };
@@ -155,5 +146,45 @@ mod tests {
         assert_eq!(budget.spend(&cost(1_000, true)).spent, 900);
         assert!(spent.change(&change(1_000, -401)).is_err());
         assert_eq!(spent.change(&change(1_000, -400)).unwrap().reserved, 500);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        /// Against a list of the costs that are granted and not yet settled.
+        #[test]
+        fn a_budget_equals_its_open_costs(
+            max in 0..200_i64,
+            steps in prop::collection::vec((0..4_u8, 0..60_i64), 0..80),
+        ) {
+            let mut budget = Budget::default();
+            let mut open: Vec<i64> = Vec::new();
+            let mut spent = 0;
+            for (step, number) in steps {
+                let place = usize::try_from(number).unwrap();
+                if step < 2 {
+                    let fits = open.iter().sum::<i64>() + spent + number <= max;
+                    let changed = budget.change(&change(max, number));
+                    prop_assert_eq!(changed.is_ok(), fits || number == 0);
+                    if let Ok(changed) = changed {
+                        budget = changed;
+                        open.push(number);
+                    }
+                } else if place < open.len() {
+                    let amount = open.swap_remove(place);
+                    if step == 2 {
+                        budget = budget.spend(&cost(amount, true));
+                        spent += amount;
+                    } else {
+                        budget = budget.refund(&cost(amount, true));
+                    }
+                }
+
+                prop_assert_eq!(budget.reserved, open.iter().sum::<i64>() + spent);
+                prop_assert_eq!(budget.spent, spent);
+                prop_assert!(budget.reserved <= max);
+                prop_assert_eq!(Budget::from_bytes(&budget.to_bytes()), Some(budget));
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::limits::{
     LEDGER_BODY_LEN_MAX, LEDGER_COMMIT_RECORDS_MAX, LEDGER_EVIDENCE_LEN_MAX, LEDGER_LABEL_LEN_MAX,
-    LEDGER_STATE_LEN_MAX, LEDGER_SUBJECT_LEN_MAX,
+    LEDGER_STATE_LEN_MAX, LEDGER_SUBJECT_LEN_MAX, LEDGER_TIMER_LEN_MAX,
 };
 use super::{
     ActionId, Budget, BudgetChange, BudgetKey, Cost, Decision, Delivery, Error, StateKey, Timer,
@@ -66,6 +66,9 @@ pub trait Ledger: Send + Sync {
 
     /// Returns at most `len_max` timers that are due at or before `until_ms`, by time and id.
     fn due(&self, until_ms: i64, len_max: usize) -> Result<Vec<Timer>, Error>;
+
+    /// Returns at most `len_max` timers from a place on, by time and id.
+    fn timers_from(&self, place: (i64, ActionId), len_max: usize) -> Result<Vec<Timer>, Error>;
 
     /// Makes a commit durable, all of it or nothing. Refuses the commit of a worker that has lost
     /// the partition, one that grants an action again, and one that reserves more than a budget
@@ -162,7 +165,7 @@ impl Commit {
             || decisions.iter().filter_map(|decision| decision.cost.as_ref()).any(is_long_cost)
             || deliveries.iter().filter_map(|delivery| delivery.cost.as_ref()).any(is_long_cost)
             || timers.iter().any(|timer| {
-                is_long_subject(&timer.subject) || timer.body.len() > LEDGER_BODY_LEN_MAX
+                is_long_subject(&timer.subject) || timer.body.len() > LEDGER_TIMER_LEN_MAX
             })
             || deliveries.iter().any(|delivery| {
                 is_long_subject(&delivery.subject)

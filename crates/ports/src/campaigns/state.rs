@@ -1,31 +1,7 @@
-//! What a campaign remembers of a subject, and what waits for its time.
+//! What waits for its time.
 
 use super::bytes::{Reader, Writer};
 use super::{ActionId, CampaignId};
-
-/// What a state is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StateKind {
-    /// A count of the subject's events.
-    Tally = 1,
-    /// How often a step was granted.
-    Usage = 2,
-    /// That a subject has seen a variant of an experiment.
-    Exposure = 3,
-    /// The timers of a subject that an event may cancel.
-    Waiting = 4,
-}
-
-/// The key of a state. The value is in the format of the engine.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StateKey {
-    pub kind: StateKind,
-    /// What the state belongs to, in the words of the engine: the hash of a tally's definition, or
-    /// campaign, step and period.
-    pub owner: u128,
-    /// Empty for the total of all subjects.
-    pub subject: String,
-}
 
 /// Something that is to happen at a time: a delayed action, or an evaluation that is put off.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,13 @@
 //! The contract of the ledger of campaigns.
 
 mod commits;
+pub mod databases;
 mod decisions;
+pub mod documents;
 mod outbox;
 mod retention;
+pub mod tables;
+pub mod sender;
 
 use crate::campaigns::{
     ActionId, BudgetChange, BudgetKey, Checkpoint, Commit, Cost, Decision, Delivery, Ledger,

@@ -3,9 +3,11 @@
 use crate::campaign::CampaignId;
 use crate::states::{BudgetKey, digest};
 use raingauge_core::code::Code;
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as Json;
 use std::fmt;
+use std::str::FromStr;
 
 /// The id of an action: a function of campaign, event, subject, step and action. An event that
 /// comes back names the same action, under whatever version of the campaign it is decided.
@@ -13,6 +15,9 @@ use std::fmt;
 pub struct ActionId(pub [u8; 16]);
 
 impl ActionId {
+    /// The beginning of every id in its text form.
+    const PREFIX: &str = "act_";
+
     pub fn new(
         campaign: CampaignId,
         (source, event): (&str, &str),
@@ -27,7 +32,7 @@ impl ActionId {
 
 impl fmt::Display for ActionId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "act_{:032x}", u128::from_be_bytes(self.0))
+        write!(out, "{}{:032x}", Self::PREFIX, u128::from_be_bytes(self.0))
     }
 }
 
@@ -40,6 +45,31 @@ impl fmt::Debug for ActionId {
 impl Serialize for ActionId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ActionId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The text is not the id of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the id of an action is `act_` and 32 hexadecimal digits in lower case")]
+pub struct MalformedActionId;
+
+impl FromStr for ActionId {
+    type Err = MalformedActionId;
+
+    fn from_str(text: &str) -> Result<Self, MalformedActionId> {
+        let digits = text.strip_prefix(Self::PREFIX).ok_or(MalformedActionId)?;
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if digits.len() != 32 || !digits.bytes().all(is_digit) {
+            return Err(MalformedActionId);
+        }
+        let number = u128::from_str_radix(digits, 16).map_err(|_| MalformedActionId)?;
+        Ok(Self(number.to_be_bytes()))
     }
 }
 
@@ -66,6 +96,8 @@ pub enum Reason {
     GroupLost,
     Cancelled,
     RecheckFailed,
+    /// Its text or body could not be made of the event.
+    RenderFailed,
 }
 
 impl Reason {
@@ -89,6 +121,7 @@ impl Reason {
             Self::GroupLost => "group_lost",
             Self::Cancelled => "cancelled",
             Self::RecheckFailed => "recheck_failed",
+            Self::RenderFailed => "render_failed",
         }
     }
 }
@@ -150,5 +183,19 @@ mod tests {
         assert_eq!(id("o-4", "reward", "voucher"), "act_bb9282cf452742f1394a4bc3dcf9c8a8");
         assert_eq!(id("o-4", "reward", "msg"), "act_cf48d82d6f6722789c3ea39c14362ba2");
         assert_ne!(id("o-4", "rewardm", "sg"), id("o-4", "reward", "msg"));
+    }
+
+    #[test]
+    fn an_action_id_has_one_text() {
+        let text = "act_0007a20a5c6e936874c9ec850d9ffaac";
+        let id: ActionId = text.parse().unwrap();
+        assert_eq!(id.to_string(), text);
+        assert_eq!(id.0[..3], [0, 7, 0xa2]);
+        let json = serde_json::to_string(&id).unwrap();
+        assert_eq!(serde_json::from_str::<ActionId>(&json).unwrap(), id);
+
+        for text in ["", "act_", "act_0007A20A5C6E936874C9EC850D9FFAAC", &text[4..], "act_+7"] {
+            assert_eq!(text.parse::<ActionId>(), Err(MalformedActionId), "{text}");
+        }
     }
 }

@@ -12,16 +12,21 @@
 //! of the next, so that usage and budgets are those before the event. A service that wants to look
 //! up values for many events together begins them on a copy of the states first, to learn the keys.
 
+mod assume;
 mod build;
 mod evaluate;
 mod explain;
 mod gates;
 mod lookup;
+mod waiting;
 
+pub use build::tally_owner;
 pub use evaluate::{At, Pending};
 pub use explain::{Change, Explanation, Nearest};
 pub use gates::{Exposure, Outcome};
-pub use lookup::{Held, LookupClass, LookupKey};
+pub(crate) use lookup::field_of;
+pub use lookup::{Held, LookupClass, LookupKey, scalar_at};
+pub use waiting::{forget_waiting, waiting_key};
 
 use crate::budget::Budget;
 use crate::calendar::Zone;
@@ -219,7 +224,7 @@ enum Source {
 }
 
 #[derive(Clone, Debug)]
-struct Lookup {
+pub(crate) struct Lookup {
     class: LookupClass,
     name: Box<str>,
     key: Field,
@@ -242,6 +247,18 @@ impl Engine {
     /// How many tallies are kept.
     pub fn tallies(&self) -> usize {
         self.tallies.len()
+    }
+
+    /// Whether deciding any event may take a lookup.
+    pub fn looks_up(&self) -> bool {
+        let looks_up = |source: &Source| {
+            matches!(
+                source,
+                Source::Counter { .. } | Source::Lookup { .. } | Source::LocalTime { .. }
+            )
+        };
+        let mut entries = self.buckets.values().flat_map(|bucket| &bucket.entries);
+        entries.any(|entry| entry.sources.iter().any(looks_up))
     }
 }
 

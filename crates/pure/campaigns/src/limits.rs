@@ -48,6 +48,8 @@ pub const CAMPAIGN_LIMITS_MAX: usize = 16;
 pub const BUDGETS_MAX: usize = 8;
 /// Longest name of a subject, in bytes.
 pub const SUBJECT_LEN_MAX: usize = 256;
+/// Most campaigns in a chain in which each emits the event that triggers the next.
+pub const CHAIN_DEPTH_MAX: u32 = 3;
 /// Most actions that one event is granted.
 pub const ACTIONS_PER_EVENT_MAX: usize = 64;
 /// Most actions of one subject and one step that an event may cancel.
@@ -64,3 +66,43 @@ pub const TEMPLATE_STATEMENTS_MAX: usize = 200;
 pub const TAG_TOKENS_MAX: usize = 200;
 /// Longest text of a rendered message, in bytes.
 pub const MESSAGE_LEN_MAX: usize = 32 * 1024;
+/// Largest document, in bytes of its JSON without blanks.
+pub const DOCUMENT_LEN_MAX: usize = 256 * 1024;
+/// Most campaigns that are not archived.
+pub const CAMPAIGNS_MAX: usize = 10_000;
+/// Most campaigns in all.
+pub const STORED_CAMPAIGNS_MAX: usize = 20_000;
+/// Most destinations.
+pub const DESTINATIONS_MAX: usize = 200;
+/// Most lookups.
+pub const LOOKUPS_MAX: usize = 200;
+/// Most uploaded tables and segments.
+pub const TABLES_MAX: usize = 200;
+/// Most shared budgets, most caps, and most holdouts.
+pub const SHARED_DOCUMENTS_MAX: usize = 1_000;
+/// Longest address of a destination or lookup, in bytes.
+pub const URL_LEN_MAX: usize = 2_048;
+/// Longest name of the variable or file of a secret, in bytes.
+pub const SECRET_NAME_LEN_MAX: usize = 256;
+/// Shortest timeout of a destination or lookup, in milliseconds.
+pub const TIMEOUT_MS_MIN: u64 = 10;
+/// Longest timeout of a destination, in milliseconds.
+pub const DESTINATION_TIMEOUT_MS_MAX: u64 = 60_000;
+/// Longest timeout of a lookup, in milliseconds.
+pub const LOOKUP_TIMEOUT_MS_MAX: u64 = 30_000;
+/// Longest time for which the answer of a lookup is kept, in seconds.
+pub const LOOKUP_TTL_S_MAX: u32 = 86_400;
+/// Longest statement of a lookup, in bytes.
+pub const LOOKUP_SQL_LEN_MAX: usize = 4_096;
+/// Largest weight of a lookup or table.
+pub const LOOKUP_WEIGHT_MAX: u32 = 1_000_000;
+/// Most requests to a destination or lookup at a time.
+pub const CONCURRENCY_MAX: u16 = 256;
+/// Most columns of an uploaded table.
+pub const TABLE_COLUMNS_MAX: usize = 32;
+/// Longest text in a cell of an uploaded table, in bytes.
+pub const TABLE_TEXT_LEN_MAX: usize = 1_024;
+/// Longest row of an upload, in bytes.
+pub const UPLOAD_ROW_LEN_MAX: usize = 64 * 1024;
+/// Most rows that are changed at once in an uploaded table.
+pub const TABLE_CHANGES_MAX: usize = 10_000;

@@ -2,21 +2,22 @@
 
 use crate::campaign::CampaignId;
 use crate::decision::{ActionId, Decision};
+use crate::limits::SUBJECT_LEN_MAX;
 use hashbrown::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// What a state is.
+/// What a state is. The numbers are those of stored states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StateKind {
     /// A count of the subject's events.
-    Tally,
+    Tally = 1,
     /// How often a step was granted.
-    Usage,
+    Usage = 2,
     /// Which variant of an experiment a unit has seen.
-    Exposure,
+    Exposure = 3,
     /// The actions of a subject that wait for their time and may be cancelled.
-    Waiting,
+    Waiting = 4,
 }
 
 /// The name of a state.
@@ -133,7 +134,20 @@ pub(crate) fn digest(parts: &[&str]) -> [u8; 16] {
     std::array::from_fn(|place| digest[place])
 }
 
+/// The owner of the exposures of an experiment, or of a holdout by its seed.
+pub fn exposure_owner(key: &str) -> u128 {
+    owner(&["raingauge.exposure.1", key])
+}
+
 /// The owner of a state by what it belongs to.
 pub(crate) fn owner(parts: &[&str]) -> u128 {
     u128::from_be_bytes(digest(parts))
+}
+
+/// The subject of a state about any value of an event: the value itself, or a digest of a long one.
+pub(crate) fn state_subject(value: &str) -> String {
+    match value.len() {
+        0..=SUBJECT_LEN_MAX => value.to_owned(),
+        _ => format!("sha256:{:032x}", owner(&[value])),
+    }
 }

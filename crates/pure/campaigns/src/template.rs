@@ -33,13 +33,14 @@ pub struct Templates {
     environment: Environment<'static>,
     /// The locales of each template.
     locales: BTreeMap<String, Vec<String>>,
-    values: BTreeSet<String>,
+    /// The names of the values that each template uses.
+    values: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Why a message could not be rendered, in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct RenderError(String);
+pub struct RenderError(pub(crate) String);
 
 impl Templates {
     /// Checks templates. `roots` are the names of the values that they may use, such as `subject`
@@ -51,7 +52,7 @@ impl Templates {
         environment.set_formatter(filters::format);
         filters::add_to(&mut environment);
 
-        let mut templates = Self { environment, locales: BTreeMap::new(), values: BTreeSet::new() };
+        let mut templates = Self { environment, locales: BTreeMap::new(), values: BTreeMap::new() };
         let mut problems = Vec::new();
         if texts.len() > TEMPLATES_MAX {
             return Err(vec![format!("a campaign has at most {TEMPLATES_MAX} templates")]);
@@ -95,7 +96,8 @@ impl Templates {
                 .map_err(|error| format!(" ({locale}), {}", check::problem_of(&error)))?;
             let template = self.environment.get_template(&full_name(name, locale));
             let template = template.expect("it has been added");
-            self.values.extend(template.undeclared_variables(true));
+            let values = self.values.entry(name.to_owned()).or_default();
+            values.extend(template.undeclared_variables(true));
         }
 
         self.locales.insert(name.to_owned(), by_locale.keys().cloned().collect());
@@ -104,7 +106,13 @@ impl Templates {
 
     /// Names of all values that the templates use, such as `data.city`.
     pub fn values(&self) -> impl Iterator<Item = &str> {
-        self.values.iter().map(String::as_str)
+        let values: BTreeSet<&String> = self.values.values().flatten().collect();
+        values.into_iter().map(String::as_str)
+    }
+
+    /// Names of the values that one template uses.
+    pub fn values_of(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.values.get(name).into_iter().flatten().map(String::as_str)
     }
 
     pub fn has(&self, name: &str) -> bool {

@@ -5,11 +5,11 @@ use std::fmt;
 /// What a person may do in the portal; each role may do what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Sees counters, counts and the system.
+    /// Sees counters, counts, campaigns and the system.
     Viewer,
-    /// Defines counters.
+    /// Defines counters and campaigns.
     Editor,
-    /// Manages people, tokens and the system.
+    /// Manages people, tokens and the system, and operates campaigns.
     Admin,
 }
 
@@ -48,17 +48,26 @@ pub enum Scope {
     BucketsWrite,
     /// Read metrics, and nothing of what is counted.
     MetricsRead,
+    /// Read campaigns, their decisions and what they sent.
+    CampaignsRead,
+    /// Define campaigns and load tables, test them and backtest them.
+    CampaignsWrite,
+    /// Start and stop campaigns, redrive and cancel actions, and define where they are sent.
+    CampaignsOperate,
     /// Everything, now and later.
     Admin,
 }
 
 impl Scope {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::EventsWrite,
         Self::CountsRead,
         Self::CountersWrite,
         Self::BucketsWrite,
         Self::MetricsRead,
+        Self::CampaignsRead,
+        Self::CampaignsWrite,
+        Self::CampaignsOperate,
         Self::Admin,
     ];
 
@@ -69,6 +78,9 @@ impl Scope {
             Self::CountersWrite => "counters:write",
             Self::BucketsWrite => "buckets:write",
             Self::MetricsRead => "metrics:read",
+            Self::CampaignsRead => "campaigns:read",
+            Self::CampaignsWrite => "campaigns:write",
+            Self::CampaignsOperate => "campaigns:operate",
             Self::Admin => "admin",
         }
     }
@@ -86,7 +98,7 @@ impl fmt::Display for Scope {
 
 /// A set of scopes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Scopes(u8);
+pub struct Scopes(u16);
 
 impl Scopes {
     pub fn insert(&mut self, scope: Scope) {
@@ -153,7 +165,7 @@ mod tests {
 
     #[test]
     fn scopes_come_back_from_their_names() {
-        for bits in 0_u8..64 {
+        for bits in 0_u16..512 {
             let scopes: Scopes =
                 Scope::ALL.into_iter().filter(|scope| bits & 1 << *scope as u8 != 0).collect();
             assert_eq!(Scopes::from_names(&scopes.to_string()), Some(scopes));
@@ -178,6 +190,9 @@ mod tests {
 
         let producer: Scopes = [Scope::EventsWrite, Scope::CountersWrite].into_iter().collect();
         assert!(!producer.allow(Scope::BucketsWrite));
+
+        let author: Scopes = [Scope::CampaignsWrite].into_iter().collect();
+        assert!(!author.allow(Scope::CampaignsRead) && !author.allow(Scope::CampaignsOperate));
         assert!(Scopes::default().is_empty() && !reader.is_empty());
     }
 }

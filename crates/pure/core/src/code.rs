@@ -127,6 +127,14 @@ codes! {
     RolloutRefused = "rollout_refused",
     RolloutUnknown = "rollout_unknown",
 
+    CampaignInvalid = "campaign_invalid",
+    DocumentInvalid = "document_invalid",
+    TableInvalid = "table_invalid",
+    ActionUnknown = "action_unknown",
+    ActionRefused = "action_refused",
+    JobUnknown = "job_unknown",
+    TooManyJobs = "too_many_jobs",
+
     CompactionRunning = "compaction_running",
     CompactionIdle = "compaction_idle",
     MaintenanceAbsent = "maintenance_absent",
@@ -137,6 +145,7 @@ codes! {
     ScopeMissing = "scope_missing",
     ForeignRequest = "foreign_request",
     NotAppliedYet = "not_applied_yet",
+    NotDecidedYet = "not_decided_yet",
     RoleAbsent = "role_absent",
     RouteUnknown = "route_unknown",
     MethodNotAllowed = "method_not_allowed",

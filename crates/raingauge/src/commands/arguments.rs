@@ -42,7 +42,8 @@ pub struct Range {
     pub to: i64,
 }
 
-fn time(text: &str) -> Result<i64, String> {
+/// Reads a time of the command line, in seconds since 1970.
+pub fn time(text: &str) -> Result<i64, String> {
     let now_s = SystemClock.now_s();
     Moment::parse(text).and_then(|moment| moment.at_s(now_s)).ok_or_else(|| {
         "a time is epoch seconds, RFC 3339 such as 2024-09-24T22:03:50Z, now, today, yesterday, \

@@ -1,5 +1,6 @@
 //! `raingauge demo`
 
+mod campaigns;
 mod live;
 mod material;
 mod questions;
@@ -24,7 +25,7 @@ use std::time::Instant;
 /// Taxi pickups, presses of coffee buttons, a shop's invoices, taxi trips and earthquakes are built
 /// in. They are imported into a fresh data folder, which is removed at the end unless --data-dir
 /// names one to keep. After that, the taxi pickups are replayed into the present, so that charts
-/// and rates move.
+/// and rates move, and campaigns decide on them. A small receiver prints what campaigns send.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: raingauge demo\nExample: raingauge demo --once --listen 127.0.0.1:0"
@@ -53,13 +54,15 @@ impl Demo {
         // it.
         let mut signals = own.runtime.block_on(async { serve::Signals::listen() })?;
         let shown = load(&own, folder.path()).and_then(|client| {
+            let receiver = campaigns::load(&own, &client)?;
             let replay = if self.once { None } else { Some(Replay::start(client.clone())?) };
             self.show(&own, &client)?;
-            Ok(replay)
+            Ok((replay, receiver))
         });
 
-        let ended = shown.map(|replay| {
+        let ended = shown.map(|(replay, receiver)| {
             if let Some(replay) = replay {
+                receiver.show();
                 own.runtime.block_on(signals.received());
                 replay.stop();
             }
@@ -100,7 +103,8 @@ impl Demo {
             print(&format!("\n{}\n\n{}", questions::table(&answers), material::SOURCES))?;
             if !self.once {
                 print(&format!(
-                    "\nthe portal is at {0}; pickups come in live: {0}/counters/190",
+                    "\nthe portal is at {0}; pickups come in live: {0}/counters/190\n\
+                     campaigns decide on them: {0}/campaigns; what they send is printed here",
                     own.url()
                 ))?;
                 note("an interrupt (Ctrl-C) ends it");

@@ -413,6 +413,95 @@ pub const METRICS: &[Metric] = &[
         Unit::Seconds,
         "Time that the last compaction of a node took, by node.",
     ),
+    Metric::counter(
+        "raingauge_campaign_events_total",
+        &[],
+        "Events that campaigns have decided on, most of which concern none.",
+    ),
+    Metric::counter(
+        "raingauge_campaign_decisions_total",
+        &["campaign", "outcome"],
+        "Decisions of campaigns on actions, by campaign and outcome, such as granted or budget_exhausted.",
+    ),
+    Metric::counter(
+        "raingauge_campaign_held_total",
+        &[],
+        "Evaluations that were put off because a lookup had no answer.",
+    ),
+    Metric::counter(
+        "raingauge_campaign_timers_total",
+        &["outcome"],
+        "Timers of campaigns that fired: delivered, cancelled, recheck_failed, lookup_failed, resumed, put_off.",
+    ),
+    Metric::histogram(
+        "raingauge_campaign_batch_seconds",
+        &[],
+        "Time to decide and commit one batch of the log, lookups included.",
+    ),
+    Metric::histogram(
+        "raingauge_campaign_commit_seconds",
+        &[],
+        "Time of one commit to the ledger of campaigns.",
+    ),
+    Metric::counter(
+        "raingauge_campaign_commit_rows_total",
+        &[],
+        "Records that were committed to the ledger of campaigns.",
+    ),
+    Metric::counter(
+        "raingauge_campaign_lookups_total",
+        &["class", "outcome"],
+        "Look-ups of campaigns by class (segment, table, db, http, counter) and outcome: answered, late, failed.",
+    ),
+    Metric::counter(
+        "raingauge_campaign_lookups_saved_total",
+        &["class"],
+        "Look-ups of campaigns that took no call, since their answer was cached or already on its way.",
+    ),
+    Metric::counter(
+        "raingauge_campaign_deliveries_total",
+        &["destination", "outcome"],
+        "Results of deliveries of campaigns: delivered, refused, retried, dead, held; by destination.",
+    ),
+    Metric::histogram(
+        "raingauge_campaign_delivery_seconds",
+        &["destination"],
+        "Time of a request to a destination, from the name lookup to the last byte of the response.",
+    ),
+    Metric::counter(
+        "raingauge_campaign_dead_total",
+        &["destination"],
+        "Deliveries whose last attempt failed, by destination.",
+    ),
+    Metric::counter(
+        "raingauge_campaign_rate_limited_seconds_total",
+        &["destination"],
+        "Seconds in which deliveries waited only for the rate of their destination.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_campaign_outbox_pending",
+        &["destination"],
+        Unit::Count,
+        "Deliveries that wait for a destination, those that are due later included; up to 100,000 are counted.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_campaign_outbox_oldest_seconds",
+        &["destination"],
+        Unit::Seconds,
+        "How long ago the oldest waiting delivery was due, by destination; 0 when none is.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_campaign_breaker_state",
+        &["destination"],
+        Unit::Count,
+        "State of the circuit breaker before a destination: 0 closed, 1 half open, 2 open.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_campaign_destination_stopped",
+        &["destination"],
+        Unit::Count,
+        "1 while nothing is sent to a destination: it is gone, was disabled, or has no readable secret.",
+    ),
 ];
 
 pub struct Metric {

@@ -1,7 +1,7 @@
 //! The services over the engines, wired in one place for every kind of deployment.
 
 use super::{Engines, Running, caching, embedded};
-use crate::products::{Additions, Foundation};
+use crate::products::{Additions, Foundation, Service};
 use crate::settings::Settings;
 use metrics::gauge;
 use parking_lot::Mutex;
@@ -44,6 +44,8 @@ pub struct Process {
     made_tokens: Arc<MadeTokens>,
     /// The consumers of products, until the process ends.
     consumers: Consumers,
+    /// The other work of products.
+    services: Arc<[Arc<dyn Service>]>,
 }
 
 /// The running consumers of products.
@@ -77,28 +79,31 @@ impl Process {
 
         let operations =
             operations(&engines, settings, &surroundings, &counters, &reader, policies, &counted);
-        let foundation = foundation(&engines, settings, &ingest, &counters, &reader);
+        let foundation = foundation(&engines, settings, &ingest, &counters, &reader, &counted);
         let mut added = settings.products.open(&foundation).await?;
         let consumers = Arc::new(Mutex::new(std::mem::take(&mut added.consumers)));
+        let services: Arc<[_]> = std::mem::take(&mut added.services).into();
 
         let drafts = drafts(&engines, settings, &counters, std::mem::take(&mut added.kinds));
         let (people, made_tokens) = people(&engines, settings);
         let running = Arc::new(engines.running);
-        let troubled = (Arc::clone(&running), Arc::clone(&consumers));
+        let troubled = (Arc::clone(&running), Arc::clone(&consumers), Arc::clone(&services));
         let app = App {
             node: Node {
                 roles: settings.cluster.roles.clone(),
                 draining: surroundings.draining,
                 troubles: Box::new(move || {
-                    let (running, consumers) = &troubled;
-                    let standing = consumers.lock();
-                    let standing = standing.iter().filter_map(Runner::trouble);
-                    running.troubles().into_iter().chain(standing).collect()
+                    let (running, consumers, services) = &troubled;
+                    let consumers = consumers.lock();
+                    let standing = consumers.iter().filter_map(Runner::trouble);
+                    let troubled = services.iter().filter_map(|service| service.trouble());
+                    running.troubles().into_iter().chain(standing).chain(troubled).collect()
                 }),
                 metrics: surroundings.metrics,
             },
             clock: engines.wall_clock,
             ingest,
+            waits: std::mem::take(&mut added.waits),
             counters,
             drafts,
             reader,
@@ -114,7 +119,8 @@ impl Process {
             largest: raingauge_app::largest::Memory::default(),
         };
 
-        Ok((Self { app: Arc::new(app), running, key_watch, made_tokens, consumers }, added))
+        let app = Arc::new(app);
+        Ok((Self { app, running, key_watch, made_tokens, consumers, services }, added))
     }
 
     /// Follows changes of the catalog by other processes, and conducts backfills, while it is
@@ -148,8 +154,10 @@ impl Process {
         self.running.watch().await;
     }
 
-    /// Ends the consumers, commits what is counted, and ends the writers. Blocks the thread.
+    /// Ends products and consumers, commits what is counted, and ends the writers. Blocks the
+    /// thread.
     pub fn close(&self) {
+        self.services.iter().for_each(|service| service.stop());
         let consumers = std::mem::take(&mut *self.consumers.lock());
         drop(consumers);
         self.running.close();
@@ -275,12 +283,19 @@ fn foundation(
     ingest: &Arc<Ingest>,
     counters: &Arc<Counters>,
     counts: &Arc<Reader>,
+    counted: &CountedData,
 ) -> Foundation {
     Foundation {
         roles: settings.cluster.roles.clone(),
         data_dir: settings.storage.data_dir.clone(),
+        reserve_bytes: settings.storage.reserve_bytes,
         clock: Arc::clone(&engines.clock),
+        wall_clock: Arc::clone(&engines.wall_clock),
         logs: engines.logs.clone(),
+        sink: Arc::clone(&engines.sink),
+        documents: Arc::clone(&engines.database.documents),
+        published: Arc::clone(&engines.published),
+        scans: counted.scans.clone(),
         consumers: engines.consumers.clone(),
         ingest: Arc::clone(ingest),
         counters: Arc::clone(counters),

@@ -3,6 +3,7 @@
 use super::files;
 use crate::settings::Settings;
 use raingauge_memory as memory;
+use raingauge_ports::campaigns::DocumentStore;
 use raingauge_ports::catalog::Catalog;
 use raingauge_ports::checks::Checks;
 use raingauge_ports::drafts::Drafts;
@@ -20,6 +21,7 @@ pub struct Database {
     pub instances: Arc<dyn Instances>,
     pub checks: Arc<dyn Checks>,
     pub rollouts: Arc<dyn Rollouts>,
+    pub documents: Arc<dyn DocumentStore>,
 }
 
 impl Database {
@@ -32,6 +34,7 @@ impl Database {
             drafts: Arc::new(catalog.drafts()),
             checks: Arc::new(catalog.checks()),
             rollouts: Arc::new(catalog.rollouts()),
+            documents: Arc::new(catalog.documents()),
             catalog: Arc::new(catalog),
             instances,
         }

@@ -6,8 +6,17 @@ use crate::server::Home;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-pub const SCOPES: [&str; 6] =
-    ["events:write", "counts:read", "counters:write", "buckets:write", "metrics:read", "admin"];
+pub const SCOPES: [&str; 9] = [
+    "events:write",
+    "counts:read",
+    "counters:write",
+    "buckets:write",
+    "metrics:read",
+    "campaigns:read",
+    "campaigns:write",
+    "campaigns:operate",
+    "admin",
+];
 
 /// Routes beside the contract, open to all.
 const OPEN: [(&str, &str); 4] =
@@ -26,6 +35,8 @@ fn routes_of(server: &Client) -> Vec<(String, String, Option<String>)> {
             let method = method.to_uppercase();
             let id = if method == "GET" { "34" } else { "35" };
             let path = path.replace("{id}", id).replace("{key}", "other");
+            let path = path.replace("{name}", "other").replace("{subject}", "other");
+            let path = path.replace("{action}", "act_0123456789abcdef0123456789abcdef");
             let scope = operation["security"][0]["bearer"][0].as_str();
 
             routes.push((method, path, scope.map(str::to_owned)));

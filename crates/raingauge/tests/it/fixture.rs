@@ -16,6 +16,8 @@ fn a_folder_of_version_1_still_answers() {
     assert!(unpacked.expect("tar is there").success());
 
     let server = home.start();
+    assert!(home.data().join("campaigns/ledger").is_dir(), "what is new is made");
+    assert_eq!(server.get("/v1/campaigns").json()["campaigns"], json!([]));
     let (from, to) = (at("2024-09-01T00:00:00Z"), at("2024-10-01T00:00:00Z"));
     let keys = ["rain_drops:city:0", "rain_drops:city:1", "rain_drops:city:2", "rain_drops:city:9"];
     assert_eq!(server.counts(&keys.map(|key| (key, from, to))), [100, 100, 100, 214]);

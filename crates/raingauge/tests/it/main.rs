@@ -7,6 +7,7 @@
 mod abuse;
 mod auth;
 mod cache_policy;
+mod campaigns;
 mod client;
 mod cluster;
 mod command_line;

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 const PASSWORD: &str = "four words of rain";
 
 /// A browser with a person's session.
-struct Browser {
+pub struct Browser {
     client: Client,
     cookie: String,
     csrf: String,
@@ -47,7 +47,7 @@ pub fn between<'a>(page: &'a str, begin: &str) -> &'a str {
 
 impl Browser {
     /// Follows a one-time link.
-    fn welcome(server: &Server, path: &str, name: &str) -> Self {
+    pub fn welcome(server: &Server, path: &str, name: &str) -> Self {
         let client = (**server).clone();
         let fields = [("name", name), ("password", PASSWORD), ("again", PASSWORD)];
         Self::of(client.clone(), &post(&client, path, "", &fields))
@@ -71,18 +71,18 @@ impl Browser {
         browser
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> Answer {
         self.client.send("GET", path, &[("cookie", &self.cookie)], b"")
     }
 
-    fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let fields: Vec<(&str, &str)> =
             fields.iter().copied().chain([("csrf", self.csrf.as_str())]).collect();
         post(&self.client, path, &self.cookie, &fields)
     }
 
     /// The audit log, oldest first.
-    fn audit(&self) -> Vec<Value> {
+    pub fn audit(&self) -> Vec<Value> {
         let answer = self.get("/audit.ndjson");
         assert_eq!(answer.status, 200);
         let mut entries: Vec<Value> = answer

@@ -79,6 +79,12 @@ pub trait DocumentKind: Send + Sync {
         provenance: Provenance<'a>,
     ) -> BoxFuture<'a, Result<Document, Error>>;
 
+    /// Whether a second person has to approve this configuration, whatever the settings of drafts
+    /// say.
+    fn needs_second<'a>(&'a self, _configuration: &'a Json) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
     /// Returns the fields in which two configurations differ, in words.
     fn differences(&self, before: &Json, after: &Json) -> Vec<FieldChange>;
 }

@@ -279,7 +279,7 @@ impl Drafts {
     pub async fn approve(&self, decision: Decision<'_>) -> Result<DraftChange, Error> {
         let draft = self.decided(decision, false).await?;
         in_review(&draft)?;
-        if self.needs_approval {
+        if self.needs_second(&draft).await? {
             self.check_second(decision.by, &draft).await?;
         }
 
@@ -293,12 +293,18 @@ impl Drafts {
     /// Applies a draft without a review, where none is needed. The text is the reason.
     pub async fn apply(&self, decision: Decision<'_>) -> Result<DraftChange, Error> {
         let draft = self.decided(decision, true).await?;
-        if self.needs_approval {
+        if self.needs_second(&draft).await? {
             return Err(Error::ApprovalNeeded);
         }
         let applied = Draft { reason: decision.text.to_owned(), ..draft };
         let reason = reason::of_author(&applied);
         self.take_effect(applied, &reason).await
+    }
+
+    /// Whether a second person has to approve a draft.
+    async fn needs_second(&self, draft: &Draft) -> Result<bool, Error> {
+        let kind = self.kind(&draft.kind)?;
+        Ok(self.needs_approval || kind.needs_second(&draft.configuration).await?)
     }
 
     fn kind(&self, name: &str) -> Result<&dyn DocumentKind, Error> {

@@ -145,8 +145,12 @@ impl Ingest {
         }
     }
 
-    /// Makes the valid events durable. Returns also their ends in the log.
-    async fn append(&self, intake: Intake) -> Result<(Receipt, Vec<(Partition, Offset)>), Error> {
+    /// Makes the valid events durable. Returns also their ends in the log: for each partition, the
+    /// offset behind the last of them.
+    pub async fn append(
+        &self,
+        intake: Intake,
+    ) -> Result<(Receipt, Vec<(Partition, Offset)>), Error> {
         let Intake { batch, rejected, .. } = intake;
         for RejectedEvent { refusal, .. } in &rejected {
             let code = refusal.code.as_str();

@@ -7,13 +7,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_e
 use rustls::crypto::aws_lc_rs;
 use rustls::{AlertDescription, CertificateError};
 use serde_json::Value;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use ureq::Agent;
 pub use ureq::http::Method;
 use ureq::http::{Request, Response, StatusCode, header};
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, SendBody};
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -178,6 +179,29 @@ impl Client {
         };
 
         self.read(response.map_err(unreachable)?)
+    }
+
+    /// Sends a body that is read while it is sent, and may take as long as it keeps moving.
+    pub fn upload(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &mut dyn Read,
+    ) -> Result<Value, Error> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+
+        let unreachable = |error: ureq::Error| self.unreachable(&error);
+        let request = request.body(SendBody::from_reader(body));
+        let request = request.map_err(|error| unreachable(error.into()))?;
+        let request = self.agent.configure_request(request).timeout_global(None).build();
+        self.read(self.agent.run(request).map_err(unreachable)?)
     }
 
     fn read(&self, mut response: Response<ureq::Body>) -> Result<Value, Error> {

@@ -119,7 +119,7 @@ fn receipt_of(json: &Value) -> Option<Receipt> {
 }
 
 /// Appends an event as one line of JSON.
-fn push_line(event: &Event<'_>, out: &mut Vec<u8>) {
+pub(crate) fn push_line(event: &Event<'_>, out: &mut Vec<u8>) {
     for (lead, text) in [
         (&br#"{"specversion":"1.0","id":"#[..], &*event.id),
         (br#","source":"#, &event.source),

@@ -10,7 +10,7 @@ use crate::report::{grouped, milliseconds};
 use crate::server;
 use crate::traffic::recording;
 use crate::workload::{Settings, Workload};
-use crate::{cores, counts, faults, ingest, now_s, pages, replay, rollout};
+use crate::{campaigns, cores, counts, faults, ingest, now_s, pages, replay, rollout};
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use std::io::BufReader;
@@ -61,6 +61,17 @@ pub enum Command {
         /// Wait until the counts include every acknowledged event
         #[arg(long)]
         applied: bool,
+    },
+    /// Events that 10,000 campaigns decide on: the maximum rate, latencies at half of it, and the
+    /// rate of deliveries
+    #[command(
+        after_help = "Example: raingauge lab campaigns --server 127.0.0.1:8080 --connections 8"
+    )]
+    Campaigns {
+        #[command(flatten)]
+        server: ServerArguments,
+        #[command(flatten)]
+        options: campaigns::Options,
     },
     /// Pages of the portal with 1,000 counters and a year of data: response time of each page
     #[command(after_help = "Example: raingauge lab pages --server 127.0.0.1:8080 --core 1")]
@@ -161,6 +172,7 @@ pub fn run(lab: Lab) -> Result<()> {
         Command::Ingest { server, settings, body_events, rate, applied } => {
             run_ingest(&server, settings, body_events, rate, applied)
         }
+        Command::Campaigns { server, options } => run_campaigns(&server, &options),
         Command::Pages { server, counters, requests } => run_pages(&server, counters, requests),
         Command::Rollout { options } => run_rollout(&options),
         Command::Replay { file, server, speed } => run_replay(&file, &server, speed),
@@ -232,6 +244,13 @@ fn run_ingest(
     if let Some(applied_per_s) = ingested.applied_per_s {
         println!("until all are counted: {} events/s", grouped(applied_per_s));
     }
+    Ok(())
+}
+
+fn run_campaigns(server: &ServerArguments, options: &campaigns::Options) -> Result<()> {
+    let target = server.target()?;
+    let report = campaigns::run(&target, server.connections, server.duration(), options)?;
+    print!("{}", report.text());
     Ok(())
 }
 

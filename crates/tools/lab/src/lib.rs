@@ -19,6 +19,7 @@
 
 #[cfg(feature = "experiments")]
 pub mod capacity;
+pub mod campaigns;
 pub mod cli;
 pub mod cluster;
 pub mod cores;

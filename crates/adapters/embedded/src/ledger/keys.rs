@@ -117,6 +117,11 @@ pub fn timers_from(ms: i64) -> Vec<u8> {
     [&[TIMER], &time(ms)[..]].concat()
 }
 
+/// The key behind every timer.
+pub fn timers_end() -> Vec<u8> {
+    vec![TIMER + 1]
+}
+
 pub fn timer_of(key: &[u8]) -> Option<(i64, ActionId)> {
     split_place(key).map(|(_, due_ms, action)| (due_ms, action))
 }

@@ -11,6 +11,7 @@ use raingauge_ports::campaigns::{
     DeliveryQuery, DeliveryRecord, Effect, Outbox, Selection, Settled, Status,
 };
 use std::collections::{BTreeMap, HashSet};
+use std::future::ready;
 use std::ops::Bound;
 
 /// Changes of deliveries and their budgets, before they are written.
@@ -103,13 +104,16 @@ impl Inner {
         }
 
         let range = keys::deliveries_from(Status::Pending, to, from_ms)
-            ..keys::deliveries_from(Status::Pending, to, end_ms);
+            ..keys::deliveries_behind(Status::Pending, to);
         let mut first_ms = None;
         let mut deliveries = Vec::new();
         for guard in self.store.keyspace.range(range) {
             let key = guard.key().map_err(failed)?;
             let place = keys::delivery_place(&key).ok_or_else(|| malformed("a place"))?;
             first_ms.get_or_insert(place.at_ms);
+            if place.at_ms >= end_ms {
+                break;
+            }
             if sending.taken.contains(&place.action) {
                 continue;
             }
@@ -122,8 +126,15 @@ impl Inner {
         }
 
         sending.taken.extend(deliveries.iter().map(|delivery| delivery.action));
-        sending.pending_from.insert(to.to_owned(), first_ms.unwrap_or(end_ms));
+        sending.pending_from.insert(to.to_owned(), first_ms.unwrap_or(i64::MAX));
         Ok(deliveries)
+    }
+
+    /// Whether it is certain, without a look at the disk, that nothing is due.
+    fn is_nothing_due(&self, to: &str, now_ms: i64) -> bool {
+        let sending = self.sending.try_lock();
+        let from_ms = sending.and_then(|sending| sending.pending_from.get(to).copied());
+        from_ms.is_some_and(|from_ms| from_ms > now_ms)
     }
 
     fn settle(&self, results: &[Settled]) -> Result<(), Error> {
@@ -277,6 +288,10 @@ impl Outbox for CampaignLedger {
         now_ms: i64,
         len_max: usize,
     ) -> BoxFuture<'a, Result<Vec<Delivery>, Error>> {
+        // Destinations ask often, and mostly there is nothing.
+        if self.inner.is_nothing_due(destination, now_ms) {
+            return Box::pin(ready(Ok(Vec::new())));
+        }
         let destination = destination.to_owned();
         self.in_background(move |inner| inner.take(&destination, now_ms, len_max))
     }

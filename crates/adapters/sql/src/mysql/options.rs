@@ -81,7 +81,7 @@ impl MySqlOptions {
 
     /// Returns the driver's options and the explainer of its errors. No message quotes the address:
     /// a part that looks harmless may be half of a password that was not encoded.
-    pub(super) fn prepare(&self) -> Result<(MySqlConnectOptions, Faults), Unavailable> {
+    pub(crate) fn prepare(&self) -> Result<(MySqlConnectOptions, Faults), Unavailable> {
         let wrong = |sentence: &str| {
             Err(Unavailable(format!("the address of the MySQL server {sentence}")))
         };

@@ -81,7 +81,7 @@ const INSERT_ENTRY: &str =
     VALUES (?, ?, ?, ?, ?, ?, ?)";
 /// Every place where a name records who did something. The parameters are the replacement and the
 /// name.
-pub const RENAME: [&str; 9] = [
+pub const RENAME: [&str; 10] = [
     "UPDATE audit_entries SET who = ?, address = '' WHERE who = ?",
     "UPDATE api_tokens SET created_by = ? WHERE created_by = ?",
     "UPDATE invitations SET invited_by = ? WHERE invited_by = ?",
@@ -91,6 +91,7 @@ pub const RENAME: [&str; 9] = [
     "UPDATE drafts SET changed_by = ? WHERE changed_by = ?",
     "UPDATE drafts SET reviewer = ? WHERE reviewer = ?",
     "UPDATE rollouts SET started_by = ? WHERE started_by = ?",
+    "UPDATE product_documents SET changed_by = ? WHERE changed_by = ?",
 ];
 /// The parameters are the name and its replacement, each as a JSON text.
 pub const RENAME_CONTRIBUTOR: &str =

@@ -7,10 +7,11 @@ use proptest::test_runner::TestRunner;
 use raingauge_core::counter::{Counter, State};
 use raingauge_policy::cache::Policy;
 use raingauge_ports::BoxFuture;
+use raingauge_ports::campaigns::{DatabaseError, DatabaseLookup};
 use raingauge_ports::catalog::{Catalog, Change, Error, Policies, Versioned, VersionedPolicy};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
-use raingauge_ports::contract::{checks, drafts, instances, people, rollouts};
-use raingauge_sql::{MySqlCatalog, MySqlOptions};
+use raingauge_ports::contract::{campaigns, checks, drafts, instances, people, rollouts};
+use raingauge_sql::{Databases, MySqlCatalog, MySqlOptions};
 use sqlx::Connection;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -32,6 +33,38 @@ async fn mysql_keeps_the_contracts_of_instances_and_checks() {
     };
     instances::suite(async || server.catalog().await.instances()).await;
     checks::suite(async || server.catalog().await.checks()).await;
+    server.clean_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mysql_keeps_the_contract_of_documents() {
+    let Some(server) = Server::shared() else {
+        return;
+    };
+    campaigns::documents::suite(async || server.catalog().await.documents()).await;
+    server.clean_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mysql_keeps_the_contract_of_databases() {
+    let Some(server) = Server::shared() else {
+        return;
+    };
+    let name = server.empty_database().await;
+    let setup = campaigns::databases::SETUP.join(";");
+    server.run(&name, &format!("ALTER DATABASE {name} CHARACTER SET utf8mb4; {setup}")).await;
+    let databases = Databases::open(&format!("crm={}", server.options(&name).url)).unwrap();
+    campaigns::databases::suite(&databases).await;
+
+    // Decimals are numbers, and a slow statement is given up.
+    let second = Duration::from_secs(5);
+    let sql = "SELECT CAST(12.5 AS DECIMAL(6, 1)) AS d FROM members WHERE id = ?";
+    let row = databases.row("crm", sql, "u-7", second).await.unwrap();
+    assert_eq!(row.map(|row| row["d"].clone()), Some(serde_json::json!(12.5)));
+    let slow = "SELECT SLEEP(20) AS s FROM members WHERE id = ?";
+    let late = databases.row("crm", slow, "u-7", Duration::from_millis(50)).await;
+    assert_eq!(late, Err(DatabaseError::Late(50)));
+    drop(databases);
     server.clean_up().await;
 }
 

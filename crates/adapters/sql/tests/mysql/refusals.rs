@@ -4,8 +4,10 @@ use crate::server::{PrivateServer, free_port};
 use crate::support::{Server, name_of, says, sentence};
 use raingauge_core::access::Role;
 use raingauge_core::counter::Counter;
+use raingauge_ports::campaigns::DocumentStore;
 use raingauge_ports::catalog::{Catalog, Policies};
 use raingauge_ports::checks::{Checks, Outcome};
+use raingauge_ports::contract::campaigns::documents;
 use raingauge_ports::contract::catalog::{change, counter};
 use raingauge_ports::contract::checks::check;
 use raingauge_ports::contract::instances::instance;
@@ -105,6 +107,7 @@ async fn the_documented_rights_are_enough() {
                  GRANT UPDATE ON {name}.drafts TO '{serves}'@'%';
                  GRANT DELETE ON {name}.draft_contributors TO '{serves}'@'%';
                  GRANT UPDATE ON {name}.rollouts_revision TO '{serves}'@'%';
+                 GRANT UPDATE ON {name}.product_documents_revision TO '{serves}'@'%';
                  GRANT UPDATE ON {name}.rollouts TO '{serves}'@'%';
                  GRANT UPDATE ON {name}.users TO '{serves}'@'%';
                  GRANT UPDATE ON {name}.api_tokens TO '{serves}'@'%';
@@ -150,6 +153,10 @@ async fn the_documented_rights_are_enough() {
     catalog.rollouts().replace(begun).await.unwrap();
     assert_eq!(catalog.rollouts().running().await.unwrap().map(|run| run.revision), Some(2));
 
+    let document = documents::document("cap", "calm", json!({ "max": 2 }));
+    catalog.documents().put(document, 0).await.unwrap();
+    assert_eq!(catalog.documents().newest().await.unwrap().len(), 1);
+
     let instances = catalog.instances();
     let checks = catalog.checks();
     instances.announce(instance("a", 7)).await.unwrap();
@@ -177,6 +184,7 @@ async fn the_documented_rights_are_enough() {
         "UPDATE ON {}.counter_versions",
         "UPDATE ON {}.cache_policies",
         "UPDATE ON {}.draft_contributors",
+        "UPDATE ON {}.product_documents",
     ];
 
     for grant in grants {

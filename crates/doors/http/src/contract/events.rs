@@ -18,11 +18,12 @@ pub fn post() -> Operation {
                 request again is safe: an event whose `source` and `id` are known is a duplicate \
                 and is not counted again.";
 
-    let wait = "Answer only when the events are counted, so that the next count holds them.";
+    let wait = "`applied`: answer only when the events are counted, so that the next count holds \
+                them. Products add further names, such as `decided`.";
     let packed = "`gzip` when the body is packed.";
     let operation = Operation::new("events", "postEvents", "Count events")
         .text(text)
-        .parameter(query("wait", wait, json!({ "type": "string", "enum": ["applied"] })))
+        .parameter(query("wait", wait, json!({ "type": "string", "examples": ["applied"] })))
         .parameter(header(
             "content-encoding",
             packed,
@@ -55,8 +56,8 @@ pub fn post() -> Operation {
         .answers_as::<NotAppliedYet>(
             202,
             PROBLEM,
-            "With `wait=applied`: the events are durable, and were not counted before the request \
-             had to end.",
+            "With `wait`: the events are durable, and were not counted, or not processed by the \
+             product, before the request had to end.",
             Value::Null,
         )
         .answers_as::<EventRefused>(
@@ -195,7 +196,7 @@ pub struct NotAppliedYet {
     pub problem: Problem,
     #[schema(inline)]
     pub code: NotAppliedCode,
-    /// Entries of the log up to these events that were not counted yet.
+    /// Entries of the log up to these events that were not processed yet.
     #[schema(minimum = 0)]
     pub lag: i128,
 }
@@ -204,6 +205,7 @@ pub struct NotAppliedYet {
 #[schema(rename_all = "snake_case")]
 pub enum NotAppliedCode {
     NotAppliedYet,
+    NotDecidedYet,
 }
 
 #[derive(ToSchema)]

@@ -1,7 +1,9 @@
 //! The contract's description of one route.
 
 use super::{Refusal, Shared};
+use crate::status::status;
 use raingauge_core::access::Scope;
+use raingauge_core::code::Code;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
@@ -102,6 +104,21 @@ impl Operation {
         for refusal in refusals {
             self.document["responses"][refusal.status().to_string()] = refusal.reference();
         }
+        self
+    }
+
+    /// Adds refusals of this route alone, whose codes have the same status.
+    pub fn refusal(mut self, codes: &[Code], description: &str) -> Self {
+        let Some(first) = codes.first() else { return self };
+        let status = status(*first).as_u16().to_string();
+        let problem = json!({ "$ref": "#/components/schemas/Problem" });
+        let codes = json!({ "properties": { "code": { "enum": codes } } });
+        self.document["responses"][status] = json!({
+            "description": description,
+            "content": {
+                "application/problem+json": { "schema": { "allOf": [problem, codes] } },
+            },
+        });
         self
     }
 

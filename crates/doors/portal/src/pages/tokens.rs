@@ -226,6 +226,11 @@ const fn meaning(scope: Scope) -> &'static str {
         Scope::CountersWrite => "create, change and archive counters",
         Scope::BucketsWrite => "set stored counts, whatever was counted",
         Scope::MetricsRead => "read metrics alone",
+        Scope::CampaignsRead => "read campaigns, their decisions and what they sent",
+        Scope::CampaignsWrite => "define campaigns, load tables, test",
+        Scope::CampaignsOperate => {
+            "start and stop campaigns, redrive and cancel actions, define destinations"
+        }
         Scope::Admin => "everything",
     }
 }

@@ -253,6 +253,7 @@ impl World {
             },
             clock: Arc::clone(&clock_port),
             ingest: Arc::new(ingest),
+            waits: Vec::new(),
             counters,
             drafts: Arc::new(workflow),
             reader,

@@ -208,6 +208,10 @@ pub fn timers_are_due_in_order(ledger: &impl Ledger) {
     assert_eq!(ledger.due(at(7), 9).expect("timers"), due[..4]);
     assert_eq!(ledger.due(at(100), 2).expect("timers"), due[..2]);
     assert_eq!(ledger.due(at(100), 0).expect("timers"), []);
+    let from = |place: &super::Timer| ledger.timers_from((place.due_ms, place.action), 2);
+    assert_eq!(from(&due[1]).expect("timers"), due[1..3]);
+    assert_eq!(from(&due[4]).expect("timers"), due[4..]);
+    assert_eq!(from(&timer(5, 8)).expect("timers"), []);
 
     // A timer that is set late is found in front of those that were read.
     let mut next = commit(&crate::campaigns::Checkpoint {

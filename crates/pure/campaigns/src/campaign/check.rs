@@ -9,6 +9,7 @@ use crate::limits::{
     ACTIONS_MAX, BUDGETS_MAX, CAMPAIGN_LIMITS_MAX, CAMPAIGN_NAME_LEN_MAX, COUNTS_MAX,
     EVENT_TYPES_MAX, KEPT_TIMES_MAX, RULE_LEAVES_MAX, STEPS_MAX,
 };
+use crate::message::Messages;
 use crate::rule::{Lhs, Rule, Test, is_name};
 use raingauge_core::counter::Problem;
 use raingauge_core::filter::{Condition, Constant, Predicate};
@@ -157,6 +158,7 @@ impl Campaign {
             check.all("experiment", experiment.problems());
             check.field("experiment.unit", &experiment.unit);
         }
+        check.messages();
         check.problems
     }
 }
@@ -506,6 +508,16 @@ impl Check<'_> {
             self.name(&at, name);
             self.all(&at, budget.problems());
             self.zone(&format!("{at}.zone"), budget.zone.as_deref());
+        }
+    }
+
+    /// Compiles the texts, unless it is known already that some cannot be.
+    fn messages(&mut self) {
+        if self.problems.iter().any(|problem| problem.field.starts_with("templates")) {
+            return;
+        }
+        if let Err(found) = Messages::compile(self.campaign) {
+            self.problems.extend(found);
         }
     }
 

@@ -120,6 +120,9 @@ fn each_fault_is_found_where_it_is() {
         ("/experiment/coverage", json!(10_001), "experiment"),
         ("/group/name", json!(""), "group.name"),
         ("/templates/one_more", json!({}), "templates.one_more"),
+        ("/templates/one_more", json!({"en": "{{ subject "}), "templates"),
+        ("/templates/one_more", json!({"en": "{{ password }}"}), "templates"),
+        ("/steps/1/actions/2/body", json!({"a": ["{{ nobody }}"]}), "steps[1].actions[2].body"),
     ] {
         assert_eq!(problems_with(&[(pointer, value.clone())]), [field], "{pointer} {value}");
     }

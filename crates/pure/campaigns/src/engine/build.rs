@@ -1,8 +1,10 @@
 //! Compiling documents: programs, shared tallies, and a bucket for each type of events.
 
+use super::lookup::{field_of, lookup_name};
+use super::waiting::{campaign_owner, waiting_owner};
 use super::{
     Bucket, Cancelling, CompiledCap, CompiledLimit, Counting, Documents, Engine, Entry, Lookup,
-    LookupClass, LookupRule, Program, Release, Source, TallyDefinition,
+    LookupRule, Program, Release, Source, TallyDefinition,
 };
 use crate::calendar::{Period, Zone};
 use crate::campaign::{Campaign, Count, CountWindow, Place, ZoneSource, compiled_rule};
@@ -196,14 +198,6 @@ fn named(rule: Rule, name: &str) -> Rule {
     }
 }
 
-/// The field that a path names, as a left-hand side writes it.
-fn field_of(path: &str) -> Option<Field> {
-    match Lhs::parse(path)? {
-        Lhs::Field(field) => Some(field),
-        _ => None,
-    }
-}
-
 /// Whom a limit or an experiment is about: `subject` is that of the campaign.
 fn unit_of(campaign: &Campaign, path: &str) -> Option<Field> {
     field_of(if path == "subject" { &campaign.subject } else { path })
@@ -217,38 +211,52 @@ fn compile_count(
     tallies: &mut Tallies,
 ) -> Option<CompiledCount> {
     let (from_ms, until_ms) = campaign.activity_ms();
-    let (window, span) = match &count.window {
+    let window = match &count.window {
         CountWindow::Counter { template, last } => {
             let template = Template::parse(template).ok()?;
             return Some(CompiledCount::Counter { template, length_ms: last.ms() });
         }
-        CountWindow::Campaign => {
-            (Window::Campaign { from_ms, until_ms }, format!("campaign {from_ms} {until_ms}"))
-        }
+        CountWindow::Campaign => Window::Campaign { from_ms, until_ms },
         CountWindow::Calendar(period) => {
-            let zone = Zone::of_name(&campaign.zone)?;
-            (Window::Calendar { period: *period, zone }, format!("{period:?} {}", campaign.zone))
+            Window::Calendar { period: *period, zone: Zone::of_name(&campaign.zone)? }
         }
-        CountWindow::Last(last) => {
-            let kept = largest.min(KEPT_TIMES_MAX - 1);
-            (Window::last(last.ms(), kept)?, format!("last {}", last.ms()))
-        }
+        CountWindow::Last(last) => Window::last(last.ms(), largest.min(KEPT_TIMES_MAX - 1))?,
     };
 
-    let mut types =
-        if count.event_types.is_empty() { &campaign.event_types } else { &count.event_types }
-            .clone();
-    types.sort();
-    types.dedup();
-    // Documents are plain data, whose JSON has one form.
-    let json = serde_json::json!([types, count.filter, count.value]).to_string();
     let definition = TallyDefinition {
-        owner: owner(&["raingauge.tally.1", &campaign.subject, &json, &span]),
+        owner: tally_owner(campaign, count)?,
         window,
         subject: field_of(&campaign.subject)?,
         value: count.value.clone(),
     };
+    let types = counted_types(campaign, count);
     Some(CompiledCount::Tally { tally: tallies.number(definition), types, filter })
+}
+
+fn counted_types(campaign: &Campaign, count: &Count) -> Vec<String> {
+    let named = [&count.event_types, &campaign.event_types];
+    let mut types = named[usize::from(count.event_types.is_empty())].clone();
+    types.sort();
+    types.dedup();
+    types
+}
+
+/// The owner of the states of a count, which equal counts of several campaigns share. `None` for a
+/// counter of the service.
+pub fn tally_owner(campaign: &Campaign, count: &Count) -> Option<u128> {
+    let span = match &count.window {
+        CountWindow::Counter { .. } => return None,
+        CountWindow::Campaign => {
+            let (from_ms, until_ms) = campaign.activity_ms();
+            format!("campaign {from_ms} {until_ms}")
+        }
+        CountWindow::Calendar(period) => format!("{period:?} {}", campaign.zone),
+        CountWindow::Last(last) => format!("last {}", last.ms()),
+    };
+    // Documents are plain data, whose JSON has one form.
+    let types = counted_types(campaign, count);
+    let json = serde_json::json!([types, count.filter, count.value]).to_string();
+    Some(owner(&["raingauge.tally.1", &campaign.subject, &json, &span]))
 }
 
 fn limits_of(campaign: &Campaign, zone: &Zone) -> Option<Vec<CompiledLimit>> {
@@ -271,14 +279,6 @@ fn limits_of(campaign: &Campaign, zone: &Zone) -> Option<Vec<CompiledLimit>> {
         })
     });
     limits.collect()
-}
-
-/// The owner of a state of one campaign. What a campaign did in shadow is kept apart.
-pub fn campaign_owner(campaign: &Campaign, kind: &str, parts: &[&str]) -> u128 {
-    let id = campaign.id.to_string();
-    let mode = if campaign.state == crate::campaign::State::Shadow { "shadow" } else { "live" };
-    let head = [kind, id.as_str(), mode];
-    owner(&[&head[..], parts].concat())
 }
 
 fn cost_fields_of(campaign: &Campaign) -> Vec<Vec<Option<Field>>> {
@@ -306,17 +306,6 @@ fn usage_owners_of(campaign: &Campaign, rules: &Rules) -> Vec<Option<u128>> {
         read.contains(name).then(|| campaign_owner(campaign, "raingauge.usage.1", &[name]))
     });
     owners.collect()
-}
-
-/// The document of the lookup that a left-hand side reads.
-fn lookup_name(lhs: &Lhs) -> Option<String> {
-    match lhs {
-        Lhs::Segment(name) => Some(format!("segment.{name}")),
-        Lhs::Table { name, .. } => Some(format!("table.{name}")),
-        Lhs::Database { name, .. } => Some(format!("db.{name}")),
-        Lhs::Http { name, .. } => Some(format!("http.{name}")),
-        _ => None,
-    }
 }
 
 /// Binds rules to the values of one type of events.
@@ -445,22 +434,10 @@ impl Binder<'_> {
     }
 
     fn lookup_of(&self, program: &Program, lhs: &Lhs) -> Option<Lookup> {
-        let (class, name) = match lhs {
-            Lhs::Segment(name) => (LookupClass::Segment, name),
-            Lhs::Table { name, .. } => (LookupClass::Table, name),
-            Lhs::Database { name, .. } => (LookupClass::Database, name),
-            Lhs::Http { name, .. } => (LookupClass::Http, name),
-            Lhs::Time(_) => return self.zone_lookup(program).map(|(lookup, _)| lookup),
-            _ => return None,
-        };
-        let rule = self.lookups.get(&lookup_name(lhs)?).cloned().unwrap_or_default();
-        let key = rule.key.as_deref().and_then(field_of);
-        Some(Lookup {
-            class,
-            name: name.clone(),
-            key: key.unwrap_or_else(|| program.subject.clone()),
-            on_error: rule.on_error,
-        })
+        match lhs {
+            Lhs::Time(_) => self.zone_lookup(program).map(|(lookup, _)| lookup),
+            lhs => Lookup::of(lhs, self.lookups, &program.subject),
+        }
     }
 
     fn entry(
@@ -513,11 +490,6 @@ impl Binder<'_> {
             }
         }
     }
-}
-
-/// The owner of the actions that wait for their time.
-pub fn waiting_owner(campaign: &Campaign, step: &str, action: &str) -> u128 {
-    campaign_owner(campaign, "raingauge.waiting.1", &[step, action])
 }
 
 /// Adds a rule to an index. The tree orders its leaves differently; equal ones have one source.

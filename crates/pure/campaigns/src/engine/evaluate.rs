@@ -1,6 +1,7 @@
 //! Evaluating the rules of an event, as far as values are at hand.
 
 use super::lookup::scalar_at;
+use super::waiting::{read_waiting, waiting_key_of};
 use super::{
     Bucket, Counting, Engine, Entry, Held, Lookup, LookupClass, LookupKey, OnError, Source,
     TallyDefinition,
@@ -34,8 +35,8 @@ pub struct At {
 pub struct Pending<'e> {
     pub(super) facts: Facts<'e>,
     pub(super) evaluations: Vec<Evaluation>,
-    /// Actions that the event cancelled before they were due.
-    pub(super) cancelled: Vec<ActionId>,
+    /// Actions that the event cancelled before they were due, and when they are.
+    pub(super) cancelled: Vec<(i64, ActionId)>,
     pub(super) is_late: bool,
 }
 
@@ -417,7 +418,7 @@ fn cancel(
     states: &mut dyn States,
     scratch: &mut Scratch,
     engine: &Engine,
-) -> Vec<ActionId> {
+) -> Vec<(i64, ActionId)> {
     let mut rows = Vec::new();
     bucket.cancel_index.candidates(&facts.values, [], scratch, |row| rows.push(row));
     let mut cancelled = Vec::new();
@@ -431,36 +432,14 @@ fn cancel(
             continue;
         }
 
-        let key = waiting_key(cancelling.owner, subject);
+        let key = waiting_key_of(cancelling.owner, subject);
         let waiting = states.get(&key).map(read_waiting).unwrap_or_default();
         if !waiting.is_empty() {
             states.put(key, Vec::new());
         }
-        let in_time = waiting.into_iter().filter(|(due_ms, _)| *due_ms > at.appended_ms);
-        cancelled.extend(in_time.map(|(_, action)| action));
+        cancelled.extend(waiting.into_iter().filter(|(due_ms, _)| *due_ms > at.appended_ms));
     }
     cancelled
-}
-
-pub(super) fn waiting_key(owner: u128, subject: &str) -> StateKey {
-    StateKey { kind: StateKind::Waiting, owner, subject: subject.to_owned() }
-}
-
-/// Actions that wait, each with the time at which it is due.
-pub(super) fn read_waiting(bytes: &[u8]) -> Vec<(i64, ActionId)> {
-    let (entries, _) = bytes.as_chunks::<24>();
-    let read = |entry: &[u8; 24]| {
-        let due = i64::from_le_bytes(std::array::from_fn(|place| entry[place]));
-        (due, ActionId(std::array::from_fn(|place| entry[8 + place])))
-    };
-    entries.iter().map(read).collect()
-}
-
-pub(super) fn write_waiting(waiting: &[(i64, ActionId)]) -> Vec<u8> {
-    waiting
-        .iter()
-        .flat_map(|(due_ms, action)| due_ms.to_le_bytes().into_iter().chain(action.0))
-        .collect()
 }
 
 /// Whether a rule over the event alone holds.
@@ -480,7 +459,7 @@ fn counted_value(definition: &TallyDefinition, bucket: &Bucket, facts: &Facts<'_
     }
 }
 
-fn tally_key(definition: &TallyDefinition, subject: &str) -> StateKey {
+pub(super) fn tally_key(definition: &TallyDefinition, subject: &str) -> StateKey {
     let owner = definition.owner;
     StateKey { kind: StateKind::Tally, owner, subject: subject.to_owned() }
 }
@@ -500,8 +479,7 @@ pub(super) fn usage(states: &mut dyn States, owner: u128, subject: &str) -> i64 
 }
 
 fn lookup_key(lookup: &Lookup, bucket: &Bucket, facts: &Facts<'_>) -> Option<LookupKey> {
-    let key = bucket.value(&facts.values, &lookup.key)?.as_text().to_owned();
-    Some(LookupKey { class: lookup.class, name: lookup.name.to_string(), key, range_s: None })
+    Some(lookup.key_for(bucket.value(&facts.values, &lookup.key)?))
 }
 
 fn counter_key(

@@ -6,18 +6,19 @@
 //!
 //! All actions of a step are granted together, or none. The first gate that refuses is the reason.
 
-use super::build::waiting_owner;
-use super::evaluate::{
-    Evaluation, Facts, Pending, read_waiting, subject_in, usage, waiting_key, write_waiting,
-};
+use super::evaluate::{Evaluation, Facts, Pending, subject_in, usage};
+use super::waiting::{read_waiting, waiting_key, write_waiting};
 use super::{Bucket, CompiledLimit, Engine, Held, Program};
 use crate::calendar::Zone;
-use crate::campaign::{Action, CampaignId, GroupMode, State, Step};
+use crate::campaign::{Action, ActionKind, CampaignId, GroupMode, State, Step};
 use crate::decision::{ActionId, Decision, Reason, Reserved};
 use crate::delay::Delay;
 use crate::experiment::bucket as bucket_of;
-use crate::limits::{ACTIONS_PER_EVENT_MAX, WAITING_ACTIONS_MAX};
-use crate::states::{BudgetKey, Budgets, StateKey, StateKind, States, owner};
+use crate::limits::{ACTIONS_PER_EVENT_MAX, CHAIN_DEPTH_MAX, WAITING_ACTIONS_MAX};
+use crate::message::chain_depth;
+use crate::states::{
+    BudgetKey, Budgets, StateKey, StateKind, States, exposure_owner, state_subject,
+};
 use crate::window::{Tally, Window};
 use hashbrown::HashMap;
 use raingauge_core::field::Scalar;
@@ -31,8 +32,8 @@ pub struct Outcome {
     pub decisions: Vec<Decision>,
     /// Units that saw a variant for the first time.
     pub exposures: Vec<Exposure>,
-    /// Actions of earlier events that this one cancelled before they were due.
-    pub cancelled: Vec<ActionId>,
+    /// Actions of earlier events that this one cancelled, with the times at which they are due.
+    pub cancelled: Vec<(i64, ActionId)>,
     /// What waits for lookups that have no answer yet.
     pub held: Option<Held>,
     /// The event arrived too late to decide anything.
@@ -71,6 +72,13 @@ impl Grant<'_> {
     }
 }
 
+/// What becomes of a step whose rule still wants a lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lacking {
+    Waits,
+    IsRefused,
+}
+
 /// A gate that refused, with what it saw.
 struct Refused(Reason, Json);
 
@@ -98,12 +106,42 @@ impl Engine {
         states: &mut dyn States,
         budgets: &mut dyn Budgets,
     ) -> Outcome {
-        let Pending { facts, evaluations, cancelled, is_late } = pending;
+        self.decide_with(pending, Lacking::Waits, states, budgets)
+    }
+
+    /// Decides as [`decide`](Self::decide) does, and gives up what still wants a lookup.
+    pub fn give_up(
+        &self,
+        pending: Pending<'_>,
+        states: &mut dyn States,
+        budgets: &mut dyn Budgets,
+    ) -> Outcome {
+        self.decide_with(pending, Lacking::IsRefused, states, budgets)
+    }
+
+    fn decide_with(
+        &self,
+        pending: Pending<'_>,
+        lacking: Lacking,
+        states: &mut dyn States,
+        budgets: &mut dyn Budgets,
+    ) -> Outcome {
+        let Pending { facts, mut evaluations, cancelled, is_late } = pending;
         let outcome = Outcome { cancelled, is_late, ..Outcome::default() };
         let Some(bucket) = self.buckets.get(&*facts.event.kind) else { return outcome };
 
-        let (contenders, waiting) = self.contenders(bucket, evaluations);
         let mut turn = Turn { engine: self, bucket, facts: &facts, states, budgets, outcome };
+        if lacking == Lacking::IsRefused {
+            evaluations.retain(|one| {
+                let is_known = one.progress.result().is_some();
+                if !is_known {
+                    turn.give_up(one);
+                }
+                is_known
+            });
+        }
+
+        let (contenders, waiting) = self.contenders(bucket, evaluations);
         let best = turn.best_of_groups(&contenders);
         let mut first = Vec::new();
         for contender in &contenders {
@@ -175,6 +213,15 @@ impl<'t> Turn<'t, '_> {
     fn subject(&self, program: &Program) -> String {
         let value = self.bucket.value(&self.facts.values, &program.subject);
         subject_in(value).expect("a rule is evaluated for a subject").to_owned()
+    }
+
+    /// Refuses a step whose rule cannot be evaluated.
+    fn give_up(&mut self, one: &Evaluation) {
+        let engine: &'t Engine = self.engine;
+        let entry = &self.bucket.entries[one.entry];
+        let evidence = engine.trace(self.bucket, self.facts, one);
+        let refused = Refused(Reason::LookupFailed, Json::Null);
+        self.refuse(&engine.programs[entry.program], entry.step, refused, evidence);
     }
 
     /// The campaign that costs most in each group that is decided by cost.
@@ -266,8 +313,9 @@ impl<'t> Turn<'t, '_> {
             return;
         };
 
-        let owner = owner(&["raingauge.exposure.1", &exposure.key]);
-        let key = StateKey { kind: StateKind::Exposure, owner, subject: exposure.unit.clone() };
+        let owner = exposure_owner(&exposure.key);
+        let subject = state_subject(&exposure.unit);
+        let key = StateKey { kind: StateKind::Exposure, owner, subject };
         if self.states.get(&key).is_none() {
             let variant = exposure.variant.clone().unwrap_or_default();
             self.states.put(key, variant.into_bytes());
@@ -341,7 +389,7 @@ impl<'t> Turn<'t, '_> {
             let key = StateKey {
                 kind: StateKind::Usage,
                 owner: *owner,
-                subject: per.unwrap_or_default().to_owned(),
+                subject: state_subject(per.unwrap_or_default()),
             };
             let (used, counted) = self.counted(&key, window, 1);
             if used.is_none_or(|used| !limit.allows(used)) {
@@ -364,6 +412,11 @@ impl<'t> Turn<'t, '_> {
         if granted + actions.len() > ACTIONS_PER_EVENT_MAX {
             let detail = json!({"actionsOfEvent": ACTIONS_PER_EVENT_MAX});
             return Err(Refused(Reason::CapReached, detail));
+        }
+
+        let emits = actions.iter().any(|(action, _)| action.kind == ActionKind::Emit);
+        if emits && chain_depth(&self.facts.event) >= CHAIN_DEPTH_MAX {
+            return Err(Refused(Reason::CapReached, json!({"chainDepth": CHAIN_DEPTH_MAX})));
         }
 
         let engine: &'t Engine = self.engine;
@@ -431,7 +484,8 @@ impl<'t> Turn<'t, '_> {
                 let detail = json!({"budget": cost.budget, "cost": error.to_string()});
                 Refused(Reason::BudgetExhausted, detail)
             })?;
-            let Some((budget, max)) = self.budget(program, &cost.budget) else {
+            let at_ms = self.facts.event.time_ms;
+            let Some((budget, max)) = self.engine.budget(program, &cost.budget, at_ms) else {
                 let detail = json!({"budget": cost.budget, "cost": "there is no such budget"});
                 return Err(Refused(Reason::BudgetExhausted, detail));
             };
@@ -449,20 +503,6 @@ impl<'t> Turn<'t, '_> {
             }
         }
         Ok((granted, sums))
-    }
-
-    /// The budget that a cost is taken from, in the period of the event, and its maximum.
-    fn budget(&self, program: &Program, name: &str) -> Option<(BudgetKey, i64)> {
-        let (campaign, budget) = match program.campaign.budgets.get(name) {
-            Some(budget) => (program.id(), budget),
-            None => (0, self.engine.budgets.get(name)?),
-        };
-        let own = budget.zone.as_deref().and_then(Zone::of_name);
-        let zone = own.as_ref().unwrap_or(&program.zone);
-        let period = budget.period_number(self.facts.event.time_ms, zone);
-        let is_shadow = program.campaign.state == State::Shadow;
-        let name = if is_shadow { format!("shadow/{name}") } else { name.to_owned() };
-        Some((BudgetKey { campaign, name, period }, budget.max))
     }
 
     fn grant(&mut self, program: &'t Program, step: usize, grant: Grant<'t>, trace: Vec<Json>) {
@@ -492,8 +532,7 @@ impl<'t> Turn<'t, '_> {
 
     /// Notes that an event may cancel an action until it is due.
     fn wait(&mut self, program: &Program, step: &Step, action: &Action, entry: (i64, ActionId)) {
-        let owner = waiting_owner(&program.campaign, &step.name, &action.name);
-        let key = waiting_key(owner, &self.subject(program));
+        let key = waiting_key(&program.campaign, &step.name, &action.name, &self.subject(program));
         let mut waiting = self.states.get(&key).map(read_waiting).unwrap_or_default();
         waiting.push(entry);
         // The oldest ones are due first, so they are the ones that have fired.

@@ -1,9 +1,13 @@
 //! Values that have to be loaded: their keys, and evaluations that wait for them.
 
+use super::{Lookup, LookupRule};
 use crate::campaign::CampaignId;
-use raingauge_core::field::Scalar;
+use crate::rule::Lhs;
+use raingauge_core::event::Event;
+use raingauge_core::field::{Field, Scalar, extract};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -46,5 +50,61 @@ pub fn scalar_at<'j>(answer: &'j Json, path: &[Box<str>]) -> Option<Scalar<'j>> 
         Json::Number(number) => Some(Scalar::Number(number.to_string().into())),
         Json::Bool(flag) => Some(Scalar::Bool(*flag)),
         _ => None,
+    }
+}
+
+/// The field that a path names, as a left-hand side writes it.
+pub(crate) fn field_of(path: &str) -> Option<Field> {
+    match Lhs::parse(path)? {
+        Lhs::Field(field) => Some(field),
+        _ => None,
+    }
+}
+
+/// The document of the lookup that a left-hand side reads.
+pub(super) fn lookup_name(lhs: &Lhs) -> Option<String> {
+    match lhs {
+        Lhs::Segment(name) => Some(format!("segment.{name}")),
+        Lhs::Table { name, .. } => Some(format!("table.{name}")),
+        Lhs::Database { name, .. } => Some(format!("db.{name}")),
+        Lhs::Http { name, .. } => Some(format!("http.{name}")),
+        _ => None,
+    }
+}
+
+impl Lookup {
+    /// The lookup of a left-hand side, by the subject where its document names no other key.
+    pub(crate) fn of(
+        lhs: &Lhs,
+        rules: &BTreeMap<String, LookupRule>,
+        subject: &Field,
+    ) -> Option<Self> {
+        let (class, name) = match lhs {
+            Lhs::Segment(name) => (LookupClass::Segment, name),
+            Lhs::Table { name, .. } => (LookupClass::Table, name),
+            Lhs::Database { name, .. } => (LookupClass::Database, name),
+            Lhs::Http { name, .. } => (LookupClass::Http, name),
+            _ => return None,
+        };
+        let rule = rules.get(&lookup_name(lhs)?).cloned().unwrap_or_default();
+        let key = rule.key.as_deref().and_then(field_of);
+        Some(Self {
+            class,
+            name: name.clone(),
+            key: key.unwrap_or_else(|| subject.clone()),
+            on_error: rule.on_error,
+        })
+    }
+
+    pub(super) fn key_for(&self, value: &Scalar<'_>) -> LookupKey {
+        let name = self.name.to_string();
+        LookupKey { class: self.class, name, key: value.as_text().to_owned(), range_s: None }
+    }
+
+    /// What is looked up for an event; `None` for one without the key.
+    pub(crate) fn key_in(&self, event: &Event<'_>) -> Option<LookupKey> {
+        let mut values = Vec::new();
+        extract(event, std::slice::from_ref(&self.key), &mut values);
+        values.first()?.as_ref().map(|value| self.key_for(value))
     }
 }

@@ -341,6 +341,31 @@ fn usage_is_what_was_granted_before() {
     assert_eq!(reasons, [Some("granted"), Some("granted"), None]);
 }
 
+/// Events that campaigns emit trigger others, and that ends somewhere.
+#[test]
+fn a_chain_of_emitted_events_ends() {
+    let mut campaign = simple(1, json!({}));
+    campaign["steps"][0]["actions"] =
+        json!([{"name": "a", "kind": "emit", "to": "log", "eventType": "mart.order"}]);
+    let mut world = World::new(documents(vec![campaign]));
+    let reasons = [0, 2, 3].map(|depth| {
+        let data = json!({"user_id": "u", "campaign": {"depth": depth}}).to_string();
+        only_reason(&mut world, &mart_event(&depth.to_string(), &data, 0))
+    });
+    assert_eq!(reasons, [Some("granted"), Some("granted"), Some("cap_reached")]);
+}
+
+/// Any value of an event may be limited, also one that is too long for a key.
+#[test]
+fn a_limit_holds_for_long_values_too() {
+    let members = json!({"limits": [{"per": "var.status", "max": 1, "period": "day"}]});
+    let mut world = World::new(documents(vec![simple(1, members)]));
+    let long = ["a", "b"].map(|letter| letter.repeat(300));
+    let reasons = [("1", &long[0]), ("2", &long[0]), ("3", &long[1])]
+        .map(|(id, status)| only_reason(&mut world, &order(id, "u", status, 0)));
+    assert_eq!(reasons, [Some("granted"), Some("limit_reached"), Some("granted")]);
+}
+
 /// A high limit writes no row for each subject.
 #[test]
 fn a_limit_that_nobody_reaches_is_not_tracked() {
@@ -457,7 +482,7 @@ fn delayed_actions_are_cancelled_and_rechecked() {
     // Another subject cancels nothing; the own one does, once, and only before the time.
     assert_eq!(world.decide(&order("2", "v", "completed", 0), START_MS + 1).cancelled, []);
     let early = world.decide(&order("3", "u", "completed", 0), START_MS + 2);
-    assert_eq!(early.cancelled, [delayed.action]);
+    assert_eq!(early.cancelled, [(delayed.due_ms, delayed.action)]);
     assert_eq!(world.decide(&order("4", "u", "completed", 0), START_MS + 3).cancelled, []);
     world.decide(&order("5", "u", "cart", 0), START_MS + 4);
     let due = world.decide(&order("6", "u", "completed", 1), START_MS + HOUR_MS);

@@ -111,6 +111,9 @@ fn is_of(kind: &Value, value: &Value) -> bool {
     }
 }
 
+/// The id of an action that there is not.
+const ACTION: &str = "act_0123456789abcdef0123456789abcdef";
+
 /// Sends requests and checks the answers; the status is the expected one.
 struct Asking<'a> {
     client: &'a Client,
@@ -120,8 +123,14 @@ struct Asking<'a> {
 impl Asking<'_> {
     #[track_caller]
     fn ask(&self, method: &str, route: &str, query: &str, body: &Value, status: u16) {
-        let id = if route.starts_with("/v1/rollouts") { "1" } else { "34" };
-        let path = route.replace("{id}", id).replace("{key}", "drops:oslo") + query;
+        let id = match route.split('/').nth(2) {
+            Some("rollouts") => "1",
+            Some("campaigns") => "7",
+            Some("jobs") => "job_0",
+            _ => "34",
+        };
+        let path = route.replace("{id}", id).replace("{key}", "drops:oslo");
+        let path = path.replace("{name}", "parts").replace("{action}", ACTION) + query;
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let headers: &[(&str, &str)] =
             if body.is_empty() { &[] } else { &[("content-type", "application/json")] };
@@ -204,4 +213,80 @@ fn answers_are_as_the_contract_has_them() {
     ask("GET", "/readyz", "", nothing.clone(), 200);
     ask("GET", "/metrics", "", nothing.clone(), 200);
     ask("GET", "/openapi.json", "", nothing, 200);
+}
+
+#[test]
+fn answers_about_campaigns_are_as_the_contract_has_them() {
+    let home = home_with_tokens();
+    let server = home.start();
+    let contract = Contract(server.get("/openapi.json").expect(200));
+    let asking = Asking { client: &server.with_token(&token("admin")), contract };
+    let nothing = Value::Null;
+    let ask = |method: &str, route: &str, query: &str, body: &Value, status: u16| {
+        asking.ask(method, route, query, body, status);
+    };
+
+    // A document of each kind has the same life.
+    let table = json!({ "kind": "table", "name": "parts", "columns": { "tier": "text" } });
+    let budget = json!({ "name": "parts", "unit": "points", "max": 100 });
+    for (list, document) in [
+        ("/v1/destinations", json!({ "name": "parts", "url": "https://parts.example/hook" })),
+        (
+            "/v1/lookups",
+            json!({ "name": "parts", "class": "http", "url": "https://p.example/{key}" }),
+        ),
+        ("/v1/tables", table),
+        ("/v1/budgets", budget),
+        ("/v1/holdouts", json!({ "name": "parts", "seed": "parts-1", "share": 100 })),
+        ("/v1/caps", json!({ "name": "parts", "destinations": ["parts"], "max": 3 })),
+    ] {
+        let one = format!("{list}/{{name}}");
+        ask("POST", list, "?validate=only", &document, 200);
+        ask("POST", list, "", &document, 201);
+        ask("POST", list, "", &document, 409);
+        ask("POST", list, "", &json!({}), 422);
+        ask("GET", list, "", &nothing, 200);
+        ask("GET", &one, "", &nothing, 200);
+        ask("PUT", &one, "", &document, 200);
+        ask("GET", &format!("{one}/versions"), "", &nothing, 200);
+    }
+    ask("GET", "/v1/destinations/{name}/status", "", &nothing, 200);
+
+    let step = json!({ "name": "s", "actions": [
+        { "name": "a", "kind": "reward", "to": "parts", "reward": "r",
+          "cost": { "budget": "parts", "amount": 1 } },
+    ] });
+    let campaign = json!({ "id": 7, "name": "c", "eventTypes": ["part"], "steps": [step] });
+    ask("POST", "/v1/campaigns", "", &campaign, 201);
+    ask("POST", "/v1/campaigns", "", &json!({ "name": "c" }), 422);
+    ask("GET", "/v1/campaigns", "", &nothing, 200);
+    ask("GET", "/v1/campaigns/{id}", "", &nothing, 200);
+    ask("PUT", "/v1/campaigns/{id}", "", &campaign, 200);
+    ask("DELETE", "/v1/destinations/{name}", "", &nothing, 409);
+    for verb in ["activate", "pause", "resume", "shadow"] {
+        ask("POST", &format!("/v1/campaigns/{{id}}/{verb}"), "", &nothing, 200);
+    }
+
+    let event = json!({ "subject": "u-1", "event": { "source": "s", "id": "e" } });
+    ask("POST", "/v1/campaigns/{id}/explain", "", &event, 200);
+    ask("POST", "/v1/campaigns/{id}/explain", "", &json!({}), 422);
+    ask("POST", "/v1/campaigns/test", "", &json!({ "campaigns": [7], "events": [] }), 200);
+    ask("POST", "/v1/campaigns/test", "", &json!({ "campaigns": [], "events": [] }), 422);
+    ask("POST", "/v1/campaigns/backtest", "", &json!({ "campaigns": [7] }), 202);
+    ask("POST", "/v1/campaigns/compare", "", &json!({ "before": [7], "after": [7] }), 202);
+    ask("GET", "/v1/jobs", "", &nothing, 200);
+    ask("GET", "/v1/jobs/{id}", "", &nothing, 404);
+    ask("GET", "/v1/campaigns/{id}/usage", "", &nothing, 200);
+    ask("GET", "/v1/campaigns/{id}/budgets", "", &nothing, 200);
+    ask("GET", "/v1/campaigns/{id}/exposures", "", &nothing, 200);
+    ask("GET", "/v1/decisions", "?subject=u-1", &nothing, 200);
+    ask("GET", "/v1/decisions", "?colour=red", &nothing, 400);
+    ask("GET", "/v1/actions", "?status=dead", &nothing, 200);
+    ask("GET", "/v1/actions/{action}", "", &nothing, 404);
+    ask("POST", "/v1/actions/{action}/redrive", "", &nothing, 404);
+    ask("POST", "/v1/actions/redrive", "", &json!({ "destination": "parts" }), 200);
+    ask("POST", "/v1/campaigns/{id}/archive", "", &nothing, 200);
+    ask("GET", "/v1/campaigns/{id}/versions", "", &nothing, 200);
+    ask("DELETE", "/v1/campaigns/{id}", "", &nothing, 200);
+    ask("GET", "/v1/campaigns/{id}", "", &nothing, 404);
 }

@@ -1,0 +1,260 @@
+//! The form that creates and edits a campaign: guided at first, then as text, with what it would do
+//! beside it.
+
+pub mod document;
+mod guide;
+mod places;
+mod trial;
+
+use super::desk::SaveError;
+use super::visit::{Answer, Tab, Visit, done, reason_field};
+use axum::response::{Html, IntoResponse as _};
+use document::{parse, text_of};
+use guide::Offers;
+use maud::{Markup, html};
+use raingauge_campaigns::campaign::{Campaign, State};
+use raingauge_core::counter::Problem;
+use raingauge_counters::drafts::{Actor, Proposal};
+use raingauge_portal::Fault;
+use raingauge_portal::html::parts::{self, Field, Mood};
+use serde_json::{Value as Json, json};
+
+/// The kind of documents that the form is about.
+const KIND: &str = "campaign";
+/// Event types, fields and values that are offered.
+const OFFERED: usize = 60;
+
+/// What is typed.
+#[derive(Clone, Debug, Default)]
+struct Sheet {
+    text: String,
+    /// The version that it changes; 0 for a new campaign.
+    version: u32,
+    reason: String,
+}
+
+/// `GET /campaigns/new`: questions; `?copy=ID` begins with the text of another campaign.
+pub async fn new(visit: Visit) -> Answer {
+    if let Some(id) = visit.query.given("copy").and_then(|id| id.parse().ok()) {
+        let listed = visit.desk.campaign(id).ok_or_else(|| Fault::not_found("such campaign"))?;
+        let copied = Campaign {
+            id: 0,
+            name: format!("{}_copy", listed.campaign.name),
+            state: State::Draft,
+            ..listed.campaign
+        };
+        let typed = Sheet { text: text_of(&copied), ..Sheet::default() };
+        return page(&visit, &typed, &[]).await;
+    }
+
+    let observed = visit.portal.observed().await?;
+    let mut fields: Vec<String> = observed
+        .types
+        .iter()
+        .flat_map(|kind| kind.fields.iter().map(|field| field.path.clone()))
+        .collect();
+    fields.sort();
+    fields.dedup();
+    fields.truncate(OFFERED);
+    let offers = Offers {
+        event_types: observed.types.iter().map(|kind| kind.name.clone()).take(OFFERED).collect(),
+        fields,
+        destinations: visit.desk.documents("destination").into_iter().map(|one| one.id).collect(),
+    };
+
+    let body = html! {
+        div.page-head { h1 { "New campaign" } }
+        p.lead { "Answer what you can; the answers become a text, in which everything else can be written. Nothing acts before you activate it." }
+        form.stack method="post" action="/campaigns/new/guided" {
+            (parts::csrf(&visit.person))
+            (guide::questions(&visit.query, &offers))
+            div.actions {
+                button.button.primary type="submit" { "Go on" }
+                a href="/campaigns/new/text" { "Write it as text from the start" }
+            }
+        }
+    };
+    Ok(visit.show(Tab::Campaigns, "New campaign", &body))
+}
+
+/// `GET /campaigns/new/text`
+pub async fn blank(visit: Visit) -> Answer {
+    let typed = Sheet { text: text_of(&guide::document(&visit.query)), ..Sheet::default() };
+    page(&visit, &typed, &[]).await
+}
+
+/// `POST /campaigns/new/guided`: the answers as a text.
+pub async fn guided(visit: Visit) -> Answer {
+    let json = guide::document(&visit.form);
+    let (text, problems) = match Campaign::from_json(&json) {
+        Ok(campaign) => (text_of(&campaign), Vec::new()),
+        Err(problems) => (text_of(&json), problems),
+    };
+    page(&visit, &Sheet { text, ..Sheet::default() }, &problems).await
+}
+
+/// `GET /campaigns/{id}/edit`
+pub async fn edit(visit: Visit) -> Answer {
+    let id = visit.campaign_id()?;
+    let listed = visit.desk.campaign(id).ok_or_else(|| Fault::not_found("such campaign"))?;
+    let typed =
+        Sheet { text: text_of(&listed.campaign), version: listed.version, ..Sheet::default() };
+    page(&visit, &typed, &[]).await
+}
+
+fn typed(visit: &Visit) -> Sheet {
+    Sheet {
+        text: visit.form.exact("text").to_owned(),
+        version: visit.form.text("version").parse().unwrap_or(0),
+        reason: visit.form.text("reason").to_owned(),
+    }
+}
+
+async fn page(visit: &Visit, typed: &Sheet, problems: &[Problem]) -> Answer {
+    let title = if typed.version == 0 { "New campaign" } else { "Edit a campaign" };
+    let shown = trial::trial(visit, &typed.text).await;
+    let body = html! {
+        div.page-head { h1 { (title) } }
+        (document::problems(problems, &typed.text))
+        div.editor {
+            form.editor-form id="campaign-form" method="post" action="/campaigns/save" {
+                (parts::csrf(&visit.person))
+                input type="hidden" name="version" value=(typed.version);
+                (text_card(typed))
+                (save_card(visit, typed))
+            }
+            aside.editor-preview aria-labelledby="preview-title" {
+                h2 #preview-title { "What it would do" }
+                div #preview aria-live="polite" { (shown) }
+            }
+        }
+    };
+    let response = if problems.is_empty() {
+        visit.show(Tab::Campaigns, title, &body)
+    } else {
+        visit.show_again(Tab::Campaigns, title, &body)
+    };
+    Ok(response)
+}
+
+fn text_card(typed: &Sheet) -> Markup {
+    let field = Field {
+        name: "text",
+        label: "Campaign",
+        hint: "YAML or JSON. The reference of all members is docs/campaigns.md.",
+        problem: None,
+    };
+    let control = html! {
+        textarea.mono id="text" name="text" rows="32" spellcheck="false" autocomplete="off" aria-describedby="text-words"
+            hx-post="/campaigns/try" hx-trigger="input changed delay:600ms" hx-target="#preview" hx-include="#campaign-form" hx-sync="this:replace" { (typed.text) }
+    };
+    html! {
+        section.card {
+            (field.around(&control))
+            div.actions {
+                button.button type="submit" formaction="/campaigns/form" name="do" value="try" { "Check and try" }
+                button.button type="submit" formaction="/campaigns/backtest" { "Backtest the last" }
+                label.visually-hidden for="days" { "Days of the backtest" }
+                input.short type="number" id="days" name="days" value="7" min="1" max="400";
+                span.quiet { "days" }
+            }
+        }
+    }
+}
+
+fn save_card(visit: &Visit, typed: &Sheet) -> Markup {
+    let must_propose = visit.portal.drafts.needs_approval();
+    html! {
+        section.card {
+            (reason_field("campaign", &typed.reason))
+            div.actions {
+                @if !must_propose { button.button.primary type="submit" { "Save" } }
+                button.button.primary[must_propose] type="submit" formaction="/campaigns/propose" { "Propose as a draft" }
+            }
+            @if must_propose { p.quiet { "A second person has to approve it before it takes effect." } }
+        }
+    }
+}
+
+/// `POST /campaigns/form`: the form again, with its trial.
+pub async fn form(visit: Visit) -> Answer {
+    page(&visit, &typed(&visit), &[]).await
+}
+
+/// `POST /campaigns/try`: what the text would do, for the part of the page beside it.
+pub async fn try_out(visit: Visit) -> Answer {
+    let shown = trial::trial(&visit, visit.form.exact("text")).await;
+    Ok(Html(shown.into_string()).into_response())
+}
+
+/// `POST /campaigns/backtest`: begins a backtest of the text over the last days.
+pub async fn backtest(visit: Visit) -> Answer {
+    let typed = typed(&visit);
+    let document = match checked(&visit, &typed.text).await {
+        Ok(document) => document,
+        Err(SaveError::Invalid(problems)) => return page(&visit, &typed, &problems).await,
+        Err(SaveError::Other(fault)) => return Err(fault),
+    };
+
+    let days: i64 = visit.form.text("days").parse().unwrap_or(7);
+    let from_s = visit.now_s() - days.clamp(1, 400) * 86_400;
+    let request = json!({"campaigns": [document], "fromTime": from_s});
+    let job = visit.desk.backtest(&request, &visit.person)?;
+    let address = format!("/campaigns/jobs/{job}");
+    Ok(done(&address, "campaign.backtest", format!("job {job}"), json!({"days": days})))
+}
+
+/// A text as a document that can be saved.
+async fn checked(visit: &Visit, text: &str) -> Result<Json, SaveError> {
+    let document = parse(text).map_err(SaveError::Invalid)?;
+    visit.desk.check(KIND, &document).await?;
+    Ok(document)
+}
+
+/// `POST /campaigns/save`
+pub async fn save(visit: Visit) -> Answer {
+    let typed = typed(&visit);
+    let document = match parse(&typed.text) {
+        Ok(document) => document,
+        Err(problems) => return page(&visit, &typed, &problems).await,
+    };
+    if visit.portal.drafts.needs_approval() {
+        let advice = "Propose it as a draft; a second person approves it.";
+        return Err(Fault::new(
+            axum::http::StatusCode::FORBIDDEN,
+            "This has to be approved",
+            advice,
+        ));
+    }
+
+    match visit.desk.save(KIND, document, typed.version, &visit.person, &typed.reason).await {
+        Ok(saved) => {
+            let address = format!("/campaigns/{}?note=saved", saved.id);
+            let details = json!({"version": saved.version, "reason": typed.reason});
+            Ok(done(&address, "campaign.save", format!("campaign {}", saved.id), details))
+        }
+        Err(SaveError::Invalid(problems)) => page(&visit, &typed, &problems).await,
+        Err(SaveError::Other(fault)) => Err(fault),
+    }
+}
+
+/// `POST /campaigns/propose`: the text as a draft.
+pub async fn propose(visit: Visit) -> Answer {
+    let typed = typed(&visit);
+    let configuration = match checked(&visit, &typed.text).await {
+        Ok(document) => document,
+        Err(SaveError::Invalid(problems)) => return page(&visit, &typed, &problems).await,
+        Err(SaveError::Other(fault)) => return Err(fault),
+    };
+
+    let proposal = Proposal { kind: KIND, configuration, base_version: typed.version };
+    let change = visit.portal.drafts.create(proposal, Actor::person(&visit.person.name)).await?;
+    let address = format!("/drafts/{}?note=draft-saved", change.draft.id);
+    let object = format!("draft {}", change.draft.id);
+    Ok(done(&address, "draft.save", object, json!({"kind": KIND})))
+}
+
+/// A notice in place of a trial.
+fn cannot(words: &str) -> Markup {
+    parts::notice(Mood::Wait, &html! { (words) })
+}

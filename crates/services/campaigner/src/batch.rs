@@ -1,0 +1,116 @@
+//! What one commit takes from the log.
+
+use crate::control::{DocumentVersion, order};
+use crate::error::Error;
+use raingauge_core::event::Event;
+use raingauge_ports::consumers::Name;
+use raingauge_ports::log::{Block, EventLog, Offset};
+use raingauge_ports::record::Entry;
+
+/// Events in the order of the log up to the next document that takes effect, or documents up to the
+/// next event. What is due when documents change still goes by the old ones.
+pub struct Batch<'b> {
+    pub events: Vec<Logged<'b>>,
+    pub orders: Vec<DocumentVersion>,
+    /// Behind the last entry.
+    pub end: Offset,
+    /// The time of the log there.
+    pub log_ms: i64,
+}
+
+/// An event in the log.
+pub struct Logged<'b> {
+    pub offset: Offset,
+    /// The time of the log at the event, which never goes back.
+    pub log_ms: i64,
+    pub event: Event<'b>,
+}
+
+/// How much a batch takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub events_max: usize,
+    pub bytes_max: usize,
+}
+
+impl Bounds {
+    pub fn blocks(&self, log: &dyn EventLog, from: Offset) -> Result<Vec<Block>, Error> {
+        Ok(log.read(from, self.bytes_max)?)
+    }
+
+    /// Whether another read would return no more.
+    pub fn are_met(&self, blocks: &[Block]) -> bool {
+        let events: u64 = blocks.iter().map(|block| block.len).sum();
+        let bytes: usize = blocks.iter().map(|block| block.bytes.len()).sum();
+        events >= self.events_max as u64 || bytes >= self.bytes_max / 4 * 3
+    }
+}
+
+impl<'b> Batch<'b> {
+    /// Takes entries from `from` on. The time of the log there is `log_ms`.
+    pub fn of(
+        blocks: &'b [Block],
+        from: Offset,
+        log_ms: i64,
+        bounds: Bounds,
+        consumer: &Name,
+    ) -> Result<Self, Error> {
+        let mut batch = Self { events: Vec::new(), orders: Vec::new(), end: from, log_ms };
+        for block in blocks {
+            for entry in block.entries(from) {
+                let (offset, entry) = entry?;
+                let taken = batch.take(offset, entry, block.appended_ms, bounds, consumer);
+                match taken {
+                    Ok(true) => batch.end = offset + 1,
+                    Ok(false) => return Ok(batch),
+                    // What lies before an entry that nobody can obey is decided first.
+                    Err(_) if batch.end > from => return Ok(batch),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Takes an entry in, or answers `false` where the batch ends before it.
+    fn take(
+        &mut self,
+        offset: Offset,
+        entry: Entry<'b>,
+        appended_ms: i64,
+        bounds: Bounds,
+        consumer: &Name,
+    ) -> Result<bool, Error> {
+        match entry {
+            Entry::Event(_)
+                if !self.orders.is_empty() || self.events.len() == bounds.events_max =>
+            {
+                return Ok(false);
+            }
+            Entry::Event(event) => {
+                self.log_ms = self.log_ms.max(appended_ms);
+                self.events.push(Logged { offset, log_ms: self.log_ms, event });
+            }
+            Entry::Control(payload) => {
+                let order = order(payload, consumer, offset)?;
+                if order.is_some() && !self.events.is_empty() {
+                    return Ok(false);
+                }
+                self.log_ms = self.log_ms.max(appended_ms);
+                self.orders.extend(order);
+            }
+            Entry::Void => self.log_ms = self.log_ms.max(appended_ms),
+        }
+        Ok(true)
+    }
+
+    /// Leaves out the events from a place on, and what follows them.
+    pub fn cut(&mut self, place: usize) {
+        let Some(first) = self.events.get(place) else { return };
+        self.end = first.offset;
+        self.events.truncate(place);
+        if let Some(last) = self.events.last() {
+            self.log_ms = last.log_ms;
+        }
+    }
+}

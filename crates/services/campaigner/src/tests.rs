@@ -1,0 +1,9 @@
+//! The worker over engines in memory and on disk, with a clock that stands until it is moved.
+
+mod example;
+mod lookups;
+mod simulation;
+mod stage;
+mod states;
+mod timers;
+mod warming;

@@ -1,0 +1,144 @@
+//! Campaigns that are paused, resumed, archived and deleted, and documents that take effect.
+
+use super::stage::{HOUR_MS, MemoryStage};
+use crate::campaigner::Campaigner;
+use crate::error::Error;
+use raingauge_ports::campaigns::{Outbox, Settled, Settlement, Status};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A reward an hour behind an order, and one at once.
+fn campaign(state: &str) -> Json {
+    json!({
+        "id": 7, "name": "c", "eventTypes": ["order"], "subject": "data.user", "state": state,
+        "steps": [{"name": "s", "actions": [
+            {"name": "later", "kind": "reward", "to": "m", "reward": "R",
+             "delay": {"after": "PT1H"}, "cost": {"budget": "b", "amount": 5}},
+            {"name": "now", "kind": "reward", "to": "m", "reward": "R",
+             "cost": {"budget": "b", "amount": 5}}]}],
+        "budgets": {"b": {"unit": "points", "max": 100}},
+    })
+}
+
+fn stage() -> MemoryStage {
+    let stage = MemoryStage::in_memory();
+    drop(stage.open());
+    stage.save_campaign(&campaign("active"));
+    stage
+}
+
+#[test]
+fn a_paused_campaign_holds_what_is_due_until_it_is_resumed() {
+    let stage = stage();
+    let mut worker = stage.open();
+    stage.send("1", "order", &json!({"user": "u"}));
+    stage.save_campaign(&campaign("paused"));
+    stage.send("2", "order", &json!({"user": "u"}));
+    stage.run(&mut worker);
+    assert!(worker.shared().snapshot().is_paused(7));
+
+    stage.clock.advance(HOUR_MS);
+    stage.run(&mut worker);
+    stage.clock.advance(HOUR_MS);
+    let mut worker = stage.open();
+    stage.run(&mut worker);
+    assert_eq!(stage.deliveries(Status::Pending).len(), 1);
+    assert_eq!(stage.decisions().len(), 2);
+
+    // The sender holds what it finds, and a resumed campaign sends all of it.
+    let taken = stage.runtime.block_on(stage.ledger.take("m", i64::MAX, 9)).unwrap();
+    let held = taken.iter().map(|delivery| Settled {
+        action: delivery.action,
+        at_ms: 0,
+        settlement: Settlement::Held,
+        note: String::new(),
+    });
+    stage.runtime.block_on(stage.ledger.settle(held.collect())).unwrap();
+    stage.save_campaign(&campaign("active"));
+    stage.run(&mut worker);
+    assert_eq!(stage.deliveries(Status::Held), []);
+    assert_eq!(stage.deliveries(Status::Pending).len(), 2);
+    assert_eq!(stage.reserved("b"), 10);
+}
+
+#[test]
+fn an_archived_campaign_cancels_what_waits_and_gives_it_back() {
+    for document in [campaign("archived"), Json::Null] {
+        let stage = stage();
+        let mut worker = stage.open();
+        stage.send("1", "order", &json!({"user": "u"}));
+        stage.run(&mut worker);
+        assert_eq!(stage.reserved("b"), 10);
+
+        stage.save("campaign", "7", document);
+        stage.run(&mut worker);
+        assert_eq!(stage.deliveries(Status::Pending), []);
+        assert_eq!(stage.deliveries(Status::Cancelled).len(), 1);
+        assert_eq!(stage.reserved("b"), 0);
+        assert!(stage.lines().contains(&"1 s/later cancelled".to_owned()));
+
+        stage.send("2", "order", &json!({"user": "u"}));
+        stage.clock.advance(2 * HOUR_MS);
+        stage.run(&mut worker);
+        assert_eq!(stage.decisions().len(), 3);
+    }
+}
+
+#[test]
+fn a_document_takes_effect_at_its_place_and_is_read_again_by_the_next_process() {
+    let stage = MemoryStage::in_memory();
+    let mut worker = stage.open();
+    stage.send("1", "order", &json!({"user": "u"}));
+    stage.save_campaign(&campaign("active"));
+    stage.send("2", "order", &json!({"user": "u"}));
+    stage.run(&mut worker);
+    let versions = |stage: &MemoryStage| {
+        let decided = stage.decisions().into_iter().map(|one| (one.event, one.version));
+        let decided: BTreeMap<String, u32> = decided.collect();
+        decided
+            .into_iter()
+            .map(|(event, version)| format!("{event}: {version}"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(versions(&stage), ["2: 1"]);
+
+    // A version that is stored is not in effect before its entry.
+    let newer = stage.store("campaign", "7", campaign("active"));
+    let mut worker = stage.open();
+    stage.send("3", "order", &json!({"user": "u"}));
+    stage.run(&mut worker);
+    assert_eq!(versions(&stage), ["2: 1", "3: 1"]);
+    stage.control(crate::document_entry(&newer));
+    stage.control(crate::document_entry(&newer));
+    stage.send("4", "order", &json!({"user": "u"}));
+    stage.run(&mut worker);
+    assert_eq!(versions(&stage), ["2: 1", "3: 1", "4: 2"]);
+    assert_eq!(worker.shared().snapshot().version_of("campaign", "7"), Some(2));
+}
+
+#[test]
+fn an_entry_of_a_newer_version_stops_the_worker() {
+    let stage = stage();
+    let mut worker = stage.open();
+    stage.send("1", "order", &json!({"user": "u"}));
+    stage.control(br#"{"for": "campaigns", "kind": "rewind"}"#.to_vec());
+    let trouble = stage.try_run(&mut worker).unwrap_err();
+    assert!(matches!(trouble, Error::UnknownControl { offset: 2, .. }), "{trouble}");
+    assert_eq!(stage.decisions().len(), 2);
+}
+
+#[test]
+fn a_running_worker_says_when_it_has_decided() {
+    let stage = stage();
+    let handle = Campaigner::start(stage.deps(), MemoryStage::options()).unwrap();
+    stage.send("1", "order", &json!({"user": "u"}));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    assert!(runtime.block_on(handle.wait_decided(2, deadline)));
+    assert_eq!((handle.position(), handle.trouble()), (2, None));
+    assert_eq!(stage.decisions().len(), 2);
+    assert!(!runtime.block_on(handle.wait_decided(3, Instant::now())));
+    handle.stop();
+}

@@ -1,0 +1,54 @@
+//! Seeing to what waits for campaigns that were resumed, archived or deleted.
+
+use super::{Life, Turn};
+use crate::error::Error;
+use crate::timer::{Due, PARKED_MS, Waiting};
+use raingauge_campaigns::campaign::CampaignId;
+use raingauge_campaigns::decision::{ActionId, Reason};
+use raingauge_ports::campaigns::limits::LEDGER_PAGE_LEN_MAX;
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// The first place of all timers.
+pub const FIRST_TIMER: (i64, ActionId) = (i64::MIN, ActionId([0; 16]));
+
+impl Turn<'_> {
+    /// Goes through one page of timers: those of campaigns that rested are due again, and those of
+    /// campaigns that are over are cancelled. Returns where the next page begins, if there is one.
+    pub fn sweep(
+        &mut self,
+        campaigns: &BTreeSet<CampaignId>,
+        from: (i64, ActionId),
+        log_ms: i64,
+    ) -> Result<Option<(i64, ActionId)>, Error> {
+        let page = self.scene.ledger.timers_from(from, LEDGER_PAGE_LEN_MAX)?;
+        let is_last = page.len() < LEDGER_PAGE_LEN_MAX;
+        let next = page.last().and_then(|timer| following((timer.due_ms, timer.action)));
+        for timer in page {
+            let place = (timer.due_ms, timer.action);
+            if !campaigns.contains(&timer.campaign) || self.ended.contains(&place) {
+                continue;
+            }
+            let due = Due::of(timer)?;
+            match self.life(due.campaign) {
+                Life::IsOver if matches!(due.waiting, Waiting::Action(_)) => {
+                    let evidence = json!({"by": "the end of the campaign"}).to_string();
+                    self.end(&due, Reason::Cancelled, evidence, log_ms);
+                }
+                Life::Acts if due.is_parked() => {
+                    self.put_off(&due, due.due_ms - PARKED_MS);
+                }
+                _ => {}
+            }
+        }
+        Ok(next.filter(|_| !is_last))
+    }
+}
+
+/// The place behind a timer.
+fn following((due_ms, action): (i64, ActionId)) -> Option<(i64, ActionId)> {
+    match u128::from_be_bytes(action.0).checked_add(1) {
+        Some(next) => Some((due_ms, ActionId(next.to_be_bytes()))),
+        None => Some((due_ms.checked_add(1)?, ActionId([0; 16]))),
+    }
+}

@@ -1,0 +1,265 @@
+//! The tasks of all destinations, and the handle of the service.
+
+use crate::destination::{Destination, Target};
+use crate::documents::{Destinations, StoppedCampaigns};
+use crate::log_worker::LogWorker;
+use crate::probe::{self, Probe};
+use crate::results::Results;
+use crate::shared::Shared;
+use crate::status::{DestinationStatus, Place};
+use crate::worker::Worker;
+use crate::{destination, stopped};
+use parking_lot::Mutex;
+use raingauge_ports::campaigns::sender::Sender;
+use raingauge_ports::campaigns::{self, Outbox};
+use raingauge_ports::clock::{Clock, every};
+use raingauge_ports::log::EventSink;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// How often backlogs are measured.
+const MEASURE_EVERY: Duration = Duration::from_secs(10);
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no destination {0}")]
+    DestinationUnknown(String),
+    /// The log is appended to, and not asked.
+    #[error("the destination {0} is the event log, which needs no probe")]
+    NotHttp(String),
+    #[error(transparent)]
+    Ledger(#[from] campaigns::Error),
+}
+
+/// What the service is built on.
+pub struct Deps {
+    pub outbox: Arc<dyn Outbox>,
+    pub sender: Arc<dyn Sender>,
+    pub destinations: watch::Receiver<Destinations>,
+    /// Complete from the start on, so that nothing of a paused campaign is sent.
+    pub stopped: watch::Receiver<Arc<StoppedCampaigns>>,
+    /// Takes the events that campaigns emit.
+    pub log: Arc<dyn EventSink>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The running service. It continues when the handle is dropped.
+#[derive(Clone)]
+pub struct Deliveries(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    running: Mutex<BTreeMap<String, Running>>,
+    stop: watch::Sender<bool>,
+    task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The task of a destination.
+struct Running {
+    place: Arc<Place>,
+    documents: watch::Sender<Arc<Destination>>,
+}
+
+impl Deliveries {
+    /// Starts the service, on the runtime of the caller.
+    pub fn start(deps: Deps) -> Self {
+        let Deps { outbox, sender, mut destinations, stopped, log, clock } = deps;
+        let shared = Shared { outbox, sender, stopped, clock, results: Results::default() };
+        let inner = Arc::new(Inner {
+            shared: Arc::new(shared),
+            running: Mutex::default(),
+            stop: watch::Sender::new(false),
+            task: tokio::sync::Mutex::default(),
+        });
+
+        let mut tasks = JoinSet::new();
+        inner.reconcile(destinations.borrow_and_update().clone(), &log, &mut tasks);
+        let task = tokio::spawn(supervise(Arc::clone(&inner), destinations, log, tasks));
+        let changes = tokio::spawn(stopped::run(Arc::clone(&inner.shared), inner.stop.subscribe()));
+        let own = Arc::clone(&inner);
+        let measured = tokio::spawn(every(MEASURE_EVERY, move || {
+            let own = Arc::clone(&own);
+            async move { own.measure().await }
+        }));
+        let ended = async move {
+            let result = task.await;
+            for task in [changes, measured] {
+                task.abort();
+                // It is cancelled, or has ended before.
+                let _ = task.await;
+            }
+            if let Err(error) = result {
+                tracing::error!(%error, "the deliveries of campaigns have ended");
+            }
+        };
+        *inner.task.try_lock().expect("nobody else has it") = Some(tokio::spawn(ended));
+
+        Self(inner)
+    }
+
+    /// The destinations as they are sent to now, by name.
+    pub async fn statuses(&self) -> Result<Vec<DestinationStatus>, Error> {
+        let mut statuses = Vec::new();
+        for (name, place) in self.0.places() {
+            statuses.push(place.status(&name, &self.0.shared).await?);
+        }
+        Ok(statuses)
+    }
+
+    pub async fn status(&self, name: &str) -> Result<DestinationStatus, Error> {
+        let place = self.0.with(name, |running| Arc::clone(&running.place))?;
+        Ok(place.status(name, &self.0.shared).await?)
+    }
+
+    /// Sends nothing to a destination until it is enabled, its document changes, or the process
+    /// starts again. Requests that are under way end.
+    pub fn disable(&self, name: &str, why: String) -> Result<(), Error> {
+        self.0.with(name, |running| running.place.disable(why))
+    }
+
+    /// Ends [`Deliveries::disable`], and what an answer of 410 began.
+    pub fn enable(&self, name: &str) -> Result<(), Error> {
+        self.0.with(name, |running| running.place.enable())
+    }
+
+    /// Sends a signed request that means nothing, at once, whatever the destination waits for.
+    pub async fn probe(&self, name: &str) -> Result<Probe, Error> {
+        let destination = self.0.with(name, |running| running.documents.borrow().clone())?;
+        if destination.target == Target::Log {
+            return Err(Error::NotHttp(name.to_owned()));
+        }
+        Ok(probe::probe(&destination, &*self.0.shared.sender, &*self.0.shared.clock).await)
+    }
+
+    /// Ends the service when the requests that are under way have ended and all results are stored.
+    pub async fn stop(&self) {
+        self.0.stop.send_replace(true);
+        if let Some(task) = self.0.task.lock().await.take() {
+            // It reports its end itself.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Inner {
+    fn with<T>(&self, name: &str, get: impl FnOnce(&Running) -> T) -> Result<T, Error> {
+        let running = self.running.lock();
+        running.get(name).map(get).ok_or_else(|| Error::DestinationUnknown(name.to_owned()))
+    }
+
+    fn places(&self) -> Vec<(String, Arc<Place>)> {
+        let running = self.running.lock();
+        running.iter().map(|(name, running)| (name.clone(), Arc::clone(&running.place))).collect()
+    }
+
+    async fn measure(&self) {
+        for (name, place) in self.places() {
+            match place.status(&name, &self.shared).await {
+                Ok(status) => status.measure(self.shared.clock.now_ms()),
+                Err(error) => {
+                    tracing::warn!(destination = name, %error, "a backlog cannot be measured");
+                }
+            }
+        }
+    }
+
+    /// Starts, changes and ends tasks, so that each destination has one.
+    fn reconcile(
+        &self,
+        mut wanted: Destinations,
+        log: &Arc<dyn EventSink>,
+        tasks: &mut JoinSet<()>,
+    ) {
+        if wanted.iter().all(|destination| destination.name != destination::LOG) {
+            wanted.push(Arc::new(Destination::log()));
+        }
+
+        let mut running = self.running.lock();
+        // A task ends when the sender of its document is gone.
+        running.retain(|name, running| {
+            let is_log = running.documents.borrow().target == Target::Log;
+            let is_wanted = wanted.iter().any(|destination| {
+                destination.name == *name && (destination.target == Target::Log) == is_log
+            });
+            is_wanted && !running.documents.is_closed()
+        });
+
+        for destination in wanted {
+            match running.get(&destination.name) {
+                Some(running) => {
+                    running.documents.send_if_modified(|current| {
+                        let is_changed = **current != *destination;
+                        *current = destination;
+                        is_changed
+                    });
+                }
+                None => {
+                    let name = destination.name.clone();
+                    running.insert(name, self.start(destination, log, tasks));
+                }
+            }
+        }
+    }
+
+    fn start(
+        &self,
+        destination: Arc<Destination>,
+        log: &Arc<dyn EventSink>,
+        tasks: &mut JoinSet<()>,
+    ) -> Running {
+        let place = Arc::new(Place::default());
+        let shared = Arc::clone(&self.shared);
+        let stop = self.stop.subscribe();
+        let (documents, changes) = watch::channel(Arc::clone(&destination));
+
+        match destination.target {
+            Target::Http(_) => {
+                tasks.spawn(Worker::new(shared, Arc::clone(&place), changes).run(stop));
+            }
+            Target::Log => {
+                let name = destination.name.clone();
+                let place = Arc::clone(&place);
+                let log = Arc::clone(log);
+                let worker = LogWorker { shared, place, name, log, documents: changes };
+                tasks.spawn(worker.run(stop));
+            }
+        }
+
+        Running { place, documents }
+    }
+}
+
+/// Runs a task for each destination until the service is stopped, and waits for their ends.
+async fn supervise(
+    inner: Arc<Inner>,
+    mut destinations: watch::Receiver<Destinations>,
+    log: Arc<dyn EventSink>,
+    mut tasks: JoinSet<()>,
+) {
+    let shared = Arc::clone(&inner.shared);
+    let results = tokio::spawn(async move { shared.results.run(&*shared.outbox).await });
+    let mut stop = inner.stop.subscribe();
+    let mut is_followed = true;
+
+    while !*stop.borrow() {
+        tokio::select! {
+            changed = destinations.changed(), if is_followed => is_followed = changed.is_ok(),
+            _ = stop.changed() => continue,
+            Some(Err(error)) = tasks.join_next() => {
+                tracing::error!(%error, "the task of a destination has ended, and begins again");
+            }
+        }
+
+        let wanted = destinations.borrow_and_update().clone();
+        inner.reconcile(wanted, &log, &mut tasks);
+    }
+
+    while tasks.join_next().await.is_some() {}
+    inner.shared.results.close();
+    if let Err(error) = results.await {
+        tracing::error!(%error, "results of deliveries are lost; they are sent again");
+    }
+}

@@ -1,0 +1,194 @@
+//! What a replay remembers: states of subjects and accounts of budgets, in memory.
+
+use crate::Error;
+use crate::limits::REPLAY_STATES_BYTES_MAX;
+use hashbrown::{HashMap, HashSet};
+use raingauge_campaigns::decision::{ActionId, Decision};
+use raingauge_campaigns::states::{BudgetKey, Budgets, StateKey, StateKind, States};
+use std::collections::BTreeMap;
+
+/// Bytes of a state beside its subject and its value, approximately.
+const STATE_BYTES: usize = 112;
+/// Bytes of the id of an action that was granted.
+const ACTION_BYTES: usize = 24;
+
+/// The states of a replay.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    states: HashMap<StateKey, Vec<u8>>,
+    granted: HashSet<ActionId>,
+    bytes: usize,
+}
+
+impl Memory {
+    /// Notes the actions that an event was granted.
+    pub fn note(&mut self, decisions: &[Decision]) {
+        for decision in decisions.iter().filter(|decision| decision.is_granted()) {
+            self.bytes += ACTION_BYTES;
+            self.granted.insert(decision.action);
+        }
+    }
+
+    /// Refuses to remember more than a replay may.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.bytes <= REPLAY_STATES_BYTES_MAX {
+            return Ok(());
+        }
+        let detail = format!(
+            "the states of the subjects take more than {REPLAY_STATES_BYTES_MAX} bytes: replay a \
+             shorter range, or a sample of the subjects"
+        );
+        Err(Error::TooLarge(detail))
+    }
+
+    /// Takes over what another memory has, of tallies those of these owners alone.
+    pub fn adopt(&mut self, other: &Self, tallies: &HashSet<u128>) {
+        let is_kept = |key: &StateKey| key.kind != StateKind::Tally || tallies.contains(&key.owner);
+        for (key, value) in other.states.iter().filter(|(key, _)| is_kept(key)) {
+            self.put(key.clone(), value.clone());
+        }
+        self.granted.extend(&other.granted);
+    }
+}
+
+impl States for Memory {
+    fn get(&mut self, key: &StateKey) -> Option<&[u8]> {
+        self.states.get(key).map(Vec::as_slice)
+    }
+
+    fn put(&mut self, key: StateKey, value: Vec<u8>) {
+        let key_bytes = STATE_BYTES + key.subject.len();
+        self.bytes += value.len();
+        match self.states.insert(key, value) {
+            Some(old) => self.bytes -= old.len(),
+            None => self.bytes += key_bytes,
+        }
+    }
+
+    fn is_granted(&mut self, action: &ActionId) -> bool {
+        self.granted.contains(action)
+    }
+}
+
+/// A budget in one of its periods, as the replay spends it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    pub max: i64,
+    pub reserved: i64,
+    /// The time of the event on which it had nothing left, or too little.
+    pub exhausted_ms: Option<i64>,
+}
+
+/// The accounts of a replay.
+#[derive(Clone, Debug)]
+pub struct Accounts {
+    accounts: BTreeMap<BudgetKey, Account>,
+    /// One in `sample` subjects is replayed, so the budgets are as many times smaller.
+    sample: i64,
+    /// The time of the event that is decided.
+    now_ms: i64,
+}
+
+impl Accounts {
+    pub fn new(sample: u64) -> Self {
+        let sample = i64::try_from(sample.max(1)).unwrap_or(i64::MAX);
+        Self { accounts: BTreeMap::new(), sample, now_ms: 0 }
+    }
+
+    pub fn turn_to(&mut self, now_ms: i64) {
+        self.now_ms = now_ms;
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&BudgetKey, &Account)> {
+        self.accounts.iter()
+    }
+
+    /// Assumes that an amount is reserved already.
+    pub fn assume(&mut self, key: BudgetKey, max: i64, amount: i64) {
+        self.account(&key, max).reserved = amount;
+    }
+
+    /// Notes that a budget had too little left for an event.
+    pub fn refuse(&mut self, key: &BudgetKey) {
+        let now_ms = self.now_ms;
+        if let Some(account) = self.accounts.get_mut(key) {
+            account.exhausted_ms.get_or_insert(now_ms);
+        }
+    }
+
+    pub fn give_back(&mut self, key: &BudgetKey, amount: i64) {
+        if let Some(account) = self.accounts.get_mut(key) {
+            account.reserved = account.reserved.saturating_sub(amount).max(0);
+        }
+    }
+
+    fn account(&mut self, key: &BudgetKey, max: i64) -> &mut Account {
+        let max = max / self.sample;
+        if !self.accounts.contains_key(key) {
+            self.accounts.insert(key.clone(), Account::default());
+        }
+        let account = self.accounts.get_mut(key).expect("it was inserted");
+        account.max = max;
+        account
+    }
+}
+
+impl Budgets for Accounts {
+    fn free(&mut self, key: &BudgetKey, max: i64) -> i64 {
+        let account = self.account(key, max);
+        account.max.saturating_sub(account.reserved).max(0)
+    }
+
+    fn reserve(&mut self, key: &BudgetKey, max: i64, amount: i64) {
+        let now_ms = self.now_ms;
+        let account = self.account(key, max);
+        account.reserved = account.reserved.saturating_add(amount);
+        assert!(account.reserved <= account.max || amount == 0, "only what is free is reserved");
+
+        if account.reserved == account.max {
+            account.exhausted_ms.get_or_insert(now_ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_bounded_by_their_bytes() {
+        let key = |subject: &str| StateKey {
+            kind: StateKind::Tally,
+            owner: 7,
+            subject: subject.to_owned(),
+        };
+        let mut memory = Memory::default();
+        memory.put(key("a"), vec![1; 10]);
+        memory.put(key("a"), vec![1; 4]);
+        assert_eq!(memory.bytes, STATE_BYTES + 1 + 4);
+        assert!(memory.check().is_ok());
+
+        memory.put(key("b"), vec![0; REPLAY_STATES_BYTES_MAX]);
+        assert!(matches!(memory.check(), Err(Error::TooLarge(_))));
+    }
+
+    #[test]
+    fn an_account_knows_when_it_was_exhausted() {
+        let key = BudgetKey { campaign: 7, name: "b".to_owned(), period: 0 };
+        let mut accounts = Accounts::new(1);
+        accounts.turn_to(5);
+        assert_eq!(accounts.free(&key, 10), 10);
+        accounts.reserve(&key, 10, 6);
+        accounts.turn_to(6);
+        accounts.refuse(&key);
+        accounts.turn_to(7);
+        accounts.reserve(&key, 10, 4);
+        accounts.give_back(&key, 3);
+        assert_eq!(accounts.free(&key, 10), 3);
+        let account = Account { max: 10, reserved: 7, exhausted_ms: Some(6) };
+        assert_eq!(accounts.iter().collect::<Vec<_>>(), [(&key, &account)]);
+
+        // Of one subject in four.
+        assert_eq!(Accounts::new(4).free(&key, 10), 2);
+    }
+}
