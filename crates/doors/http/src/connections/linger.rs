@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 
 /// Longest wait for the peer to close a connection whose last request was refused.
 pub const LINGER_MAX: Duration = Duration::from_secs(1);
-/// Most bytes that are read meanwhile.
+/// Most bytes that are read in that time.
 const LINGER_BYTES_MAX: usize = 64 << 20;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
