@@ -49,8 +49,9 @@ lint:
 	scripts/check-docs
 	scripts/check-dependencies
 
-# Range counts inside the process, then raingauge beside eight other systems (docs/evidence/benchmarks.md; scripts/peers installs them).
+# Range counts and the way of an event inside the process, then raingauge beside eight other systems (docs/evidence/benchmarks.md; scripts/peers installs them).
 # Installs those servers where they are missing, and wants two cores for itself for about ten minutes.
 bench:
 	cargo bench --locked -p raingauge-embedded --bench range_count
+	cargo bench --locked -p raingauge-writer --bench intake
 	scripts/bench

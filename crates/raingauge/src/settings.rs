@@ -40,7 +40,7 @@ compose! {
         server: connections::Settings,
         storage: Storage,
         tiles: engines::TileOptions,
-        log: engines::LogSettings,
+        log: engines::LogOptions,
         lag: Lag,
         dedupe: Dedupe,
         events: Events,

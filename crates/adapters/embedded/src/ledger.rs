@@ -142,11 +142,7 @@ impl CampaignLedger {
         &self,
         work: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
     ) -> BoxFuture<'_, Result<T, Error>> {
-        let inner = Arc::clone(&self.inner);
-        Box::pin(async move {
-            let done = tokio::task::spawn_blocking(move || work(&inner)).await;
-            done.unwrap_or_else(|error| Err(Error::Io(format!("a call failed: {error}"))))
-        })
+        store::in_background(&self.inner, work)
     }
 }
 

@@ -31,7 +31,6 @@ mod uploads;
 pub use clock::LogClock;
 pub use compaction::StoreCompactor;
 pub use ledger::{CampaignLedger, Options as LedgerOptions};
-pub use log::Settings as LogSettings;
 pub use log::{
     Allowed as RepairAllowed, Fault as LogFault, Inspection as LogInspection,
     Options as LogOptions, Repair as LogRepair, SegmentLog,

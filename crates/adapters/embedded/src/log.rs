@@ -10,7 +10,6 @@ mod repair;
 mod run;
 mod segment;
 mod segments;
-mod settings;
 
 use crate::clock::LogClock;
 use crate::files::{DiskFolder, Folder};
@@ -35,7 +34,6 @@ use std::time::Duration;
 
 pub use options::Options;
 pub use repair::{Allowed, Fault, Repair};
-pub use settings::Settings;
 
 /// Most events of a batch whose identities the sending thread looks up in memory.
 const LOOKUPS_AT_ONCE_MAX: usize = 256;
@@ -204,7 +202,7 @@ fn trim(
     // A consumer that is further behind than the bound is overtaken.
     let held_to = needs.others.max(segments.base_within(options.consumer_lag_bytes_max));
     let keep_from = needs.counting.min(held_to).min(remembered_to.max(forgotten_to));
-    segments.trim(keep_from, before(options.retention_ms), options.retention_bytes)
+    segments.trim(keep_from, before(options.retention.as_millis() as i64), options.retention_bytes)
 }
 
 impl EventSink for SegmentLog {

@@ -15,8 +15,9 @@ use fjall::config::{
 };
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 use parking_lot::Mutex;
-use raingauge_ports::buckets;
+use raingauge_ports::{BoxFuture, buckets};
 use std::path::Path;
+use std::sync::Arc;
 
 const FORMAT_KEY: &[u8] = b"\0format";
 /// Fewest table files that fjall keeps open.
@@ -138,6 +139,23 @@ impl Store {
     pub fn compact(&self) -> Result<(), Fault> {
         Ok(self.keyspace.major_compact()?)
     }
+}
+
+/// Runs blocking work outside the asynchronous threads.
+pub fn in_background<S, T, E>(
+    state: &Arc<S>,
+    work: impl FnOnce(&S) -> Result<T, E> + Send + 'static,
+) -> BoxFuture<'static, Result<T, E>>
+where
+    S: Send + Sync + 'static,
+    T: Send + 'static,
+    E: From<Fault> + Send + 'static,
+{
+    let state = Arc::clone(state);
+    Box::pin(async move {
+        let done = tokio::task::spawn_blocking(move || work(&state)).await;
+        done.unwrap_or_else(|error| Err(Fault::Io(format!("a call failed: {error}")).into()))
+    })
 }
 
 /// Opens fjall on a thread of low priority, which the workers that it starts inherit. A panic of

@@ -14,6 +14,7 @@ mod disk;
 mod options;
 mod places;
 
+use crate::store::in_background;
 use crate::tiles::cache::Shard;
 use disk::Disk;
 pub use options::Options;
@@ -97,18 +98,6 @@ impl TileStore {
         plan: &Plan,
     ) -> Result<i128, Error> {
         self.inner.sum(generation, key, plan)
-    }
-
-    /// Runs blocking work outside the asynchronous threads.
-    fn in_background<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T, Error>> {
-        let inner = Arc::clone(&self.inner);
-        Box::pin(async move {
-            let done = tokio::task::spawn_blocking(move || work(&inner)).await;
-            done.unwrap_or_else(|error| Err(Error::Io(format!("a read failed: {error}"))))
-        })
     }
 }
 
@@ -326,7 +315,7 @@ impl BucketReader for TileStore {
 
     fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>> {
         let len = queries.len();
-        let work = self.in_background(move |inner| {
+        let work = in_background(&self.inner, move |inner| {
             Ok(queries
                 .iter()
                 .map(|query| inner.sum(query.generation, &query.key, &query.plan))
@@ -341,7 +330,7 @@ impl BucketReader for TileStore {
         key: String,
         slice: Slice,
     ) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
-        self.in_background(move |inner| inner.cells(generation, &key, slice))
+        in_background(&self.inner, move |inner| inner.cells(generation, &key, slice))
     }
 
     fn largest_keys(
@@ -351,13 +340,15 @@ impl BucketReader for TileStore {
         len_max: usize,
         scan_max: usize,
     ) -> BoxFuture<'_, Result<Largest, Error>> {
-        self.in_background(move |inner| inner.largest_keys(generation, slice, len_max, scan_max))
+        in_background(&self.inner, move |inner| {
+            inner.largest_keys(generation, slice, len_max, scan_max)
+        })
     }
 }
 
 impl KeySource for TileStore {
     fn key_hashes(&self, generation: Generation) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
-        self.in_background(move |inner| {
+        in_background(&self.inner, move |inner| {
             let mut changed = HashMap::new();
             for shard in &inner.shards {
                 shard.lock().changed_spans(generation, &mut changed);

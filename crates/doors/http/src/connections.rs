@@ -14,6 +14,7 @@ mod activity;
 mod answer;
 mod expiry;
 mod limits;
+mod linger;
 mod places;
 mod settings;
 pub mod tls;
@@ -38,6 +39,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use linger::{LINGER_MAX, RequestBody};
 use raingauge_core::code::Code;
 use std::convert::Infallible;
 use std::io::ErrorKind;
@@ -71,8 +73,6 @@ const RESERVE_LIMITS: Limits = Limits {
     idle: Duration::from_secs(2),
     write: Duration::from_secs(2),
 };
-/// Longest wait for a client to close a refused connection.
-const LINGER_MAX: Duration = Duration::from_secs(1);
 /// Shortest and longest pause after the system could not accept a connection, such as for lack of
 /// file descriptors.
 const ACCEPT_PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
@@ -303,7 +303,8 @@ impl Connection {
     ) -> impl Future<Output = Result<axum::http::Response<Answer>, Infallible>> + use<> {
         let handling = self.activity.begin();
         let is_http2 = request.version() == Version::HTTP_2;
-        let mut request = request.map(Body::new);
+        let mut request =
+            request.map(|body| Body::new(RequestBody::new(body, Arc::clone(&self.activity))));
         request.extensions_mut().insert(ConnectInfo(self.address));
         if is_http2 {
             name_host(&mut request);
@@ -362,8 +363,7 @@ async fn answer_without_tls(mut stream: TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads what the client still sends: a connection that is closed with unread bytes is reset, and
-/// the client never sees the reason.
+/// Reads what the client still sends, so that it sees the reason.
 async fn linger(mut stream: TcpStream) {
     let mut unread = vec![0; 4 * 1024];
     let reading = async {
@@ -408,3 +408,6 @@ fn expired(door: &'static str, reason: &'static str) {
     metrics::counter!("raingauge_connections_expired_total", "door" => door, "reason" => reason)
         .increment(1);
 }
+
+#[cfg(test)]
+mod tests;

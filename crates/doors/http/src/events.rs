@@ -202,8 +202,8 @@ fn read(headers: &HeaderMap, body: &[u8], intake: &mut Intake) -> Result<bool, P
     let events = Events::new(format, body)?;
     let is_single = events.is_single();
 
-    for event in events {
-        intake.push(event?)?;
+    for json in events {
+        intake.push_json(json?)?;
     }
     Ok(is_single)
 }

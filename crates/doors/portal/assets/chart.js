@@ -14,7 +14,7 @@ const element = (name, classes, text) => {
 /** A value as it is read out. */
 function valueText(value, unit) {
   if (value === null || value === undefined) return "–";
-  if (unit === "count") return whole.format(value).replaceAll(",", "\u202f");
+  if (unit === "count") return whole.format(value);
   if (unit === "per_second") return `${fine.format(value)}/s`;
   if (unit === "share") return `${fine.format(value * 100)} %`;
   if (unit === "seconds") return value < 1 ? `${fine.format(value * 1000)} ms` : `${fine.format(value)} s`;
@@ -24,14 +24,16 @@ function valueText(value, unit) {
 
 /** A bucket, or a moment, in the words of the zone's clocks. */
 function timeWords(zone) {
-  const date = new Intl.DateTimeFormat("en-GB", { timeZone: zone, weekday: "short", day: "numeric", month: "short", year: "numeric" });
+  const weekday = new Intl.DateTimeFormat("en-GB", { timeZone: zone, weekday: "short" });
+  // Dates in Swedish are those of ISO 8601.
+  const date = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short" });
   const clock = new Intl.DateTimeFormat("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-  const day = (time) => date.format(time * 1000).replace(",", "");
+  const day = (time) => `${weekday.format(time * 1000)} ${date.format(time * 1000)}`;
   const hour = (time) => clock.format(time * 1000);
   return (from, to) => {
-    if (to === null) return `${day(from)}, ${hour(from)}`;
+    if (to === null) return `${day(from)} ${hour(from)}`;
     if (to - from > 80_000 && hour(from) === "00:00" && hour(to) === "00:00") return to - from < 100_000 ? day(from) : `${day(from)} – ${day(to - 1)}`;
-    return `${day(from)}, ${hour(from)} – ${to - from > 86_400 ? `${day(to)}, ` : ""}${hour(to)}`;
+    return `${day(from)} ${hour(from)} – ${to - from > 86_400 ? `${day(to)} ` : ""}${hour(to)}`;
   };
 }
 

@@ -15,7 +15,8 @@ function offerCopies(root) {
 
 /** Moments say on request when they are by the clock of this browser. */
 function tellLocalTimes(root) {
-  const words = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
+  // Dates in Swedish are those of ISO 8601.
+  const words = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" });
   const zone = words.resolvedOptions().timeZone;
   for (const time of root.querySelectorAll("time[datetime]")) {
     const moment = new Date(time.dateTime);

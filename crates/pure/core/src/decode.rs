@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   application/cloudevents+json        one event, or an array of them   ┐
-//!   application/cloudevents-batch+json  an array                         ├──▶ Result<Event,
-//!   application/x-ndjson                one event a line                 ┘    Refusal>, …
-//!   anything, with attributes beside it  the data of one event          ──▶ Result<Event, Refusal>
+//!   application/cloudevents-batch+json  an array                         ├──▶ &[u8], &[u8], …
+//!   application/x-ndjson                one event a line                 ┘      │ Event::from_json
+//!                                                                               ▼
+//!   anything, with attributes beside it  the data of one event ──▶ Result<Event, Refusal>
 //! ```
 //!
-//! Events borrow from the body. Each is decoded when its turn comes, so that a body of many small
+//! Events borrow from the body. Each is found when its turn comes, so that a body of many small
 //! events takes no more memory than its bytes.
 
 use crate::code::{Code, Refusal};
@@ -42,10 +43,9 @@ impl Format {
     }
 }
 
-/// The events of a body, in their order.
+/// The JSON texts of the events of a body, in their order, for [`Event::from_json`].
 ///
-/// The outer result is about the body: after an error, nothing more can be read of it. The inner
-/// one is about a single event, and others may follow.
+/// An error is about the body: nothing more can be read of it.
 pub enum Events<'a> {
     One(Option<&'a [u8]>),
     Array(Array<'a>),
@@ -71,15 +71,14 @@ impl<'a> Events<'a> {
 }
 
 impl<'a> Iterator for Events<'a> {
-    type Item = Result<Result<Event<'a>, Refusal>, Refusal>;
+    type Item = Result<&'a [u8], Refusal>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let json = match self {
-            Self::One(body) => Ok(body.take()?),
-            Self::Lines(lines) => Ok(lines.next()?),
-            Self::Array(array) => array.next()?,
-        };
-        Some(json.map(Event::from_json))
+        match self {
+            Self::One(body) => body.take().map(Ok),
+            Self::Lines(lines) => lines.next().map(Ok),
+            Self::Array(array) => array.next(),
+        }
     }
 }
 
@@ -227,10 +226,10 @@ mod tests {
             Ok(events) => events,
             Err(refusal) => return vec![format!("!{}", refusal.code.as_str())],
         };
-        let name = |event| match event {
-            Ok(Ok(Event { id, .. })) => id.into_owned(),
-            Ok(Err(Refusal { code, .. })) => code.as_str().to_owned(),
-            Err(Refusal { code, .. }) => format!("!{}", code.as_str()),
+        let name = |json: Result<&[u8], Refusal>| match json.map(Event::from_json) {
+            Ok(Ok(event)) => event.id.into_owned(),
+            Ok(Err(refusal)) => refusal.code.as_str().to_owned(),
+            Err(refusal) => format!("!{}", refusal.code.as_str()),
         };
         events.map(name).collect()
     }

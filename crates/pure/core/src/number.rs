@@ -1,21 +1,17 @@
 //! Numbers as people read them.
 
-/// A whole number with separators: `12 345 678`, with narrow spaces that do not break.
-pub fn spaced(value: i128) -> String {
-    grouped(value, "\u{2212}", '\u{202f}')
-}
-
-/// A whole number with a separator before every three digits.
-pub fn grouped(value: i128, minus: &str, separator: char) -> String {
+/// A whole number with a comma before every three digits: `-12,345,678`. Pages, messages and the
+/// command line write numbers alike, in characters that other programs read back.
+pub fn grouped(value: i128) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() * 2);
     if value < 0 {
-        text.push_str(minus);
+        text.push('-');
     }
 
     for (place, digit) in digits.chars().enumerate() {
         if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(separator);
+            text.push(',');
         }
         text.push(digit);
     }
@@ -29,8 +25,9 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_by_thousands() {
-        let grouped =
-            [0, 999, 1_000, -12_345_678].map(|value| spaced(value).replace('\u{202f}', " "));
-        assert_eq!(grouped, ["0", "999", "1 000", "\u{2212}12 345 678"]);
+        let all = [0, 7, 999, 1_000, -1_000, 1_234_567, i64::MIN.into()].map(grouped);
+        let expected =
+            ["0", "7", "999", "1,000", "-1,000", "1,234,567", "-9,223,372,036,854,775,808"];
+        assert_eq!(all, expected);
     }
 }

@@ -1,12 +1,12 @@
 //! Numbers as text, short enough for an axis.
 
-use raingauge_core::number::spaced;
+use raingauge_core::number::grouped;
 
-/// A number for an axis: `9 800`, `12k`, `1.5M`.
+/// A number for an axis: `9,800`, `12k`, `1.5M`.
 pub fn short(value: f64) -> String {
     let size = value.abs();
     if size < 10_000.0 {
-        return if value.fract() == 0.0 { spaced(value as i128) } else { decimals(value) };
+        return if value.fract() == 0.0 { grouped(value as i128) } else { decimals(value) };
     }
     let (divisor, letter) = match size {
         ..1e6 => (1e3, "k"),
@@ -26,8 +26,7 @@ pub fn decimals(value: f64) -> String {
         1.0.. => 2,
         _ => 3,
     };
-    let text = format!("{value:.digits$}").replace('-', "\u{2212}");
-    trimmed(&text).to_owned()
+    trimmed(&format!("{value:.digits$}")).to_owned()
 }
 
 /// A duration: `250 µs`, `2.5 ms`, `3 s`, `40 d`.
@@ -66,7 +65,7 @@ mod tests {
     #[test]
     fn numbers_fit_an_axis() {
         let short = [0.0, 9_800.0, 12_000.0, 1_234_567.0, -2_500_000.0, 0.25, 3e9].map(short);
-        assert_eq!(short, ["0", "9\u{202f}800", "12k", "1.23M", "\u{2212}2.5M", "0.25", "3G"]);
+        assert_eq!(short, ["0", "9,800", "12k", "1.23M", "-2.5M", "0.25", "3G"]);
         assert_eq!(
             [0.000_25, 0.002_5, 3.0, 600.0, 864_000.0].map(duration),
             ["250 µs", "2.5 ms", "3 s", "10 min", "10 d"]

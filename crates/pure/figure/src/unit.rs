@@ -1,7 +1,7 @@
 //! Units of values, and values as text.
 
 use crate::number;
-use raingauge_core::number::spaced;
+use raingauge_core::number::grouped;
 
 /// The unit of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Unit {
             return "–".to_owned();
         };
         match self {
-            Self::Count => spaced(value as i128),
+            Self::Count => grouped(value as i128),
             Self::PerSecond => format!("{}/s", number::short(value)),
             _ => self.short(value),
         }

@@ -213,14 +213,9 @@ pub fn skip_lost(
 
 fn log_options(settings: &Settings) -> LogOptions {
     LogOptions {
-        segment_bytes: settings.log.segment_bytes,
-        retention_ms: settings.log.retention.as_millis() as i64,
-        retention_bytes: settings.log.retention_bytes,
-        consumer_lag_bytes_max: settings.log.consumer_lag_bytes_max,
-        queue_bytes_max: settings.log.queue_bytes_max,
         dedupe_window_ms: settings.dedupe.window.as_millis() as i64,
         dedupe_ids_max: settings.dedupe.ids_max as usize,
         reserve_bytes: settings.storage.reserve_bytes,
-        ..LogOptions::default()
+        ..settings.log.clone()
     }
 }

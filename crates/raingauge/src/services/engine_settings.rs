@@ -1,6 +1,6 @@
 //! The settings that the engines declare, for the composition of the configuration.
 
-pub use raingauge_embedded::{LogSettings, TileOptions};
+pub use raingauge_embedded::{LogOptions, TileOptions};
 pub use raingauge_sql::DatabaseSettings;
 
 #[cfg(feature = "cluster")]

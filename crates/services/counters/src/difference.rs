@@ -2,7 +2,7 @@
 
 use raingauge_core::counter::Counter;
 use raingauge_core::filter::Condition;
-use raingauge_core::number::spaced;
+use raingauge_core::number::grouped;
 use raingauge_core::value::{FieldValue, Value};
 use serde_json::Value as Json;
 
@@ -122,7 +122,7 @@ fn kept(days: Option<u32>) -> String {
     match days {
         None => "for ever".to_owned(),
         Some(1) => "1 day".to_owned(),
-        Some(days) => format!("{} days", spaced(days.into())),
+        Some(days) => format!("{} days", grouped(days.into())),
     }
 }
 
@@ -140,10 +140,10 @@ fn minute(seconds: i64) -> String {
 pub fn value_sentence(value: &Value) -> String {
     match value {
         Value::Fixed(1) => "1 for each event".to_owned(),
-        Value::Fixed(number) => format!("{} for each event", spaced((*number).into())),
+        Value::Fixed(number) => format!("{} for each event", grouped((*number).into())),
         Value::Field(FieldValue { field, scale: 1 }) => name_of(field).to_owned(),
         Value::Field(FieldValue { field, scale }) => {
-            format!("{} × {}", name_of(field), spaced((*scale).into()))
+            format!("{} × {}", name_of(field), grouped((*scale).into()))
         }
     }
 }
@@ -271,7 +271,7 @@ mod tests {
             .collect();
         let expected = [
             ("value", "1 for each event", "fare × 100"),
-            ("retentionDays.quarter", "1 day", "1\u{202f}000 days"),
+            ("retentionDays.quarter", "1 day", "1,000 days"),
             ("retentionDays.hour", "400 days", "for ever"),
             ("activeFrom", "the first event on", "2024-09-24 22:00 UTC"),
             ("owner", "nothing", "weather"),

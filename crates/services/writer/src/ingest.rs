@@ -183,6 +183,11 @@ impl Intake {
         self.batch.bytes.reserve(bytes);
     }
 
+    /// Adds one event in the JSON format of CloudEvents.
+    pub fn push_json(&mut self, json: &[u8]) -> Result<(), Error> {
+        self.push(Event::from_json(json))
+    }
+
     /// Adds one event, or the reason why it could not be decoded.
     pub fn push(&mut self, event: Result<Event<'_>, Refusal>) -> Result<(), Error> {
         if self.next >= EVENTS_PER_REQUEST_MAX {
@@ -191,16 +196,18 @@ impl Intake {
         let index = self.next;
         self.next += 1;
 
-        let checked = event.and_then(|event| {
-            event.check_not_future(self.now_s, self.future_allowance_s)?;
-            self.check_not_expired(&event)?;
-            Ok(event)
-        });
+        let added = event.and_then(|event| self.add(event));
+        self.rejected.extend(added.err().map(|refusal| RejectedEvent { index, refusal }));
 
-        match checked {
-            Ok(event) => self.batch.push(&self.full.marked(&self.view.ruleset, event)),
-            Err(refusal) => self.rejected.push(RejectedEvent { index, refusal }),
-        }
+        Ok(())
+    }
+
+    fn add(&mut self, mut event: Event<'_>) -> Result<(), Refusal> {
+        event.check_not_future(self.now_s, self.future_allowance_s)?;
+        self.check_not_expired(&event)?;
+
+        self.full.mark(&self.view.ruleset, &mut event);
+        self.batch.push(&event);
 
         Ok(())
     }

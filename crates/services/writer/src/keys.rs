@@ -89,10 +89,10 @@ impl Full {
         self.known.get(&counter).is_some_and(|known| known.binary_search(&hash).is_err())
     }
 
-    /// Returns the event with a mark for each refused key.
-    pub fn marked<'e>(&self, ruleset: &Ruleset, event: Event<'e>) -> Event<'e> {
+    /// Adds a mark to the event for each refused key.
+    pub fn mark(&self, ruleset: &Ruleset, event: &mut Event<'_>) {
         if !self.kinds.contains(&*event.kind) {
-            return event;
+            return;
         }
         let mut refused = Vec::new();
         let look = |index: usize, key: &str, _| {
@@ -101,8 +101,8 @@ impl Full {
                 refused.extend(hash.to_le_bytes());
             }
         };
-        ruleset.apply(&event, &mut Scratch::default(), look, |_, _| {});
-        Event { refused_keys: refused.into(), ..event }
+        ruleset.apply(event, &mut Scratch::default(), look, |_, _| {});
+        event.refused_keys = refused.into();
     }
 }
 

@@ -233,7 +233,10 @@ mod tests {
         #[test]
         fn the_csv_crate_agrees(bytes in any_csv()) {
             let (found, left) = records(&bytes);
-            let mut theirs = ::csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(&bytes[..]);
+            let mut theirs = ::csv::ReaderBuilder::new()
+                .has_headers(false)
+                .flexible(true)
+                .from_reader(&bytes[..]);
             let mut theirs = theirs.byte_records().map(|record| record.unwrap());
             for (_, cells) in found {
                 let record = theirs.next().unwrap();
@@ -250,7 +253,9 @@ mod tests {
             let cut = cut.min(bytes.len());
             if let Scan::Record { len, lines } = cut_cells.scan(&bytes[..cut], false) {
                 prop_assert_eq!(cells.scan(&bytes, true), Scan::Record { len, lines });
-                let of = |cells: &Cells| (0..cells.count()).map(|at| cells.get(&bytes, at).to_vec()).collect::<Vec<_>>();
+                let of = |cells: &Cells| -> Vec<Vec<u8>> {
+                    (0..cells.count()).map(|at| cells.get(&bytes, at).to_vec()).collect()
+                };
                 prop_assert_eq!(of(&cells), of(&cut_cells));
             }
         }

@@ -2,7 +2,7 @@
 //! row and bound only by the disk.
 //!
 //! ```text
-//!   file ─▶ input ─▶ csv records │ ndjson lines ─▶ columns ─▶ event (id, time, subject, data as JSON)
+//!   file ─▶ input ─▶ csv records │ ndjson lines ─▶ columns ─▶ event: id, time, subject, JSON data
 //!           gunzip                  line numbers      │
 //!                                                  mapping.toml
 //! ```

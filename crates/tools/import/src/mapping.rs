@@ -3,14 +3,14 @@
 //! ```toml
 //! format = "csv"                 # csv | ndjson; gzip is detected automatically
 //! type = "taxi.pickup"           # the CloudEvents type of every event
-//! source = "nyc-taxi"            # the CloudEvents source; source and id together identify an event
-//! id = ["TripID"]                # optional: these columns; by default the row's number (see the crate's documentation)
+//! source = "nyc-taxi"            # its source; source and id together identify an event
+//! id = ["TripID"]                # optional: these columns; by default the row's number
 //! subject = "vendor_id"          # optional: a column
 //! [time]
 //! column = "pickup_datetime"
 //! format = "%Y-%m-%d %H:%M:%S"   # strftime, or rfc3339 | epoch_seconds | epoch_millis
-//! timezone = "America/New_York"  # optional: the IANA zone of times without an offset; UTC by default
-//! [fields]                       # the event's data; without this table every column keeps its name
+//! timezone = "America/New_York"  # optional: the zone of times without an offset; UTC by default
+//! [fields]                       # the event's data; by default every column keeps its name
 //! zone = "pickup_location_id"
 //! total = { column = "total_amount", type = "number" }
 //! amount = { multiply = ["Quantity", "UnitPrice"] }

@@ -138,7 +138,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_product_of_cents_is_what_whole_numbers_say(units in -1_000_000i64..1_000_000, cents in -10_000_000i64..10_000_000) {
+        fn a_product_of_cents_is_what_whole_numbers_say(
+            units in -1_000_000i64..1_000_000,
+            cents in -10_000_000i64..10_000_000,
+        ) {
             let sign = if cents < 0 { "-" } else { "" };
             let price = format!("{sign}{}.{:02}", cents.abs() / 100, cents.abs() % 100);
             let text = product(&[&units.to_string(), &price]).unwrap();

@@ -102,8 +102,8 @@ fn write_csv(rows: &[Cells], line_end: &str) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// Notes as the mapping is documented to read them: empty is null, a plain number is a number, all else
-/// is text.
+/// Notes as the mapping is documented to read them: empty is null, a plain number is a number, all
+/// else is text.
 fn expected_note(note: &str) -> serde_json::Value {
     if note.is_empty() {
         return serde_json::Value::Null;
@@ -132,7 +132,10 @@ proptest! {
     #[test]
     fn any_bytes_are_csv_or_refused(
         head in prop_oneof![Just("at,zone,note,fare\n"), Just("")],
-        tail in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b",\"\n0123456789-: ".to_vec())], 0..300),
+        tail in prop::collection::vec(
+            prop_oneof![any::<u8>(), prop::sample::select(b",\"\n0123456789-: ".to_vec())],
+            0..300,
+        ),
     ) {
         read_anything([head.as_bytes(), &tail].concat(), &mapping(CSV_MAPPING))?;
     }
@@ -143,7 +146,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_ndjson_or_refused(bytes in prop_oneof![nearly_ndjson(), prop::collection::vec(any::<u8>(), 0..200)]) {
+    fn any_bytes_are_ndjson_or_refused(
+        bytes in prop_oneof![nearly_ndjson(), prop::collection::vec(any::<u8>(), 0..200)],
+    ) {
         read_anything(bytes.clone(), &mapping(NDJSON_MAPPING))?;
         let with_fields = format!("{NDJSON_MAPPING}[fields]\ns = \"s\"\nb = {{ column = \"a.b\", type = \"number\" }}\nn = \"id\"\n");
         read_anything(bytes, &mapping(&with_fields))?;

@@ -85,8 +85,8 @@ pub enum Command {
         #[arg(long, default_value_t = 200)]
         requests: u32,
     },
-    /// Begins a guarded rollout of a cache strategy on a live service, and follows it: step by step,
-    /// and back when limits are exceeded
+    /// Begins a guarded rollout of a cache strategy on a live service, and follows it: step by
+    /// step, and back when limits are exceeded
     #[command(
         after_help = "Example: raingauge lab rollout --server 127.0.0.1:8080 --to live --shares 5,25,100 --hold-s 600"
     )]
@@ -153,11 +153,6 @@ impl ServerArguments {
     fn duration(&self) -> Duration {
         Duration::from_secs(self.seconds)
     }
-}
-
-/// The path of the running program, which is also the program under test unless another is given.
-pub fn this_program() -> PathBuf {
-    std::env::current_exe().unwrap_or_else(|_| "raingauge".into())
 }
 
 pub fn run(lab: Lab) -> Result<()> {

@@ -4,7 +4,7 @@
 //! ```text
 //!   core 0: the system under test          core 1: this program
 //!   raingauge │ redis │ duckdb … <──────── closed loop: the maximum rate
-//!                                <──────── open loop at half of it: latency from the intended moment
+//!                                <──────── open loop at half of it: latency from the due moment
 //!   (SQLite has no server: it runs in this program, on core 1)
 //! ```
 //!

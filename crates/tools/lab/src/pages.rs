@@ -1,8 +1,8 @@
 //! Response times of the portal's pages, with many counters and a year of data.
 //!
 //! ```text
-//!   load: COUNTERS counters, a year of quarter hours, hours and days of one key of the first of them
-//!   measure: each page repeatedly over one persistent connection, from the request to the last byte of its answer
+//!   load: COUNTERS counters; of one key of the first, a year of quarter hours, hours and days
+//!   measure: each page repeatedly over one connection, from the request to its answer's last byte
 //! ```
 //!
 //! Pages need no sign-in here: the server runs with `portal.sign_in = false`.

@@ -1,8 +1,9 @@
-//! Processor time and memory of processes, from `/proc` (see proc(5)).
+//! This program, and the processor time and memory of processes, from `/proc` (see proc(5)).
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// The kernel reports processor time to programs in hundredths of a second, whatever its internal
 /// tick is.
@@ -20,6 +21,11 @@ struct Process {
     /// Of the process itself, and of its children that have exited.
     own_ticks: u64,
     child_ticks: u64,
+}
+
+/// The path of the running program, which is also the program under test unless another is given.
+pub fn this_program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| "raingauge".into())
 }
 
 /// Usage of one process, with its resident memory.

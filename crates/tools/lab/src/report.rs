@@ -38,7 +38,7 @@ pub fn milliseconds(microseconds: f64) -> String {
 
 /// Formats a whole number with thousands separators.
 pub fn grouped(value: f64) -> String {
-    raingauge_core::number::grouped(value.round() as i128, "-", ',')
+    raingauge_core::number::grouped(value.round() as i128)
 }
 
 #[cfg(test)]

@@ -18,10 +18,14 @@ impl Inner {
 
         let before = keys::decisions_at(decisions_before_ms);
         let (decisions, decisions_from) =
-            self.forget_decisions(&expiry.decisions_from, before, scan_max, &mut writes)?;
+            self.forget(&expiry.decisions_from, before, scan_max, |key, value| {
+                forget_decision(key, value, &mut writes)
+            })?;
         let before = keys::decisions_at(horizons.actions_before_ms).min(decisions_from.clone());
         let (actions, actions_from) =
-            self.forget_actions(&expiry.actions_from, before, scan_max, &mut writes)?;
+            self.forget(&expiry.actions_from, before, scan_max, |key, _| {
+                forget_action(key, &mut writes)
+            })?;
         let deliveries =
             self.forget_deliveries(horizons.deliveries_before_ms, scan_max, &mut writes)?;
 
@@ -33,74 +37,30 @@ impl Inner {
         Ok(decisions + actions + deliveries)
     }
 
-    /// Forgets decisions between two keys. Returns how many, and where to continue.
-    fn forget_decisions(
+    /// Passes the decisions between two keys on, in order of time. Returns how many of them were
+    /// forgotten, and where to continue.
+    fn forget(
         &self,
         from: &[u8],
         before: Vec<u8>,
         scan_max: usize,
-        writes: &mut Writes,
+        mut forget: impl FnMut(Vec<u8>, &[u8]) -> Result<bool, Error>,
     ) -> Result<(usize, Vec<u8>), Error> {
-        let mut forgotten = 0;
-        for (number, found) in self.decided(from, &before).enumerate() {
-            let (key, value) = found?;
-            if number == scan_max {
-                return Ok((forgotten, key));
-            }
-            if value.is_empty() {
-                continue;
-            }
-
-            let decision = Decision::from_bytes(&value).ok_or_else(|| malformed("a decision"))?;
-            for index in indexes_of(&decision) {
-                writes.insert(index.at(decision.place()), None);
-            }
-            writes.insert(key, decision.is_granted.then(Vec::new));
-            forgotten += 1;
-        }
-        Ok((forgotten, before.max(from.to_vec())))
-    }
-
-    /// Forgets the ids that forgotten decisions between two keys have granted. Returns how many,
-    /// and where to continue.
-    fn forget_actions(
-        &self,
-        from: &[u8],
-        before: Vec<u8>,
-        scan_max: usize,
-        writes: &mut Writes,
-    ) -> Result<(usize, Vec<u8>), Error> {
-        let mut forgotten = 0;
-        for (number, found) in self.decided(from, &before).enumerate() {
-            let (key, _) = found?;
-            if number == scan_max {
-                return Ok((forgotten, key));
-            }
-
-            // Those that are forgotten just now, and granted nothing, are gone already.
-            if writes.get(&key) != Some(&None) {
-                let place = keys::decision_place(&key).ok_or_else(|| malformed("a place"))?;
-                writes.insert(keys::action(place.action), None);
-                writes.insert(key, None);
-                forgotten += 1;
-            }
-        }
-        Ok((forgotten, before.max(from.to_vec())))
-    }
-
-    /// The decisions between two keys, in order of time.
-    fn decided(
-        &self,
-        from: &[u8],
-        before: &[u8],
-    ) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), Error>> {
         let from = from.max(&keys::decisions_at(i64::MIN)).to_vec();
-        let is_span = *from < *before;
-        let range = is_span.then(|| self.store.keyspace.range(from..before.to_vec()));
-        range.into_iter().flatten().map(|guard| {
+        if from >= before {
+            return Ok((0, from));
+        }
+
+        let mut forgotten = 0;
+        for (number, guard) in self.store.keyspace.range(from..before.clone()).enumerate() {
             let (key, value) = guard.into_inner().map_err(failed)?;
-            Ok((key.to_vec(), value.to_vec()))
-        })
+            if number == scan_max {
+                return Ok((forgotten, key.to_vec()));
+            }
+            forgotten += usize::from(forget(key.to_vec(), &value)?);
+        }
+
+        Ok((forgotten, before))
     }
 
     /// Forgets deliveries that ended before a time, with their bodies.
@@ -145,6 +105,35 @@ impl Inner {
         }
         keys::delivery_place(&key).map(Some).ok_or_else(|| malformed("the place of a delivery"))
     }
+}
+
+/// Forgets a decision, and leaves the id that it granted.
+fn forget_decision(key: Vec<u8>, value: &[u8], writes: &mut Writes) -> Result<bool, Error> {
+    if value.is_empty() {
+        return Ok(false);
+    }
+
+    let decision = Decision::from_bytes(value).ok_or_else(|| malformed("a decision"))?;
+    for index in indexes_of(&decision) {
+        writes.insert(index.at(decision.place()), None);
+    }
+    writes.insert(key, decision.is_granted.then(Vec::new));
+
+    Ok(true)
+}
+
+/// Forgets the id that a forgotten decision has granted.
+fn forget_action(key: Vec<u8>, writes: &mut Writes) -> Result<bool, Error> {
+    // Those that are forgotten just now, and granted nothing, are gone already.
+    if writes.get(&key) == Some(&None) {
+        return Ok(false);
+    }
+
+    let place = keys::decision_place(&key).ok_or_else(|| malformed("a place"))?;
+    writes.insert(keys::action(place.action), None);
+    writes.insert(key, None);
+
+    Ok(true)
 }
 
 impl LedgerRetention for CampaignLedger {

@@ -1,42 +1,34 @@
-//! Options of the log, with defaults for one machine.
+//! Options of the log.
 
 use super::identities::SET_IDS_MAX;
+use core::time::Duration;
+use raingauge_settings::settings;
 
-/// Options of the log.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// A segment larger than this is followed by a new one.
-    pub segment_bytes: u64,
-    /// Segments whose events are all older than this are removed.
-    pub retention_ms: i64,
-    /// The oldest segments are removed when the log is larger than this.
-    pub retention_bytes: u64,
-    /// The newest bytes of the log that are kept for a lagging consumer, whatever the retention.
-    pub consumer_lag_bytes_max: u64,
-    /// Most bytes that wait to be written. Further callers are asked to retry later.
-    pub queue_bytes_max: usize,
-    /// Shortest time for which `source` and `id` of an event are known.
-    pub dedupe_window_ms: i64,
-    /// Most identities that are kept; the oldest are dropped early, with a warning.
-    pub dedupe_ids_max: usize,
-    /// Below this number of free bytes on the disk, no events are accepted.
-    pub reserve_bytes: u64,
-    /// Identities kept in memory before they are written to a file.
-    pub dedupe_set_ids: usize,
-}
+const DAY_MS: i64 = 86_400_000;
 
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            segment_bytes: 128 << 20,
-            retention_ms: 7 * 86_400_000,
-            retention_bytes: 64 << 30,
-            consumer_lag_bytes_max: 64 << 30,
-            queue_bytes_max: 64 << 20,
-            dedupe_window_ms: 86_400_000,
-            dedupe_ids_max: 64_000_000,
-            reserve_bytes: 256 << 20,
-            dedupe_set_ids: SET_IDS_MAX,
-        }
+settings! {
+    /// Options of the log. The last ones follow settings that the log shares with other engines.
+    pub struct Options in "log" {
+        /// Size at which the event log starts a new segment file.
+        segment_bytes: u64 = bytes(128 * MIB, MIB..=4 * GIB);
+        /// How long the event log keeps events that were applied.
+        retention as "retention_hours": Duration = hours(168, 1..=87_600);
+        /// Size at which the event log drops its oldest segments.
+        retention_bytes: u64 = bytes(64 * GIB, 2 * MIB..=1_024 * TIB);
+        /// The newest bytes of the event log that are kept for a consumer that lags, beyond the
+        /// retention too; one that is further behind is overtaken.
+        consumer_lag_bytes_max: u64 = bytes(64 * GIB, 2 * MIB..=1_024 * TIB);
+        /// Most bytes of events that wait to be made durable; beyond it, events are refused with
+        /// 429.
+        queue_bytes_max: usize = bytes(64 * MIB, 64 * KIB..=64 * GIB);
+    } with {
+        /// Shortest time for which `source` and `id` of an event are known.
+        dedupe_window_ms: i64 = DAY_MS;
+        /// Most identities that are kept; the oldest are dropped early, with a warning.
+        dedupe_ids_max: usize = usize::MAX;
+        /// Identities kept in memory before they are written to a file.
+        dedupe_set_ids: usize = SET_IDS_MAX;
+        /// Below this number of free bytes on the disk, no events are accepted.
+        reserve_bytes: u64 = 0;
     }
 }

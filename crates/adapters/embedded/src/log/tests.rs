@@ -218,7 +218,7 @@ async fn a_consumer_holds_the_log_up_to_the_bound() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         segment_bytes: 1,
-        retention_ms: DAY_S * 1_000,
+        retention: Duration::from_hours(24),
         dedupe_window_ms: DAY_S * 1_000,
         ..Options::default()
     };

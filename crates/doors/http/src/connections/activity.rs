@@ -6,12 +6,13 @@
 //! twice.
 
 use super::limits::Limits;
+use super::linger::Linger;
 use parking_lot::Mutex;
 use std::io::{IoSlice, Result};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -51,6 +52,8 @@ pub struct Activity {
     idle_since: AtomicU64,
     /// Since when the peer takes no bytes; `NEVER` while it does.
     blocked_since: AtomicU64,
+    /// Whether the newest request was answered before its body had arrived.
+    is_body_unread: AtomicBool,
     /// Large HTTP/2 responses, each of which waits for the peer: when more of it was last
     /// requested.
     paces: Mutex<Vec<Weak<AtomicU64>>>,
@@ -64,6 +67,7 @@ impl Default for Activity {
             head_since: AtomicU64::new(0),
             idle_since: AtomicU64::new(0),
             blocked_since: AtomicU64::new(NEVER),
+            is_body_unread: AtomicBool::new(false),
             paces: Mutex::default(),
         }
     }
@@ -74,7 +78,13 @@ impl Activity {
     pub fn begin(self: &Arc<Self>) -> Handling {
         self.in_flight.fetch_add(1, Relaxed);
         self.head_since.store(NEVER, Relaxed);
+        self.is_body_unread.store(false, Relaxed);
         Handling(Arc::clone(self))
+    }
+
+    /// Records that a body was dropped before its end.
+    pub fn leave_unread(&self) {
+        self.is_body_unread.store(true, Relaxed);
     }
 
     /// Waits until the connection has reached one of its limits.
@@ -172,6 +182,8 @@ pub struct Watched<S> {
     protocol: Protocol,
     /// Bytes that the peer has taken since it last took none.
     progress: usize,
+    /// Set once the stream has sent everything.
+    linger: Option<Linger>,
 }
 
 /// The protocol of a connection. HTTP/2 sends frames between requests too, so its bytes do not
@@ -185,7 +197,7 @@ enum Protocol {
 
 impl<S> Watched<S> {
     pub fn new(stream: S, activity: Arc<Activity>) -> Self {
-        Self { stream, activity, protocol: Protocol::Unknown(0), progress: 0 }
+        Self { stream, activity, protocol: Protocol::Unknown(0), progress: 0, linger: None }
     }
 
     fn note_read(&mut self, bytes: &[u8]) {
@@ -255,7 +267,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -284,8 +296,18 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         self.note_written(flushed, |()| PROGRESS_BYTES_MIN)
     }
 
+    /// A refused body is read on for a while: a connection that is closed with unread bytes is
+    /// reset, and the peer may never see the response.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let shut = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.note_written(shut, |()| PROGRESS_BYTES_MIN)
+        if self.linger.is_none() {
+            let shut = Pin::new(&mut self.stream).poll_shutdown(context);
+            ready!(self.note_written(shut, |()| PROGRESS_BYTES_MIN))?;
+            if !self.activity.is_body_unread.load(Relaxed) {
+                return Poll::Ready(Ok(()));
+            }
+        }
+
+        let Self { stream, linger, .. } = &mut *self;
+        linger.get_or_insert_default().poll(stream, context).map(Ok)
     }
 }

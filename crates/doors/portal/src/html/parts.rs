@@ -5,7 +5,7 @@ use crate::times::ZONES;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::counter::State;
-pub use raingauge_core::number::spaced as number;
+pub use raingauge_core::number::grouped as number;
 use raingauge_people::Principal;
 
 /// The hidden field that every form carries.
@@ -125,12 +125,12 @@ pub fn command(text: &str) -> Markup {
     html! { div.command { pre tabindex="0" { code { (text) } } button.button.copy type="button" data-copy hidden { "Copy" } } }
 }
 
-/// A time in a time zone, with its exact form for machines: `24 Sep 2024, 22:15`.
+/// A time in a time zone, with its exact form for machines: `2024-09-24 22:15`.
 pub fn moment(seconds: i64, zone: &TimeZone) -> Markup {
     let Some(local) = words::local(seconds, zone) else {
         return html! { "–" };
     };
-    html! { time datetime=(local.timestamp()) { (local.strftime("%-d %b %Y, %H:%M").to_string()) } }
+    html! { time datetime=(local.timestamp()) { (local.strftime(words::MINUTE).to_string()) } }
 }
 
 /// The same with the name of the zone, for places where the context does not name it.

@@ -46,7 +46,12 @@ pub fn template(template: &str) -> Markup {
         parts.push((&rest[..open], &rest[open..close]));
         rest = &rest[close..];
     }
-    html! { code.template-text { @for (literal, field) in parts { (literal) b { (field) } } (rest) } }
+    html! {
+        code.template-text {
+            @for (literal, field) in parts { (literal) b { (field) } }
+            (rest)
+        }
+    }
 }
 
 /// The name of a zone.
@@ -58,13 +63,19 @@ pub fn local(at_s: i64, zone: &TimeZone) -> Option<Zoned> {
     Some(Timestamp::from_second(at_s).ok()?.to_zoned(zone.clone()))
 }
 
-/// `Mon 3 Feb 2025, 14:00:10`
+/// The forms of times and dates on pages; the fields for times accept them too.
+pub const MINUTE: &str = "%Y-%m-%d %H:%M";
+const SECOND: &str = "%Y-%m-%d %H:%M:%S";
+const DATE: &str = "%Y-%m-%d";
+
+/// `2025-02-03 14:00`, with the seconds if there are some.
+pub fn moment(at_s: i64, zone: &TimeZone) -> String {
+    formatted(at_s, zone, if at_s % 60 == 0 { MINUTE } else { SECOND })
+}
+
+/// `Mon 2025-02-03 14:00:10`
 pub fn weekday_moment(at_s: i64, zone: &TimeZone) -> String {
-    formatted(
-        at_s,
-        zone,
-        if at_s % 60 == 0 { "%a %-d %b %Y, %H:%M" } else { "%a %-d %b %Y, %H:%M:%S" },
-    )
+    format!("{} {}", formatted(at_s, zone, "%a"), moment(at_s, zone))
 }
 
 fn formatted(at_s: i64, zone: &TimeZone, format: &str) -> String {
@@ -76,26 +87,31 @@ fn begins_date(at_s: i64, zone: &TimeZone) -> bool {
     local(at_s, zone).is_some_and(|local| local.start_of_day().is_ok_and(|start| start == local))
 }
 
-/// `Mon 3 Feb 2025` for a whole day, `Mon 3 Feb 2025, 14:00 – 15:00` otherwise.
+/// `Mon 2025-02-03` for a whole day, `Mon 2025-02-03 14:00 – 15:00` otherwise.
 pub fn bucket(from_s: i64, to_s: i64, zone: &TimeZone) -> String {
     let is_day = (DAY_S - HOUR_S..=DAY_S + HOUR_S).contains(&(to_s - from_s));
     if is_day && begins_date(from_s, zone) && begins_date(to_s, zone) {
-        return formatted(from_s, zone, "%a %-d %b %Y");
+        return formatted(from_s, zone, "%a %Y-%m-%d");
     }
     let is_short = to_s - from_s <= DAY_S;
-    let end = formatted(to_s, zone, if is_short { "%H:%M" } else { "%a %-d %b %Y, %H:%M" });
-    format!("{} – {end}", formatted(from_s, zone, "%a %-d %b %Y, %H:%M"))
+    let end =
+        if is_short { formatted(to_s, zone, "%H:%M") } else { weekday_moment(to_s, zone) };
+    format!("{} – {end}", weekday_moment(from_s, zone))
 }
 
-/// `1 Nov 2018 – 30 Nov 2018` for whole days, as people write them; with times of day otherwise.
+/// `2018-11-01 – 2018-11-30` for whole days, with the last day in it; otherwise as [`span`].
 pub fn range(from_s: i64, to_s: i64, zone: &TimeZone) -> String {
-    if from_s < to_s && begins_date(from_s, zone) && begins_date(to_s, zone) {
-        let first = formatted(from_s, zone, "%-d %b %Y");
-        let last = formatted(to_s - 1, zone, "%-d %b %Y");
-        return if first == last { first } else { format!("{first} – {last}") };
+    if from_s >= to_s || !begins_date(from_s, zone) || !begins_date(to_s, zone) {
+        return span(from_s, to_s, zone);
     }
-    let format = "%-d %b %Y, %H:%M";
-    format!("{} – {}", formatted(from_s, zone, format), formatted(to_s, zone, format))
+    let first = formatted(from_s, zone, DATE);
+    let last = formatted(to_s - 1, zone, DATE);
+    if first == last { first } else { format!("{first} – {last}") }
+}
+
+/// `2018-11-01 00:00 – 2018-12-01 00:00`: the range ends just before its end.
+pub fn span(from_s: i64, to_s: i64, zone: &TimeZone) -> String {
+    format!("{} – {}", moment(from_s, zone), moment(to_s, zone))
 }
 
 #[cfg(test)]
@@ -134,10 +150,12 @@ mod tests {
     fn whole_days_are_named_by_their_dates() {
         let berlin = TimeZone::get("Europe/Berlin").unwrap();
         let (from, to) = (at("2024-03-30T23:00:00Z"), at("2024-03-31T22:00:00Z"));
-        assert_eq!(bucket(from, to, &berlin), "Sun 31 Mar 2024");
-        assert_eq!(range(from, to, &berlin), "31 Mar 2024");
-        assert_eq!(bucket(from, from + 900, &berlin), "Sun 31 Mar 2024, 00:00 – 00:15");
+        assert_eq!(bucket(from, to, &berlin), "Sun 2024-03-31");
+        assert_eq!(range(from, to, &berlin), "2024-03-31");
+        assert_eq!(span(from, to, &berlin), "2024-03-31 00:00 – 2024-04-01 00:00");
+        assert_eq!(bucket(from, from + 900, &berlin), "Sun 2024-03-31 00:00 – 00:15");
         let (from, to) = (at("2024-09-24T22:00:00Z"), at("2024-09-27T01:15:00Z"));
-        assert_eq!(range(from, to, &TimeZone::UTC), "24 Sep 2024, 22:00 – 27 Sep 2024, 01:15");
+        assert_eq!(range(from, to, &TimeZone::UTC), "2024-09-24 22:00 – 2024-09-27 01:15");
+        assert_eq!(weekday_moment(from + 10, &TimeZone::UTC), "Tue 2024-09-24 22:00:10");
     }
 }

@@ -59,14 +59,14 @@ async fn the_range_the_bars_and_the_zone_are_chosen() {
         .get(&day)
         .await
         .shows("<span class=\"total\">24</span>")
-        .shows("most in one quarter hour: 1");
+        .shows("Most in one quarter hour: 1");
 
     let hours = world.get(&format!("{day}&granularity=hour&zone=Asia/Tokyo")).await;
     hours
         .shows("Asia/Tokyo")
-        .shows("most in one hour: 1")
+        .shows("Most in one hour: 1")
         .shows("id=\"granularity-hour\" name=\"granularity\" value=\"hour\" checked");
-    world.get(&format!("{day}&granularity=day")).await.shows("most in one day: 12");
+    world.get(&format!("{day}&granularity=day")).await.shows("Most in one day: 12");
 }
 
 /// The links carry what is on the screen, in the clock of its zone.
@@ -86,8 +86,8 @@ async fn what_is_shown_is_recounted_and_explained_in_two_clicks() {
         .shows(&format!("href=\"/checks?{same}#recount\""));
     let form = world.get(&format!("/checks?{}", same.replace("&amp;", "&"))).await;
     form.shows("value=\"rain:city:7\"")
-        .shows("value=\"2024-10-01T09:00\"")
-        .shows("value=\"2024-10-02T12:00\"");
+        .shows("value=\"2024-10-01 09:00\"")
+        .shows("value=\"2024-10-02 12:00\"");
 }
 
 #[tokio::test]
@@ -118,11 +118,11 @@ async fn the_period_before_is_compared_with() {
     world
         .get(&day)
         .await
-        .shows("on the period before (2)")
+        .shows("compared with the preceding period (2)")
         .shows("chart-pale")
-        .shows("the period before");
+        .shows("preceding period");
     let two = world.get(&format!("{day}&key=rain:city:7")).await;
-    two.shows("The period before is shown for one key at a time.")
+    two.shows("The preceding period is shown for one key at a time.")
         .shows("series-1")
         .lacks("chart-pale");
 }
@@ -204,7 +204,7 @@ async fn the_picture_and_the_file_have_the_same_question() {
     let world = rainy().await;
     let picture = world.get("/counters/1/chart.svg?key=rain:city:7&range=7d").await;
     assert_eq!(picture.headers["content-type"], "image/svg+xml");
-    picture.shows("<svg xmlns=").shows("60 in all");
+    picture.shows("<svg xmlns=").shows("60 in total");
 
     let file = world
         .get("/counters/1/series.csv?key=rain:city:7&key=rain:city:8&range=7d&granularity=hour")

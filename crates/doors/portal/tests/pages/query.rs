@@ -40,7 +40,7 @@ async fn worked_example() -> World {
 async fn the_worked_example_is_drawn() {
     let world = worked_example().await;
     let page = world.get("/query?key=rain_drops:city:111222&from=1727215430&to=1727400000").await;
-    page.shows("<span class=\"total\">487</span>").shows("24 Sep 2024, 22:00 – 27 Sep 2024, 01:15");
+    page.shows("<span class=\"total\">487</span>").shows("2024-09-24 22:00 – 2024-09-27 01:15");
     page.shows("What the count reads: 40 + 434 + 11 + 2 = 487")
         .shows("Both ends were brought to the quarter hour");
     page.shows("6 cells")

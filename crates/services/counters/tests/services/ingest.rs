@@ -1,6 +1,5 @@
 use crate::support::{ALLOWANCE_S, NOON_S, Services, counter, event, event_x};
 use raingauge_core::bucket::DAY_S;
-use raingauge_core::event::Event;
 use raingauge_core::limits::EVENTS_PER_REQUEST_MAX;
 use raingauge_memory as memory;
 use raingauge_ports::clock::ManualClock;
@@ -70,10 +69,10 @@ async fn the_number_of_events_of_a_request_is_limited() {
     let mut intake = services.ingest.begin().unwrap();
     assert!(intake.is_empty());
     for _ in 0..EVENTS_PER_REQUEST_MAX {
-        intake.push(Event::from_json(b"{}")).unwrap();
+        intake.push_json(b"{}").unwrap();
     }
     assert_eq!(intake.len(), EVENTS_PER_REQUEST_MAX);
-    assert!(matches!(intake.push(Event::from_json(b"{}")), Err(Error::TooMany)));
+    assert!(matches!(intake.push_json(b"{}"), Err(Error::TooMany)));
     let receipt = services.ingest.finish(intake, true).await.unwrap();
     assert_eq!((receipt.accepted, receipt.rejected.len()), (0, EVENTS_PER_REQUEST_MAX));
 }
@@ -89,7 +88,7 @@ async fn a_writer_that_lags_or_stopped_takes_no_more() {
 
     for id in 0..3 {
         let mut intake = ingest.begin().unwrap();
-        intake.push(Event::from_json(event_x(id, NOON_S).to_string().as_bytes())).unwrap();
+        intake.push_json(event_x(id, NOON_S).to_string().as_bytes()).unwrap();
         ingest.finish(intake, false).await.unwrap();
     }
 
@@ -101,7 +100,7 @@ async fn a_writer_that_lags_or_stopped_takes_no_more() {
     assert!(
         matches!(ingest.begin(), Err(Error::Stopped(reason)) if &*reason == "the disk is full")
     );
-    intake.push(Event::from_json(event_x("late", NOON_S).to_string().as_bytes())).unwrap();
+    intake.push_json(event_x("late", NOON_S).to_string().as_bytes()).unwrap();
 
     assert!(
         matches!(ingest.finish(intake, true).await, Err(Error::Stopped(_))),

@@ -10,6 +10,7 @@ use raingauge_ports::scans::{Scans, Stop};
 use raingauge_writer::control::Bucket;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 async fn recount(services: &Services, key: &str, from_s: i64, to_s: i64) -> Recount {
     let range = Plan::new(from_s, to_s).unwrap();
@@ -169,8 +170,8 @@ async fn a_key_is_recounted_while_it_is_counted() {
 async fn only_what_the_log_still_holds_and_the_counter_still_keeps_is_compared() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::at_s(NOON_S));
-    let options =
-        LogOptions { segment_bytes: 1, retention_ms: 3 * DAY_S * 1_000, ..LogOptions::default() };
+    let retention = Duration::from_hours(3 * 24);
+    let options = LogOptions { segment_bytes: 1, retention, ..LogOptions::default() };
     let time = Arc::clone(&clock) as Arc<dyn Clock>;
     let log = Arc::new(SegmentLog::open(folder.path(), options, time).unwrap());
     let services = Services::start_on(log, Arc::default(), Arc::default(), Arc::clone(&clock));

@@ -1,6 +1,5 @@
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::counter::Counter;
-use raingauge_core::event::Event;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_counters::Counters;
 use raingauge_counters::recount::Recounter;
@@ -103,7 +102,7 @@ impl Services {
     pub async fn send(&self, events: &[Json]) -> Receipt {
         let mut intake = self.ingest.begin().expect("taken");
         for event in events {
-            intake.push(Event::from_json(event.to_string().as_bytes())).expect("not too many");
+            intake.push_json(event.to_string().as_bytes()).expect("not too many");
         }
         self.ingest.finish(intake, true).await.expect("counted")
     }

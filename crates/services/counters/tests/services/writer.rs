@@ -1,6 +1,5 @@
 use crate::support::{NOON_S, Services, counter, event_x};
 use raingauge_core::bucket::DAY_S;
-use raingauge_core::event::Event;
 use raingauge_core::plan::Plan;
 use raingauge_embedded::{LogOptions, SegmentLog};
 use raingauge_ports::buckets::BucketWriter;
@@ -16,7 +15,7 @@ async fn a_stopping_writer_commits_all_and_nobody_waits_for_it() {
 
     let mut intake = services.ingest.begin().unwrap();
     for id in 0..1_000 {
-        intake.push(Event::from_json(event_x(id, NOON_S).to_string().as_bytes())).unwrap();
+        intake.push_json(event_x(id, NOON_S).to_string().as_bytes()).unwrap();
     }
     services.ingest.finish(intake, false).await.unwrap();
     services.writer.stop();

@@ -2,9 +2,12 @@
 //! experiment and may be checked against another.
 //!
 //! ```text
-//!   cores of a part = base + a x counts/s of the store + b x counts/s of a cache + c x events/s      fitted, none below 0
-//!   stored bytes    = tiles x bytes of a tile x copies                         docs/operations/sizing.md
+//!   cores of a part = base + a x counts/s of the store + b x counts/s of a cache + c x events/s
+//!   stored bytes    = tiles x bytes of a tile x copies
 //! ```
+//!
+//! The factors of the first line are fitted, none below 0; `docs/operations/sizing.md` explains the
+//! second.
 
 mod fit;
 

@@ -17,7 +17,7 @@ pub struct ClusterOptions {
     #[arg(long, default_value = "scripts/services")]
     pub script: PathBuf,
     /// The raingauge program; default: this one
-    #[arg(long, default_value_os_t = crate::cli::this_program())]
+    #[arg(long, default_value_os_t = crate::process::this_program())]
     pub binary: PathBuf,
 }
 

@@ -2,10 +2,10 @@
 //! count is compared with a model.
 //!
 //! ```text
-//!   producers ── events, late ones and repetitions ──▶ two writers ─┐         model: each event once
-//!   editor ───── new versions of counters ───────────▶ portal       ├─▶ engines        │
-//!   askers ───── counts ─────────────────────────────▶ two readers ─┘                  ▼
-//!   director ─── kills, pauses, rebalances, restarts all of them            compared at the end: 0 different
+//!   producers ── events, late ones, repetitions ──▶ two writers ─┐        model: each event once
+//!   editor ───── new versions of counters ────────▶ portal       ├─▶ engines       │
+//!   askers ───── counts ──────────────────────────▶ two readers ─┘                 ▼
+//!   director ─── kills, pauses, rebalances, restarts all of them           compared: 0 different
 //! ```
 //!
 //! An event that is not acknowledged is sent again, with the same identity, until it is. The model
@@ -31,14 +31,14 @@ use model::{Names, Span};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 pub use report::Report;
-use report::{Episode, InjectedFault, Totals};
+use report::{Episode, InjectedFault};
 use samples::{Door, POLL};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use traffic::Traffic;
+use traffic::{Totals, Traffic};
 
 const PRODUCERS: usize = 3;
 const ASKERS: usize = 3;

@@ -3,6 +3,7 @@
 use super::compare::Comparison;
 use super::deck::Kind;
 use super::samples::DoorStats;
+use super::traffic::Totals;
 use crate::report::{Machine, grouped};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -83,18 +84,6 @@ pub fn availability(episodes: &[Episode]) -> Vec<Availability> {
 
     rows.retain(|row| row.times > 0);
     rows
-}
-
-/// Everything that the clients sent.
-#[derive(Debug, Default, Serialize)]
-pub struct Totals {
-    pub events: u64,
-    pub events_late: u64,
-    /// Events that were repeated on purpose. Repetitions of unacknowledged events are not included.
-    pub events_repeated: u64,
-    pub changes: u64,
-    /// Backfills that were started or joined.
-    pub backfills: u64,
 }
 
 #[derive(Debug, Serialize)]

@@ -1,7 +1,6 @@
 //! The clients: producers of events, clients that query counts, and an editor of counters.
 
 use super::model::{Model, Names, Ride, Span, only_grows, random_key};
-use super::report::Totals;
 use super::samples::{Door, Samples};
 use crate::http::client::Client;
 use crate::http::{JSON, NDJSON, Target};
@@ -10,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -66,6 +66,18 @@ pub struct Traffic {
     failures: Mutex<BTreeMap<usize, String>>,
     events_per_s: f64,
     counts_per_s: f64,
+}
+
+/// Everything that the clients sent.
+#[derive(Debug, Default, Serialize)]
+pub struct Totals {
+    pub events: u64,
+    pub events_late: u64,
+    /// Events that were repeated on purpose. Repetitions of unacknowledged events are not included.
+    pub events_repeated: u64,
+    pub changes: u64,
+    /// Backfills that were started or joined.
+    pub backfills: u64,
 }
 
 #[derive(Default)]

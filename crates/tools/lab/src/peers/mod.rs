@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   run ──▶ servers: scripts/peers starts one at a time ──▶ peer: load │ settle │ total
-//!    │                                                       client: ask │ write  ◀── drive: closed │ open loop
+//!    │                       drive: closed │ open loop ──▶ client: ask │ write
 //!    └────▶ report: JSON, tables ──▶ figure: SVG, PNG
 //! ```
 //!

@@ -74,7 +74,7 @@ pub struct Options {
     #[arg(long)]
     pub folder: Option<PathBuf>,
     /// The raingauge program; default: this one
-    #[arg(long, default_value_os_t = crate::cli::this_program())]
+    #[arg(long, default_value_os_t = crate::process::this_program())]
     pub raingauge: PathBuf,
 }
 

@@ -97,7 +97,7 @@ impl World {
         let mut random = Random::new(seed);
         let options = Options {
             segment_bytes: 200 + random.below(600) as u64,
-            retention_ms: RETENTION_S * 1_000,
+            retention: Duration::from_secs(RETENTION_S as u64),
             retention_bytes: 1_000 + random.below(4_000) as u64,
             dedupe_window_ms: WINDOW_S * 1_000,
             dedupe_set_ids: 4 + random.below(20),

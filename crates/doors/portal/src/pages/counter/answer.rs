@@ -55,7 +55,7 @@ pub async fn answer(portal: &Portal, asked: &ChartQuery, horizons: &Horizons) ->
     let before = match (asked.compare, rows.len()) {
         (true, 1) => earlier(portal, &rows[0].key, window, asked, &mut notes).await,
         (true, 2..) => {
-            notes.push("The period before is shown for one key at a time.".to_owned());
+            notes.push("The preceding period is shown for one key at a time.".to_owned());
             None
         }
         _ => None,
@@ -88,13 +88,13 @@ async fn earlier(
     notes: &mut Vec<String>,
 ) -> Option<Row> {
     let Some(earlier) = before(window, &asked.zone) else {
-        notes.push("There is no time before this range.".to_owned());
+        notes.push("This range has no preceding period.".to_owned());
         return None;
     };
     match row(portal, key, earlier, asked).await {
         Ok(row) => Some(row),
         Err(failure) => {
-            notes.push(format!("The period before cannot be shown: {}", failure.detail));
+            notes.push(format!("The preceding period cannot be shown: {}", failure.detail));
             None
         }
     }
@@ -134,12 +134,12 @@ impl ChartData {
         self.rows.iter().flat_map(|row| &row.points).all(|point| point.count == 0)
     }
 
-    /// `1 Nov 2018 – 30 Nov 2018`
+    /// `2018-11-01 – 2018-11-30`
     pub fn when(&self, asked: &ChartQuery) -> String {
         words::range(self.window.from_s, self.window.to_s, &asked.zone)
     }
 
-    /// `most in one hour: 41, Mon 5 Nov 2018, 18:00 – 19:00`
+    /// `Most in one hour: 41, Mon 2018-11-05 18:00 – 19:00.`
     pub fn peak(&self, asked: &ChartQuery) -> Option<String> {
         let [row] = &self.rows[..] else { return None };
         let place = (0..row.points.len())
@@ -148,22 +148,22 @@ impl ChartData {
         let end_s = row.points.get(place + 1).map_or(self.window.to_s, |next| next.time);
         let bucket = words::bucket(most.time, end_s, &asked.zone);
         let width = singular(self.window.granularity);
-        (most.count > 0)
-            .then(|| format!("most in one {width}: {}, {bucket}", words::number(most.count.into())))
+        (most.count > 0).then(|| {
+            format!("Most in one {width}: {}, {bucket}.", words::number(most.count.into()))
+        })
     }
 
-    /// The total compared with the period before: `+12 % on the period before (434)`.
+    /// The total compared with the preceding period: `+12 % compared with the preceding period (434)`.
     pub fn change(&self) -> Option<String> {
         let row = self.rows.first()?;
         let before = self.before.as_ref()?;
         let known = words::number(before.total.into());
         if before.total == 0 {
-            return Some(format!("the period before: {known}"));
+            return Some(format!("The preceding period: {known}"));
         }
         let percent =
             (row.total as f64 - before.total as f64) / before.total.unsigned_abs() as f64 * 100.0;
-        let sign = if percent >= 0.0 { "+" } else { "\u{2212}" };
-        Some(format!("{sign}{:.1} % on the period before ({known})", percent.abs()))
+        Some(format!("{percent:+.1} % compared with the preceding period ({known})"))
     }
 
     pub fn chart<'a>(&self, asked: &'a ChartQuery, now_s: i64) -> Chart<'a> {
@@ -186,7 +186,7 @@ impl ChartData {
         if let Some(before) = &self.before {
             let mut values = values(before);
             values.resize(times.len(), None);
-            lines.push(Line { name: "the period before".to_owned(), values, kind: Kind::Pale });
+            lines.push(Line { name: "preceding period".to_owned(), values, kind: Kind::Pale });
         }
 
         let keys: Vec<&str> = self.rows.iter().map(|row| row.key.as_str()).collect();
@@ -202,7 +202,7 @@ impl ChartData {
         Chart {
             title,
             words: format!(
-                "{} in all. {}",
+                "{} in total. {}",
                 totals.join(", "),
                 self.peak(asked).unwrap_or_default()
             ),

@@ -244,7 +244,7 @@ mod tests {
 
         let picture = drawn(&slices, 21_168).into_string();
         assert!(
-            picture.contains("What the count reads: 7 + 21\u{202f}000 + 161 = 21\u{202f}168"),
+            picture.contains("What the count reads: 7 + 21,000 + 161 = 21,168"),
             "{picture}"
         );
         assert!(!picture.contains("style="));

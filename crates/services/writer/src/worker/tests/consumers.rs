@@ -210,7 +210,7 @@ async fn a_consumer_that_is_overtaken_finds_out() {
     let clock = Arc::new(ManualClock::at_s(START_S));
     let options = LogOptions {
         segment_bytes: 1,
-        retention_ms: 3_600_000,
+        retention: Duration::from_hours(1),
         dedupe_window_ms: 3_600_000,
         consumer_lag_bytes_max: 1_000,
         ..LogOptions::default()

@@ -3,10 +3,10 @@
 use super::bins::{Bins, DAY_MS, HOUR_MS, MINUTE_MS, QUARTER_MS};
 use super::fold::Fold;
 use super::phase::{Compaction, Phase, compactions, phases};
-use super::record::{Record, Sample, StepKind};
 use super::usage::{self, Usages};
 use super::window::{self, Windows};
 use super::zone::Zone;
+use crate::experiment::record::{Record, Sample, StepKind};
 use std::collections::BTreeSet;
 
 /// Maximum number of bins in a figure over a whole run: about one per pixel.

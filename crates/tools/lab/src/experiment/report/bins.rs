@@ -1,6 +1,6 @@
 //! Answers sorted into bins of equal length. A bin without answers has no values, not zeros.
 
-use super::record::BatchRecord;
+use crate::experiment::record::BatchRecord;
 use serde::Serialize;
 
 pub const MINUTE_MS: i64 = 60_000;

@@ -145,12 +145,7 @@ impl ComparedPhases<'_> {
             reference: "While results were cached, the load of the store shot up at every quarter hour, when all cached \
                         results became useless at once. Without the cache only the spike at full hours was left, caused by \
                         the clients.",
-            here: format!(
-                "The first 30 seconds relative to the mean of the phase, at quarter hours that do not start an hour: {}. At full hours: \
-                 {}.",
-                self.row(|phase| phase.load_others.first_30_s, times),
-                self.row(|phase| phase.load_full_hours.first_30_s, times)
-            ),
+            here: self.turns(turn),
             verdict: rules::spikes_vanish(
                 self.before.map(turn),
                 self.after.map(turn),
@@ -173,12 +168,7 @@ impl ComparedPhases<'_> {
             claim: "The latency spikes at every quarter hour disappear, the hourly ones remain",
             reference: "Latency followed the load of the store: its spikes at quarter hours were gone with the cache, those \
                         at full hours remained.",
-            here: format!(
-                "The first 30 seconds relative to the mean of the phase, at quarter hours that do not start an hour: {}. At full hours: \
-                 {}.",
-                self.row(|phase| phase.latency_others.first_30_s, times),
-                self.row(|phase| phase.latency_full_hours.first_30_s, times)
-            ),
+            here: self.turns(turn),
             verdict: rules::spikes_vanish(
                 self.before.map(turn),
                 self.after.map(turn),
@@ -187,6 +177,15 @@ impl ComparedPhases<'_> {
             rule: "As for the load, with at least 1.15 times the mean before, a quarter of that excess left at most, and \
                    full hours 0.03 above the others.",
         }
+    }
+
+    fn turns(&self, turn: impl Fn(&PhaseNumbers) -> Turn) -> String {
+        format!(
+            "The first 30 seconds relative to the mean of the phase, at quarter hours that do not start an hour: {}. At full hours: \
+             {}.",
+            self.row(|phase| turn(phase).others.first_30_s, times),
+            self.row(|phase| turn(phase).full_hours.first_30_s, times)
+        )
     }
 
     fn latency_rises(&self) -> Finding {

@@ -9,8 +9,8 @@
 
 use super::bins::{QUARTER_MS, Tally, ratio};
 use super::phase::Phase;
-use super::record::BatchRecord;
 use super::zone::Zone;
+use crate::experiment::record::BatchRecord;
 use serde::Serialize;
 
 pub const SLOT_MS: i64 = 30_000;

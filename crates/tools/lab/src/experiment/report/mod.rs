@@ -25,7 +25,7 @@ pub mod window;
 pub mod words;
 pub mod zone;
 
-use super::record::{self, Record};
+use super::record::Record;
 use analysis::Analysis;
 use anyhow::Context;
 use figure::{Layout, png, svg};

@@ -4,8 +4,8 @@ use super::analysis::Analysis;
 use super::bins::{Bin, Bins, Tally, percentile_ms, ratio};
 use super::fold::{Fold, Measure, Spike};
 use super::phase::Phase;
-use super::record::{LAB, StoreCounters};
 use super::usage::{Counter, breakers, cpu_of, machine_s, memory_of, own_hits, own_misses};
+use crate::experiment::record::{LAB, StoreCounters};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -135,7 +135,9 @@ fn section(analysis: &Analysis, figure: &Figure, findings: &[Finding]) -> Markup
                 (draw(Layout::Page, "wide"))
                 (draw(Layout::Phone, "narrow"))
             }
-            @for finding in findings.iter().filter(|finding| finding.figure == figure.number) { (words(finding)) }
+            @for finding in findings.iter().filter(|finding| finding.figure == figure.number) {
+                (words(finding))
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The phases of a run, between its steps.
 
-use super::record::{Record, Step, StepKind};
+use crate::experiment::record::{Record, Step, StepKind};
 
 /// A time during which one share of the counters used the new strategy.
 ///

@@ -1,6 +1,6 @@
 //! Resource usage of the parts, from samples of monotonic counters.
 
-use super::record::{Record, Sample};
+use crate::experiment::record::{Record, Sample};
 
 /// Two samples that are further apart than this multiple of the usual distance have a gap between
 /// them.

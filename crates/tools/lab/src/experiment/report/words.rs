@@ -1,12 +1,12 @@
 //! Formatting of numbers for readers of the report.
 
-use raingauge_core::number::spaced;
+use raingauge_core::number::grouped;
 pub use raingauge_figure::number::bytes as memory;
 use raingauge_figure::number::{decimals, trimmed};
 
 /// Formats a number with three significant digits, or all digits before the decimal point.
 pub fn number(value: f64) -> String {
-    if value.abs() >= 100.0 { spaced(value.round() as i128) } else { decimals(value) }
+    if value.abs() >= 100.0 { grouped(value.round() as i128) } else { decimals(value) }
 }
 
 /// Formats a number with three significant digits, including trailing zeros, so that columns line
@@ -44,10 +44,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_spaces_and_no_zeros_at_their_end() {
-        assert_eq!(number(12_500.4), "12\u{202f}500");
+    fn numbers_have_commas_and_no_zeros_at_their_end() {
+        assert_eq!(number(12_500.4), "12,500");
         assert_eq!(number(2.5), "2.5");
-        assert_eq!(number(-0.25), "−0.25");
+        assert_eq!(number(-0.25), "-0.25");
         assert_eq!(fine_percent(0.000_012), "0.0012\u{a0}%");
     }
 
@@ -55,7 +55,7 @@ mod tests {
     fn aligned_numbers_keep_their_zeros() {
         assert_eq!(
             [0.4, 6.2, 21.0, 99.96, 12_345.6].map(aligned),
-            ["0.40", "6.20", "21.0", "100", "12\u{202f}346"]
+            ["0.40", "6.20", "21.0", "100", "12,346"]
         );
     }
 }

@@ -132,7 +132,9 @@ fn body(group: &Group, numbers: &Numbers) -> Markup {
             @for Row(name, value) in group.rows {
                 tr {
                     th scope="row" { (name) }
-                    @for phase in &numbers.phases { td.number { (value(phase).unwrap_or_else(|| "–".to_owned())) } }
+                    @for phase in &numbers.phases {
+                        td.number { (value(phase).unwrap_or_else(|| "–".to_owned())) }
+                    }
                 }
             }
         }

@@ -75,7 +75,11 @@ fn steps(analysis: &Analysis) -> Markup {
     let when = |at_ms| analysis.zone.words(at_ms, "%a %-d %b %H:%M");
     html! {
         @if analysis.record.steps.is_empty() { p { "Nothing was changed." } }
-        dl.steps { @for step in &analysis.record.steps { div { dt { (when(step.at_ms)) } dd { (step.label) } } } }
+        dl.steps {
+            @for step in &analysis.record.steps {
+                div { dt { (when(step.at_ms)) } dd { (step.label) } }
+            }
+        }
     }
 }
 
@@ -110,6 +114,7 @@ fn limits(analysis: &Analysis) -> Markup {
         return html! { p { "The service's clock ran as fast as the machine's: nothing was compressed." } };
     }
 
+    let length_ms = analysis.record.to_ms - analysis.record.from_ms;
     let second_ms = number(1_000.0 / factor);
     let quarter_s = number(900.0 / factor);
     html! {
@@ -125,8 +130,8 @@ fn limits(analysis: &Analysis) -> Markup {
             li { "Between two turns of a quarter hour there are " (number(factor)) " times fewer requests than at the same rate \
                   in real time. A result is requested less often during its lifetime, unless the traffic has fewer keys." }
             li { "The store flushes, compacts and ages its own cache by the machine's clock. Its files grow as in "
-                  (number(machine_s(analysis.record.to_ms - analysis.record.from_ms, factor) / 60.0)) " minutes of such load, \
-                  not as in " (length_words(analysis.record.to_ms - analysis.record.from_ms)) "." }
+                  (number(machine_s(length_ms, factor) / 60.0)) " minutes of such load, not as in "
+                  (length_words(length_ms)) "." }
             li { "All parts share one machine with the load generator. A cluster of many machines has networks between its parts and \
                   spare processor capacity; ratios are more transferable than absolute values." }
             li { "Phases are on different days of the week, as in the reference, so a difference of 10 % between two of them \

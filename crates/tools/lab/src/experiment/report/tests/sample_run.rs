@@ -3,7 +3,7 @@
 //! is slower until it is compacted.
 
 use super::bins::{DAY_MS, HOUR_MS, MINUTE_MS, QUARTER_MS};
-use super::record::{
+use crate::experiment::record::{
     BatchRecord, Record, Sample, Step, StepKind, StoreCounters, TruthCheck, Usage,
 };
 use crate::report::Machine;
