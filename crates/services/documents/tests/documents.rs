@@ -194,9 +194,9 @@ async fn a_change_names_the_version_it_is_based_on() {
     let next = numbered(campaign(11, "draft"));
     documents.replace(Kind::Campaign, "1", &next, Some(1), BY).await.unwrap();
 
-    let late =
-        documents.replace(Kind::Campaign, "1", &numbered(campaign(12, "draft")), Some(1), BY);
-    assert!(matches!(late.await, Err(Error::Conflict { current: 2, .. })));
+    let other = numbered(campaign(12, "draft"));
+    let late = documents.replace(Kind::Campaign, "1", &other, Some(1), BY).await;
+    assert!(matches!(late, Err(Error::Conflict { current: 2, .. })), "{late:?}");
     let taken = documents.create(Kind::Campaign, &next, BY).await;
     assert!(matches!(taken, Err(Error::Taken { .. })), "{taken:?}");
     let other = documents.replace(Kind::Campaign, "2", &next, None, BY).await;

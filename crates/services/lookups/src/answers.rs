@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use raingauge_campaigns::documents::{Lookup, LookupSource};
 use raingauge_campaigns::engine::{LookupClass, LookupKey};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::campaigns::{DatabaseLookup, LookupError, Lookups, Sender, Tables};
+use raingauge_ports::campaigns::sender::Sender;
+use raingauge_ports::campaigns::{DatabaseLookup, LookupError, Lookups, Tables};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::Offset;
 use serde_json::Value as Json;
@@ -190,8 +191,6 @@ impl Answers {
 
     /// The answer to a key: a cached one, or that of a call.
     async fn ask(&self, caller: &Arc<Caller>, key: &LookupKey, deadline: Instant) -> Outcome {
-        let saved =
-            || counter!("raingauge_campaign_lookups_saved_total", "class" => name_of(key.class));
         let cached = (caller.number, key.key.clone());
         if let Some(answer) = self.calls.cache.lock().get(&cached, Instant::now()) {
             note_saved(key.class, 1);
