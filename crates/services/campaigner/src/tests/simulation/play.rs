@@ -67,7 +67,10 @@ impl Play {
             clock,
         };
 
-        play.run();
+        // A worker that never committed begins at the end of the log.
+        while play.worker.is_none() {
+            play.run();
+        }
         let shared = json!({"kind": "budget", "name": "shared", "unit": "points",
                             "max": play.random.below(20)});
         play.save("budget", "shared", shared);
