@@ -83,7 +83,7 @@ impl Play {
         play
     }
 
-    pub fn to_the_end(mut self) {
+    pub fn play_out(mut self) {
         for _ in 0..STEPS {
             self.step();
         }
@@ -197,7 +197,7 @@ impl Play {
 
     /// Answers `false` if there is nothing more to do.
     fn turn(&mut self) -> bool {
-        if self.worker.is_none() || self.random.chance(5) {
+        if self.worker.is_none() || self.random.chance(2) {
             self.worker = self.open();
         }
         let Some(worker) = &mut self.worker else { return true };
