@@ -64,8 +64,11 @@ struct Calls {
     clock: Arc<dyn Clock>,
     cache: Mutex<Cache>,
     /// Calls under way, by the number of their caller and by key.
-    under_way: Mutex<HashMap<u64, HashMap<String, watch::Receiver<Option<Outcome>>>>>,
+    under_way: Mutex<HashMap<u64, HashMap<String, Ending>>>,
 }
+
+/// The outcome of a call, once it has ended.
+type Ending = watch::Receiver<Option<Outcome>>;
 
 impl Answers {
     pub fn new(deps: Deps, options: &Options) -> Self {
@@ -219,7 +222,7 @@ impl Calls {
         self: &Arc<Self>,
         caller: &Arc<Caller>,
         key: &str,
-    ) -> Result<(watch::Receiver<Option<Outcome>>, bool), LookupError> {
+    ) -> Result<(Ending, bool), LookupError> {
         let mut under_way = self.under_way.lock();
         let own = under_way.entry(caller.number).or_default();
         if let Some(known) = own.get(key) {
