@@ -64,6 +64,7 @@ pub struct Openings(Arc<[Opening]>);
 
 /// What a product may build upon.
 #[derive(Clone)]
+#[allow(dead_code, reason = "each product uses a part of it")]
 pub struct Foundation {
     /// The roles of this process.
     pub roles: Vec<Role>,
@@ -116,6 +117,7 @@ pub trait Service: Send + Sync {
 
 impl Foundation {
     /// Opens a consumer of the log. One that never ran begins at `first`.
+    #[allow(dead_code, reason = "campaigns commit to a ledger of their own")]
     pub fn consumer(&self, name: &str, first: Offset) -> anyhow::Result<Consumer> {
         let consumers = self.consumers.as_ref();
         let Consumers { store, registry } =

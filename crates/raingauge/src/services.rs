@@ -65,6 +65,7 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 /// Where consumers other than counting keep their records, and what the log is kept for.
 #[derive(Clone)]
 pub struct Consumers {
+    #[allow(dead_code, reason = "campaigns commit to a ledger of their own")]
     pub store: Arc<dyn ConsumerStore>,
     pub registry: Arc<Registry>,
 }

@@ -145,7 +145,7 @@ impl Database {
             #[cfg(feature = "mysql")]
             Self::MySql(pool) => row_of_mysql(pool, sql, key, deadline).await,
         };
-        row.unwrap_or_else(|Elapsed| Err(DatabaseError::Late(timeout.as_millis() as u64)))
+        row.unwrap_or(Err(DatabaseError::Late(timeout.as_millis() as u64)))
     }
 }
 

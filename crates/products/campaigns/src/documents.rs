@@ -9,7 +9,7 @@ use crate::refused::{Answer, Refused, code_of};
 use axum::Json;
 use axum::extract::{Extension, Path, Query};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::IntoResponse as _;
 use raingauge_campaigns::campaign::{Campaign, State};
 use raingauge_campaigns::documents::Kind;
 use raingauge_core::access::Scope;

@@ -6,16 +6,11 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use clap::Args;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-
-/// Deliveries that are remembered, the newest ones.
-const REMEMBERED_MAX: usize = 1_000;
 
 /// Receive what campaigns send, and print a line for each delivery
 ///
@@ -44,18 +39,11 @@ pub struct Received {
 /// A running receiver. It ends when it is dropped.
 pub struct Sink {
     address: SocketAddr,
-    received: Arc<Mutex<VecDeque<Received>>>,
     serving: JoinHandle<()>,
 }
 
 /// What is done with each delivery.
 type Show = Arc<dyn Fn(&Received) + Send + Sync>;
-
-#[derive(Clone)]
-struct Door {
-    received: Arc<Mutex<VecDeque<Received>>>,
-    show: Show,
-}
 
 impl SinkCommand {
     pub fn run(self) -> anyhow::Result<()> {
@@ -79,25 +67,17 @@ impl Sink {
     pub async fn start(address: SocketAddr, show: Show) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let received = Arc::default();
-        let door = Door { received: Arc::clone(&received), show };
-
-        let router = Router::new().fallback(take).with_state(door);
+        let router = Router::new().fallback(take).with_state(show);
         let serving = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
                 tracing::error!(%error, "the receiver of deliveries has ended");
             }
         });
-        Ok(Self { address, received, serving })
+        Ok(Self { address, serving })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// What came, the oldest first.
-    pub fn received(&self) -> Vec<Received> {
-        self.received.lock().iter().cloned().collect()
     }
 }
 
@@ -107,20 +87,14 @@ impl Drop for Sink {
     }
 }
 
-async fn take(State(door): State<Door>, uri: Uri, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn take(State(show): State<Show>, uri: Uri, headers: HeaderMap, body: Bytes) -> StatusCode {
     let id = headers.get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
     let received = Received {
         path: uri.path().to_owned(),
         webhook_id: id.to_owned(),
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
     };
-    (door.show)(&received);
-
-    let mut kept = door.received.lock();
-    if kept.len() == REMEMBERED_MAX {
-        kept.pop_front();
-    }
-    kept.push_back(received);
+    show(&received);
     StatusCode::NO_CONTENT
 }
 

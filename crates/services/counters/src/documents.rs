@@ -7,6 +7,7 @@ mod counter;
 pub use counter::CounterKind;
 
 use crate::difference::FieldChange;
+use raingauge_core::access::Scope;
 use raingauge_core::counter::Problem;
 use raingauge_ports::BoxFuture;
 use serde_json::Value as Json;
@@ -49,6 +50,13 @@ pub struct Provenance<'a> {
     pub reason: &'a str,
 }
 
+/// The rights of a kind of document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KindScopes {
+    pub propose: Scope,
+    pub apply: Scope,
+}
+
 /// One kind of document that can be proposed, approved and applied.
 ///
 /// A configuration is JSON with the document's id in its member `id`; if it is missing or 0, the
@@ -56,6 +64,12 @@ pub struct Provenance<'a> {
 pub trait DocumentKind: Send + Sync {
     /// The name of the kind in drafts and in the API.
     fn name(&self) -> &'static str;
+
+    /// What API tokens need to propose documents of the kind, and to let them take effect, beside
+    /// the right to use drafts.
+    fn scopes(&self) -> KindScopes {
+        KindScopes { propose: Scope::CountersWrite, apply: Scope::CountersWrite }
+    }
 
     /// Checks a configuration and returns its stored form.
     fn check(&self, configuration: &Json) -> Result<Json, Error>;

@@ -11,7 +11,7 @@ mod second;
 pub use second::{Actor, NotSecond};
 
 use crate::difference::FieldChange;
-use crate::documents::{self, Document, DocumentKind, Provenance};
+use crate::documents::{self, Document, DocumentKind, Provenance, KindScopes};
 use raingauge_core::limits::TEXT_LEN_MAX;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::drafts::{self as store, Draft, State};
@@ -305,6 +305,11 @@ impl Drafts {
     async fn needs_second(&self, draft: &Draft) -> Result<bool, Error> {
         let kind = self.kind(&draft.kind)?;
         Ok(self.needs_approval || kind.needs_second(&draft.configuration).await?)
+    }
+
+    /// What API tokens need for documents of a kind.
+    pub fn scopes_of(&self, kind: &str) -> Result<KindScopes, Error> {
+        Ok(self.kind(kind)?.scopes())
     }
 
     fn kind(&self, name: &str) -> Result<&dyn DocumentKind, Error> {

@@ -57,7 +57,7 @@ impl Results {
         let _ = stored.wait_for(|stored| *stored >= pushed).await;
     }
 
-    /// Ends [`Results::run`] when all results are stored.
+    /// Ends [`Results::run`] when all results are stored, or cannot be.
     pub fn close(&self) {
         self.waiting.lock().is_closed = true;
         self.changed.notify_one();
@@ -87,6 +87,11 @@ impl Results {
                         results = len,
                         "results of deliveries cannot be stored; they are kept and tried again"
                     );
+                    // A process that ends does not wait for a ledger that fails: what has no
+                    // result is sent again.
+                    if self.waiting.lock().is_closed {
+                        return;
+                    }
                     tokio::time::sleep(PAUSE).await;
                 }
             }

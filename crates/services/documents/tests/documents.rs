@@ -1,7 +1,9 @@
 //! Documents of campaigns over engines in memory, with a worker that applies control entries.
 
 use raingauge_campaigns::documents::Kind;
+use raingauge_counters::Drafts;
 use raingauge_counters::documents::{self as drafts, DocumentKind};
+use raingauge_counters::drafts::{self as workflow, Actor, Decision, Proposal};
 use raingauge_documents::{
     CampaignKind, CampaignRules, Deps, Documents, Error, Format, InEffect, Options, Provenance,
     Uploads,
@@ -11,6 +13,7 @@ use raingauge_ports::campaigns::{
     DocumentStore, Put, StoredDocument, TableLoads, TableRow, Tables,
 };
 use raingauge_ports::clock::ManualClock;
+use raingauge_ports::drafts::Draft;
 use raingauge_ports::log::EventLog;
 use raingauge_ports::record::Entry;
 use serde_json::{Value as Json, json};
@@ -194,9 +197,9 @@ async fn a_change_names_the_version_it_is_based_on() {
     let next = numbered(campaign(11, "draft"));
     documents.replace(Kind::Campaign, "1", &next, Some(1), BY).await.unwrap();
 
-    let late =
-        documents.replace(Kind::Campaign, "1", &numbered(campaign(12, "draft")), Some(1), BY);
-    assert!(matches!(late.await, Err(Error::Conflict { current: 2, .. })));
+    let other = numbered(campaign(12, "draft"));
+    let late = documents.replace(Kind::Campaign, "1", &other, Some(1), BY).await;
+    assert!(matches!(late, Err(Error::Conflict { current: 2, .. })), "{late:?}");
     let taken = documents.create(Kind::Campaign, &next, BY).await;
     assert!(matches!(taken, Err(Error::Taken { .. })), "{taken:?}");
     let other = documents.replace(Kind::Campaign, "2", &next, None, BY).await;
@@ -321,6 +324,47 @@ async fn campaigns_are_documents_of_drafts() {
     let differing = kind.differences(&created.configuration, &replaced.configuration);
     let fields: Vec<&str> = differing.iter().map(|change| change.field).collect();
     assert_eq!(fields, ["state", "budgets"]);
+}
+
+/// Where drafts need no approval, those with large budgets do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_draft_with_a_large_budget_takes_effect_by_a_second_person() {
+    let world = World::new();
+    let _worker = world.work();
+    let world = world.prepared().await;
+    let kind = Arc::new(CampaignKind::new(Arc::clone(&world.documents)));
+    let flow = Drafts::new(
+        Arc::new(memory::Drafts::default()),
+        Arc::new(memory::People::default()),
+        Arc::new(ManualClock::at_s(7)),
+        false,
+    )
+    .with(kind);
+    let [zoe, max] = [Actor::person("zoe"), Actor::person("max")];
+    let propose = async |configuration: Json| {
+        let proposal = Proposal { kind: "campaign", configuration, base_version: 0 };
+        flow.create(proposal, zoe).await.unwrap().draft
+    };
+    let decide =
+        |draft: &Draft, by| Decision { id: draft.id, revision: draft.revision, text: "autumn", by };
+
+    let small = propose(campaign(1_000, "active")).await;
+    let applied = flow.apply(decide(&small, zoe)).await.unwrap().draft;
+    assert_eq!((applied.document_id(), applied.applied_version), (1, 1));
+
+    let large = propose(campaign(1_001, "active")).await;
+    let alone = flow.apply(decide(&large, zoe)).await;
+    assert!(matches!(alone, Err(workflow::Error::ApprovalNeeded)), "{alone:?}");
+    let sent = flow.submit(decide(&large, zoe)).await.unwrap().draft;
+    let alone = flow.approve(decide(&sent, zoe)).await;
+    assert!(matches!(alone, Err(workflow::Error::NotSecond(_))), "{alone:?}");
+    assert_eq!(world.documents.list(Kind::Campaign).await.unwrap().len(), 1);
+
+    let approved = flow.approve(decide(&sent, max)).await.unwrap().draft;
+    assert_eq!((approved.document_id(), approved.applied_version), (2, 1));
+    let stored = world.documents.get(Kind::Campaign, "2", None).await.unwrap();
+    assert_eq!(stored.changed_by, "zoe");
+    assert!(stored.reason.contains("max"), "{}", stored.reason);
 }
 
 /// A process ended between storing a version and announcing it, or another one stored it.

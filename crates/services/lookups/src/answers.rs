@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use raingauge_campaigns::documents::{Lookup, LookupSource};
 use raingauge_campaigns::engine::{LookupClass, LookupKey};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::campaigns::{DatabaseLookup, LookupError, Lookups, Sender, Tables};
+use raingauge_ports::campaigns::sender::Sender;
+use raingauge_ports::campaigns::{DatabaseLookup, LookupError, Lookups, Tables};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::Offset;
 use serde_json::Value as Json;
@@ -63,8 +64,11 @@ struct Calls {
     clock: Arc<dyn Clock>,
     cache: Mutex<Cache>,
     /// Calls under way, by the number of their caller and by key.
-    under_way: Mutex<HashMap<u64, HashMap<String, watch::Receiver<Option<Outcome>>>>>,
+    under_way: Mutex<HashMap<u64, HashMap<String, Ending>>>,
 }
+
+/// The outcome of a call, once it has ended.
+type Ending = watch::Receiver<Option<Outcome>>;
 
 impl Answers {
     pub fn new(deps: Deps, options: &Options) -> Self {
@@ -190,8 +194,6 @@ impl Answers {
 
     /// The answer to a key: a cached one, or that of a call.
     async fn ask(&self, caller: &Arc<Caller>, key: &LookupKey, deadline: Instant) -> Outcome {
-        let saved =
-            || counter!("raingauge_campaign_lookups_saved_total", "class" => name_of(key.class));
         let cached = (caller.number, key.key.clone());
         if let Some(answer) = self.calls.cache.lock().get(&cached, Instant::now()) {
             note_saved(key.class, 1);
@@ -220,7 +222,7 @@ impl Calls {
         self: &Arc<Self>,
         caller: &Arc<Caller>,
         key: &str,
-    ) -> Result<(watch::Receiver<Option<Outcome>>, bool), LookupError> {
+    ) -> Result<(Ending, bool), LookupError> {
         let mut under_way = self.under_way.lock();
         let own = under_way.entry(caller.number).or_default();
         if let Some(known) = own.get(key) {

@@ -1,9 +1,8 @@
 //! Asks services and databases, once.
 
 use raingauge_campaigns::documents::{Lookup, LookupSource};
-use raingauge_ports::campaigns::{
-    DatabaseError, DatabaseLookup, Method, Request, Response, SendError, Sender,
-};
+use raingauge_ports::campaigns::sender::{Method, Request, Response, SendError, Sender};
+use raingauge_ports::campaigns::{DatabaseError, DatabaseLookup};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use std::time::Duration;

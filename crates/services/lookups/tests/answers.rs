@@ -6,9 +6,9 @@ use raingauge_campaigns::engine::{LookupClass, LookupKey};
 use raingauge_lookups::{Answers, CounterRange, Counts, Deps, Options};
 use raingauge_memory as memory;
 use raingauge_ports::BoxFuture;
+use raingauge_ports::campaigns::sender::{Request, Response, SendError, Sender};
 use raingauge_ports::campaigns::{
-    DatabaseError, DatabaseLookup, LookupError, Lookups, Request, Response, SendError, Sender,
-    TableLoads, TableRow, Tables,
+    DatabaseError, DatabaseLookup, LookupError, Lookups, TableLoads, TableRow, Tables,
 };
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::log::Offset;

@@ -1,6 +1,6 @@
 //! The client against servers of this process.
 
+mod certificates;
 mod contract;
 mod guard;
 mod server;
-mod tls;

@@ -3,6 +3,7 @@
 use super::{
     action, budget_change, budget_key, commit, commit_to, decision, delivery, state_key, timer,
 };
+use crate::campaigns::limits::{LEDGER_LABEL_LEN_MAX, LEDGER_TIMER_LEN_MAX};
 use crate::campaigns::{
     Budget, BudgetChange, Commit, DecisionQuery, Error, Ledger, LedgerReader, Outbox, StateKey,
     StateKind,
@@ -68,7 +69,7 @@ pub async fn everything_moves_with_the_position<L: Ledger + LedgerReader + Outbo
 /// Every reason to refuse a commit leaves all of it out, though it has a record of each kind.
 pub async fn a_refused_commit_changes_nothing<L: Ledger + LedgerReader + Outbox>(ledger: &L) {
     let twice = |commit: &mut Commit| commit.decisions.push(decision(1, 5));
-    let too_long = |commit: &mut Commit| commit.timers[0].body = vec![0; 65_537];
+    let too_long = |commit: &mut Commit| commit.timers[0].body = vec![0; LEDGER_TIMER_LEN_MAX + 1];
     let same_state = |commit: &mut Commit| commit.states.push((state_key("u-7"), None));
     let same_budget = |commit: &mut Commit| commit.budgets.push(budget_change(1_000, 0));
     let same_delivery = |commit: &mut Commit| commit.deliveries.push(delivery(1, 9));
@@ -77,7 +78,8 @@ pub async fn a_refused_commit_changes_nothing<L: Ledger + LedgerReader + Outbox>
     let other_place = |commit: &mut Commit| commit.from += 1;
     let long_subject = |commit: &mut Commit| commit.states[0].0.subject = "u".repeat(257);
     let long_value = |commit: &mut Commit| commit.states[0].1 = Some(vec![0; 4_097]);
-    let long_label = |commit: &mut Commit| commit.decisions[0].step = "s".repeat(129);
+    let long_label =
+        |commit: &mut Commit| commit.decisions[0].step = "s".repeat(LEDGER_LABEL_LEN_MAX + 1);
     let long_evidence = |commit: &mut Commit| commit.decisions[0].evidence = "e".repeat(65_537);
     let long_event = |commit: &mut Commit| commit.decisions[0].event = "o".repeat(1_025);
     let long_body = |commit: &mut Commit| commit.deliveries[0].body = vec![0; 65_537];

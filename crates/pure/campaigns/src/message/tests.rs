@@ -86,7 +86,9 @@ fn points_follow_from_a_field_with_its_digits() {
 fn a_template_that_does_not_compile_is_reported_with_its_place() {
     let body = json!({"to": "{{ nobody }}"});
     let action = json!({"name": "a", "kind": "webhook", "to": "m", "body": body});
-    let campaign = campaign(action, json!({}));
+    let json = json!({"name": "c", "eventTypes": ["order"],
+        "steps": [{"name": "s", "actions": [action]}]});
+    let campaign: Campaign = serde_json::from_value(json).unwrap();
     let problems = Messages::compile(&campaign).unwrap_err();
     assert_eq!(problems.len(), 1);
     assert!(format!("{:?}", problems[0]).contains("steps[0].actions[0].body"));

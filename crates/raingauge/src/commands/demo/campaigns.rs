@@ -216,7 +216,7 @@ mod tests {
                 names.insert(decision.action, line.clone());
                 decisions.entry(decision.campaign).or_default().push(line);
             }
-            cancelled.extend(outcome.cancelled.iter().map(|action| names[action].clone()));
+            cancelled.extend(outcome.cancelled.iter().map(|(_, action)| names[action].clone()));
         }
         (decisions, cancelled)
     }

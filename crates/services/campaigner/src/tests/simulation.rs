@@ -34,7 +34,7 @@ fn play(seed: u64) {
         }
     }
     let _replay = Replay(seed);
-    Play::new(seed, None).to_the_end();
+    Play::new(seed, None).play_out();
 }
 
 /// Defects that a worker might have are found within few seeds.
@@ -42,7 +42,7 @@ fn play(seed: u64) {
 fn the_simulator_finds_what_it_is_made_for() {
     for defect in [Defect::ForgetsTimers, Defect::CommitsTwice, Defect::ForgetsAState] {
         let fails =
-            |seed| std::panic::catch_unwind(|| Play::new(seed, Some(defect)).to_the_end()).is_err();
+            |seed| std::panic::catch_unwind(|| Play::new(seed, Some(defect)).play_out()).is_err();
         assert!((0..300).any(fails), "{defect:?} is not found");
     }
 }

@@ -101,6 +101,17 @@ async fn results_that_cannot_be_stored_are_kept() {
     assert_eq!(bench.receiver.len(), 1, "it is not sent again");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_end_does_not_wait_for_a_ledger_that_fails() {
+    let bench = Bench::with(Arc::default(), vec![destination("a")], always(200), |ledger, log| {
+        (Arc::new(Faulty::new(ledger, usize::MAX, false)), log)
+    });
+    bench.commit(vec![delivery("a", 1, 0)]);
+    until("it has arrived", async || bench.receiver.len() == 1).await;
+    let stopped = tokio::time::timeout(Duration::from_secs(5), bench.deliveries.stop()).await;
+    assert_eq!((stopped, bench.status(1).await), (Ok(()), Status::Pending));
+}
+
 fn open(folder: &Path) -> Arc<CampaignLedger> {
     let options = LedgerOptions { cache_bytes: 8 << 20, ..LedgerOptions::default() };
     Arc::new(CampaignLedger::open(folder, &options).expect("a ledger"))

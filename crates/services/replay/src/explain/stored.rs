@@ -22,6 +22,22 @@ pub struct Ledger {
     pub outbox: Arc<dyn Outbox>,
 }
 
+/// Codes of actions that were granted, what went wrong first. Refusals come behind them: a step that
+/// acts says more than one that does not.
+const TELLING: [&str; 11] = [
+    "dead",
+    "refused",
+    "render_failed",
+    "recheck_failed",
+    "cancelled",
+    "paused",
+    "retrying",
+    "delayed",
+    "granted",
+    "delivered",
+    "shadow",
+];
+
 /// A decision of the event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -110,8 +126,11 @@ impl Ledger {
             }
         }
 
-        let acts = |report: &&DecisionReport| report.action.is_some();
-        let telling = reports.iter().find(acts).or(reports.first());
+        // Decisions of one moment have no order in the ledger.
+        reports.sort_by(|left, right| (&left.step, &left.name).cmp(&(&right.step, &right.name)));
+        let telling = reports.iter().min_by_key(|report| {
+            TELLING.iter().position(|code| *code == report.code).unwrap_or(TELLING.len())
+        });
         Ok(Some(Explanation {
             code: telling.map_or_else(String::new, |report| report.code.clone()),
             campaign: first.campaign,

@@ -58,11 +58,16 @@ async fn what_was_decided_has_its_evidence_and_delivery() {
     assert_eq!(world.explain("u-7", Some("o-3")).await["code"], "retrying");
     let codes = async |id: &str, user: &str| {
         let found = world.explain(user, Some(id)).await;
-        (found["code"].clone(), found["decisions"][0]["delivery"]["note"].clone())
+        let voucher = &found["decisions"][1];
+        assert_eq!(
+            (&voucher["name"], &voucher["delivery"]["note"]),
+            (&json!("voucher"), &json!("503"))
+        );
+        (found["code"].clone(), voucher["code"].clone())
     };
-    let rewards = [codes("o-4", "u-7").await, codes("p-3", "u-8").await];
-    assert!(rewards.contains(&(json!("dead"), json!("503"))), "{rewards:?}");
-    assert!(rewards.contains(&(json!("delivered"), json!("503"))), "{rewards:?}");
+    // What went wrong is said first, and what is still to come before what is done.
+    assert_eq!(codes("o-4", "u-7").await, (json!("dead"), json!("dead")));
+    assert_eq!(codes("p-3", "u-8").await, (json!("delayed"), json!("delivered")));
 
     let refused = world.explain("u-9", Some("q-3")).await;
     assert_eq!((&refused["code"], &refused["how"]), (&json!("budget_exhausted"), &json!("stored")));
@@ -106,7 +111,7 @@ async fn every_rung_has_its_code() {
     // It was counted while the campaign rested.
     let acts = world.explain("u-7", Some("acts")).await;
     assert_eq!((&acts["code"], &acts["version"]), (&json!("step_false"), &json!(3)), "{acts}");
-    assert_eq!(acts["nearest"][0]["change"][0]["is"], 6);
+    assert_eq!(acts["nearest"][0]["change"][0]["is"], 8);
     assert_eq!(code("u-7", "outside").await, "outside_activity");
 }
 

@@ -26,8 +26,11 @@ impl Random {
 
 fn campaign(random: &mut Random, id: u32) -> Json {
     let windows = [json!("campaign"), json!({"calendar": "day"}), json!({"last": "PT6H"})];
-    let edge = ["reaches", "every"][random.below(2) as usize];
-    let cost = json!({"budget": ["own", "shared"][random.below(2) as usize], "amount": 1 + random.below(4)});
+    let window = random.below(3) as usize;
+    // A rolling count goes down again, and so has no multiples.
+    let edge = if window == 2 { "reaches" } else { ["reaches", "every"][random.below(2) as usize] };
+    let budget = ["own", "shared"][random.below(2) as usize];
+    let cost = json!({"budget": budget, "amount": 1 + random.below(4)});
     let mut action =
         json!({"name": "a", "kind": "reward", "to": "rewards", "reward": "R", "cost": cost});
     if random.below(3) == 0 {
@@ -37,7 +40,7 @@ fn campaign(random: &mut Random, id: u32) -> Json {
     let mut campaign = json!({
         "id": id, "name": format!("c{id}"), "eventTypes": ["order"], "subject": "data.user",
         "state": "active", "priority": random.below(3), "zone": "Asia/Singapore",
-        "counts": {"n": {"window": windows[random.below(3) as usize],
+        "counts": {"n": {"window": windows[window],
             "filter": {"operator": "gte", "lhs": "var.amount", "rhs": random.below(4)}}},
         "rule": {"operator": "or", "conditions": [
             {"operator": "lt", "lhs": "var.amount", "rhs": random.below(10)},
@@ -52,8 +55,8 @@ fn campaign(random: &mut Random, id: u32) -> Json {
         "limits": [{"step": "again", "max": 1 + random.below(3), "period": "day"}],
         "budgets": {"own": {"unit": "points", "max": random.below(30), "period": "day"}}});
     if random.below(2) == 0 {
-        campaign["group"] =
-            json!({"name": "g", "mode": ["first", "best"][random.below(2) as usize]});
+        let mode = ["first", "best"][random.below(2) as usize];
+        campaign["group"] = json!({"name": "g", "mode": mode});
     }
     campaign
 }
@@ -120,7 +123,8 @@ async fn play(seed: u64) -> usize {
             .expect("replayed");
     live.sort();
     replayed.sort();
-    assert_eq!(live, replayed, "seed {seed}");
+    let different = live.iter().zip(&replayed).find(|(live, replayed)| live != replayed);
+    assert_eq!((different, live.len()), (None, replayed.len()), "seed {seed}");
     live.len()
 }
 

@@ -6,10 +6,10 @@ use raingauge_consumers::Registry;
 use raingauge_core::event::Event;
 use raingauge_memory as memory;
 use raingauge_ports::BoxFuture;
-use raingauge_ports::campaigns::documents::{DocumentStore, Put, StoredDocument};
-use raingauge_ports::campaigns::lookups::{LookupError, Lookups};
 use raingauge_ports::campaigns::{Decision, DecisionQuery, LedgerReader};
-use raingauge_ports::clock::ManualClock;
+use raingauge_ports::campaigns::{DocumentStore, Put, StoredDocument};
+use raingauge_ports::campaigns::{LookupError, Lookups};
+use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{Batch, EventLog, EventSink, Offset};
 use raingauge_ports::scans::Scans;
 use raingauge_replay::jobs::Status;
@@ -45,8 +45,28 @@ impl Lookups for KeyLookups {
     }
 }
 
+/// Shows the time that a test sets. No time passes between, so that no lookup is late because the
+/// test goes on.
+pub struct TestClock(ManualClock);
+
+impl TestClock {
+    pub fn set_s(&self, seconds: i64) {
+        self.0.set_s(seconds);
+    }
+}
+
+impl Clock for TestClock {
+    fn now_ms(&self) -> i64 {
+        self.0.now_ms()
+    }
+
+    fn elapsed_ms(&self) -> i64 {
+        0
+    }
+}
+
 pub struct World {
-    pub clock: Arc<ManualClock>,
+    pub clock: Arc<TestClock>,
     pub log: Arc<memory::Log>,
     pub ledger: Arc<memory::Ledger>,
     pub documents: Arc<memory::Documents>,
@@ -56,7 +76,7 @@ pub struct World {
 
 impl World {
     pub async fn new() -> Self {
-        let clock = Arc::new(ManualClock::at_s(START_S));
+        let clock = Arc::new(TestClock(ManualClock::at_s(START_S)));
         let log = Arc::new(memory::Log::dated(clock.clone()));
         let ledger = Arc::new(memory::Ledger::default());
         let documents = Arc::new(memory::Documents::default());
@@ -104,7 +124,7 @@ impl World {
             is_deleted: false,
             changed_by: "ann".to_owned(),
             reason: String::new(),
-            changed_ms: raingauge_ports::clock::Clock::now_ms(&*self.clock),
+            changed_ms: self.clock.now_ms(),
         };
         let Put::Stored(stored) = self.documents.put(document, base).await.expect("stored") else {
             panic!("{kind} {id} has changed");

@@ -33,7 +33,7 @@ impl FailingLedger {
         Self {
             inner,
             random: Mutex::new(Random(seed | 1)),
-            percent: AtomicU64::new(15),
+            percent: AtomicU64::new(10),
             forgets_timers: false,
             commits_twice: false,
             forgets_a_state: false,

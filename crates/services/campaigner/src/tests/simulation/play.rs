@@ -23,7 +23,7 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 /// Steps of one history.
-const STEPS: usize = 40;
+const STEPS: usize = 32;
 
 /// What a worker might do wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,10 @@ impl Play {
             clock,
         };
 
-        play.run();
+        // A worker that never committed begins at the end of the log.
+        while play.worker.is_none() {
+            play.run();
+        }
         let shared = json!({"kind": "budget", "name": "shared", "unit": "points",
                             "max": play.random.below(20)});
         play.save("budget", "shared", shared);
@@ -80,7 +83,7 @@ impl Play {
         play
     }
 
-    pub fn to_the_end(mut self) {
+    pub fn play_out(mut self) {
         for _ in 0..STEPS {
             self.step();
         }
@@ -194,7 +197,7 @@ impl Play {
 
     /// Answers `false` if there is nothing more to do.
     fn turn(&mut self) -> bool {
-        if self.worker.is_none() || self.random.chance(5) {
+        if self.worker.is_none() || self.random.chance(2) {
             self.worker = self.open();
         }
         let Some(worker) = &mut self.worker else { return true };
