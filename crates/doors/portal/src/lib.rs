@@ -13,6 +13,7 @@
 
 mod assets;
 mod cookies;
+mod download;
 mod fault;
 mod fields;
 mod form;

@@ -13,6 +13,48 @@ pub fn csrf(person: &Principal) -> Markup {
     html! { input type="hidden" name="csrf" value=(person.csrf.as_deref().unwrap_or_default()); }
 }
 
+/// A form that is a single button: it submits what it names, and nothing else.
+pub struct ButtonForm<'a> {
+    pub address: &'a str,
+    pub label: &'a str,
+    /// Classes of the button, beside `button`.
+    pub class: &'a str,
+    /// What the button does and to what, for screen readers, where the label alone does not say.
+    pub about: Option<&'a str>,
+    /// Names and values of hidden fields.
+    pub fields: &'a [(&'a str, &'a str)],
+}
+
+impl<'a> ButtonForm<'a> {
+    pub const fn new(address: &'a str, label: &'a str) -> Self {
+        Self { address, label, class: "", about: None, fields: &[] }
+    }
+
+    pub const fn class(self, class: &'a str) -> Self {
+        Self { class, ..self }
+    }
+
+    pub const fn about(self, about: &'a str) -> Self {
+        Self { about: Some(about), ..self }
+    }
+
+    pub const fn with(self, fields: &'a [(&'a str, &'a str)]) -> Self {
+        Self { fields, ..self }
+    }
+
+    pub fn markup(&self, person: &Principal) -> Markup {
+        html! {
+            form.inline method="post" action=(self.address) {
+                (csrf(person))
+                @for (name, value) in self.fields {
+                    input type="hidden" name=(name) value=(value);
+                }
+                button class={ "button " (self.class) } aria-label=[self.about] { (self.label) }
+            }
+        }
+    }
+}
+
 /// The kind of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
@@ -249,7 +291,7 @@ pub fn ago(seconds: i64) -> String {
         1..60 => format!("{seconds} s ago"),
         60..3_600 => format!("{} min ago", seconds / 60),
         3_600..86_400 => format!("{} h ago", seconds / 3_600),
-        _ => format!("{} d ago", seconds / 86_400),
+        _ => format!("{} d ago", number((seconds / 86_400).into())),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::Portal;
 use crate::cookies;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
-use crate::html::parts::{self, Mood};
+use crate::html::parts::{self, ButtonForm, Mood};
 use crate::html::{layout, notes, passwords};
 use axum::extract::{Extension, State};
 use axum::http::{StatusCode, header};
@@ -157,6 +157,8 @@ fn password_card(person: &Principal, problem: Option<(&str, &str)>) -> Markup {
     }
 }
 
+const END_SESSION: &str = "/account/sessions/end";
+
 fn sessions_card(
     person: &Principal,
     own: &OwnSession,
@@ -185,21 +187,16 @@ fn sessions_card(
                             }
                         }
                         @if !is_this {
-                            form method="post" action="/account/sessions/end" {
-                                (parts::csrf(person))
-                                input type="hidden" name="session" value=(hex::encode(session.hash));
-                                @let label = format!("End the session of {}", browser(&session.browser));
-                                button.button aria-label=(label) { "End" }
-                            }
+                            @let label = format!("End the session of {}", browser(&session.browser));
+                            @let hash = hex::encode(session.hash);
+                            (ButtonForm::new(END_SESSION, "End").about(&label)
+                                .with(&[("session", &hash)]).markup(person))
                         }
                     }
                 }
             }
             @if sessions.len() > 1 {
-                form method="post" action="/account/sessions/end" {
-                    (parts::csrf(person))
-                    button.button.danger { "End all other sessions" }
-                }
+                (ButtonForm::new(END_SESSION, "End all other sessions").class("danger").markup(person))
             }
         }
     }

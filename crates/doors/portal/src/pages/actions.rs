@@ -352,10 +352,7 @@ fn backfill_part(portal: &Portal, person: &Principal, counter: &Counter) -> Mark
             @if runs {
                 noscript { p { a href=(address) { "Show the progress" } } }
             } @else if person.may(Role::Editor) && counter.state.answers() {
-                form method="post" action=(address) {
-                    (parts::csrf(person))
-                    button.button.primary type="submit" { "Start a backfill" }
-                }
+                (parts::ButtonForm::new(&address, "Start a backfill").class("primary").markup(person))
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The audit log: filtered, paged, and exported as CSV or NDJSON.
 
 use crate::Portal;
+use crate::download;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::parts::Column::Text;
@@ -8,8 +9,7 @@ use crate::html::parts::{self, Field};
 use crate::html::{layout, words};
 use crate::times::{bucket_start, moment_of, next_bucket};
 use axum::extract::{Extension, State};
-use axum::http::{HeaderName, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::bucket::Granularity;
@@ -69,7 +69,7 @@ pub async fn list(
 
 /// `GET /audit.csv`
 pub async fn csv(State(portal): State<Portal>, Query(fields): Query) -> Result<Response, Fault> {
-    export(&portal, &fields, "text/csv; charset=utf-8", "audit.csv", to_csv).await
+    export(&portal, &fields, download::CSV, "audit.csv", to_csv).await
 }
 
 /// `GET /audit.ndjson`
@@ -105,14 +105,7 @@ async fn export(
         }
     }
 
-    let disposition = (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{file}\""));
-    let about = [(header::CONTENT_TYPE, content_type.to_owned()), disposition];
-    let is_whole = (
-        HeaderName::from_static("x-complete"),
-        if written < EXPORT_ENTRIES_MAX { "true" } else { "false" },
-    );
-
-    Ok((about, [is_whole], text).into_response())
+    Ok(download::part(content_type, file, text, written < EXPORT_ENTRIES_MAX))
 }
 
 /// The filter that the address specifies.

@@ -9,6 +9,7 @@ pub use recount::{begin as begin_recount, page as recount_page};
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Query;
+use crate::html::parts::ButtonForm;
 use crate::html::{layout, notes, parts, words};
 use axum::extract::{Extension, State};
 use axum::http::{StatusCode, Uri};
@@ -91,10 +92,7 @@ fn audit(portal: &Portal, person: &Principal, zone: &TimeZone) -> Markup {
             div.card-head {
                 h2 #audit-title { "Self-audit" }
                 @if person.may(Role::Editor) && running.is_none() {
-                    form.actions method="post" action="/checks/now" {
-                        (parts::csrf(person))
-                        button.button { "Check now" }
-                    }
+                    div.actions { (ButtonForm::new("/checks/now", "Check now").markup(person)) }
                 }
             }
             @if let Some(running) = &running {

@@ -8,7 +8,7 @@ use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::parts::Column::{self, Text};
-use crate::html::parts::{self, Mood};
+use crate::html::parts::{self, ButtonForm, Mood};
 use crate::html::words::count_of;
 use crate::html::{drafts as words, layout, notes, trial};
 use axum::extract::{Extension, Path, State};
@@ -272,10 +272,7 @@ fn ways_out(person: &Principal, draft: &Draft) -> Markup {
                 "Put mine on top of theirs"
             }
             a.button href={ "/drafts/" (draft.id) "/edit" } { "Continue editing mine" }
-            form method="post" action={ "/drafts/" (draft.id) "/withdraw" } {
-                (own(person, draft))
-                button.button type="submit" { "Take theirs: withdraw this draft" }
-            }
+            (withdrawal(person, draft, "Take theirs: withdraw this draft", ""))
         }
         p.quiet {
             "On top of theirs, a field that one of you changed keeps that change; where both \
@@ -288,6 +285,13 @@ fn ways_out(person: &Principal, draft: &Draft) -> Markup {
 /// saw.
 fn own(person: &Principal, draft: &Draft) -> Markup {
     html! { (parts::csrf(person)) input type="hidden" name="revision" value=(draft.revision); }
+}
+
+fn withdrawal(person: &Principal, draft: &Draft, label: &str, class: &str) -> Markup {
+    let address = format!("/drafts/{}/withdraw", draft.id);
+    let revision = draft.revision.to_string();
+    let fields = [("revision", revision.as_str())];
+    ButtonForm::new(&address, label).class(class).with(&fields).markup(person)
 }
 
 /// The possible decisions about a draft. `no_second` says why this person cannot approve it.
@@ -341,10 +345,7 @@ fn decisions(
                     p.quiet { "A second person has to approve it before it takes effect." }
                 }
             }
-            form.withdraw method="post" action=(action("withdraw")) {
-                (own(person, draft))
-                button.button.danger type="submit" { "Withdraw the draft" }
-            }
+            div.withdraw { (withdrawal(person, draft, "Withdraw the draft", "danger")) }
         }
     }
 }

@@ -216,7 +216,7 @@ pub fn arrival(portal: &Portal) -> Markup {
                 dt { "Duplicates" }
                 dd {
                     (words::count_of(totals.total(DUPLICATES) as i128, "event", "events"))
-                    " had a known source and id, and were not counted again"
+                    " with a known source and id, not counted again"
                 }
                 dt { "Refused" }
                 dd {

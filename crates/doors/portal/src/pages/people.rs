@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::layout;
 use crate::html::parts::Column::{self, Text};
-use crate::html::parts::{self, Field, Mood};
+use crate::html::parts::{self, ButtonForm, Field, Mood};
 use crate::pages::page_state::PageState;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -176,6 +176,7 @@ const COLUMNS: [Column<'_>; 5] =
 
 fn user_row(person: &Principal, user: &User, now_s: i64) -> Markup {
     let is_self = person.session().is_some_and(|own| own.user_id == user.id);
+    let about_link = format!("Create a link for a new password of {}", user.name);
     html! {
         tr {
             th.person scope="row" {
@@ -200,13 +201,8 @@ fn user_row(person: &Principal, user: &User, now_s: i64) -> Markup {
             td {
                 div.actions {
                     (button(person, user, "sign-out", "Sign out", ""))
-                    form.inline method="post" action="/people/invite" {
-                        (parts::csrf(person))
-                        input type="hidden" name="name" value=(user.name);
-                        input type="hidden" name="role" value=(user.role);
-                        @let label = format!("Create a link for a new password of {}", user.name);
-                        button.button aria-label=(label) { "New password" }
-                    }
+                    (ButtonForm::new("/people/invite", "New password").about(&about_link)
+                        .with(&[("name", &user.name), ("role", user.role.name())]).markup(person))
                     @if user.may_sign_in() { (button(person, user, "disable", "Disable", "danger")) }
                     @else {
                         (button(person, user, "enable", "Enable", ""))
@@ -219,12 +215,9 @@ fn user_row(person: &Principal, user: &User, now_s: i64) -> Markup {
 }
 
 fn button(person: &Principal, user: &User, what: &str, words: &str, class: &str) -> Markup {
-    html! {
-        form.inline method="post" action={ "/people/" (user.id) "/" (what) } {
-            (parts::csrf(person))
-            button class={ "button " (class) } aria-label={ (words) " " (user.name) } { (words) }
-        }
-    }
+    let address = format!("/people/{}/{what}", user.id);
+    let about = format!("{words} {}", user.name);
+    ButtonForm::new(&address, words).class(class).about(&about).markup(person)
 }
 
 fn role_select(id: &str, chosen: Role, of: Option<&str>) -> Markup {
@@ -283,11 +276,10 @@ fn invitations_card(person: &Principal, open: &[Invitation], zone: &TimeZone) ->
                                 (parts::zoned(invitation.expires_at, zone))
                             }
                         }
-                        form method="post" action="/people/withdraw" {
-                            (parts::csrf(person))
-                            input type="hidden" name="invitation" value=(hex::encode(invitation.hash));
-                            button.button aria-label={ "Withdraw the invitation of " (name) } { "Withdraw" }
-                        }
+                        @let hash = hex::encode(invitation.hash);
+                        @let about = format!("Withdraw the invitation of {name}");
+                        (ButtonForm::new("/people/withdraw", "Withdraw").about(&about)
+                            .with(&[("invitation", &hash)]).markup(person))
                     }
                 }
             }

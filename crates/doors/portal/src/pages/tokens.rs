@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::layout;
 use crate::html::parts::Column::{self, Text};
-use crate::html::parts::{self, Field, Mood};
+use crate::html::parts::{self, ButtonForm, Field, Mood};
 use crate::pages::page_state::PageState;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -188,10 +188,9 @@ fn row(person: &Principal, token: &ApiToken, now_s: i64, zone: &TimeZone) -> Mar
             }
             td {
                 @if token.is_in_use(now_s) {
-                    form.inline method="post" action={ "/tokens/" (token.id) "/revoke" } {
-                        (parts::csrf(person))
-                        button.button.danger aria-label={ "Revoke " (token.name) } { "Revoke" }
-                    }
+                    @let about = format!("Revoke {}", token.name);
+                    (ButtonForm::new(&format!("/tokens/{}/revoke", token.id), "Revoke").class("danger")
+                        .about(&about).markup(person))
                 }
             }
         }

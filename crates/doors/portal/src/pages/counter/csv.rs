@@ -2,17 +2,17 @@
 
 use super::chart_query::{ChartQuery, Window};
 use crate::Portal;
+use crate::download;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::words;
 use crate::largest;
 use crate::times::{bucket_end, next_bucket};
 use axum::extract::{Path, State};
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use jiff::tz::TimeZone;
 use raingauge_app::csv::cell;
-use raingauge_app::largest::{COMPLETE, complete, to_csv};
+use raingauge_app::largest::to_csv;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::limits::SERIES_POINTS_MAX;
 use raingauge_reader::{Point, Range};
@@ -55,7 +55,7 @@ pub async fn series(
     };
 
     let text = file(&view.asked, window.to_s, &columns);
-    Ok(download(&format!("counter-{id}.csv"), text))
+    Ok(download::file(download::CSV, &format!("counter-{id}.csv"), text))
 }
 
 /// `GET /counters/{id}/keys.csv`: the largest keys over the range of the chart, more of them than
@@ -71,9 +71,8 @@ pub async fn keys(
     let window = shown.ok_or_else(nothing_to_download)?.window;
 
     let found = largest::all(&portal, id, window.from_s, window.to_s).await?;
-    let mut response = download(&format!("counter-{id}-keys.csv"), to_csv(&found.keys));
-    response.headers_mut().insert(COMPLETE, complete(found.is_complete));
-    Ok(response)
+    let name = format!("counter-{id}-keys.csv");
+    Ok(download::part(download::CSV, &name, to_csv(&found.keys), found.is_complete))
 }
 
 fn nothing_to_download() -> Fault {
@@ -81,15 +80,6 @@ fn nothing_to_download() -> Fault {
         "There is nothing to download",
         "Name a key of an active or paused counter: ?key=…",
     )
-}
-
-fn download(name: &str, file: String) -> Response {
-    let disposition = format!("attachment; filename=\"{name}\"");
-    let about = [
-        (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
-        (header::CONTENT_DISPOSITION, disposition.as_str()),
-    ];
-    (about, file).into_response()
 }
 
 fn rows_of(window: Window, granularity: Granularity) -> usize {

@@ -70,11 +70,14 @@ pub async fn page(
             },
             Some(found) => {
                 div.columns {
-                    (arrived(found, portal.clock.now_s(), &zone))
+                    div.stack {
+                        (arrived(found, portal.clock.now_s(), &zone))
+                        (sources(found))
+                        (arrival(&portal))
+                    }
                     (counted(&portal, &own))
                 }
                 (fields_of(found, shows_values))
-                div.columns { (sources(found)) (arrival(&portal)) }
                 @if shows_values { (samples(found, &zone)) } @else { (without_values(&portal)) }
             }
         }

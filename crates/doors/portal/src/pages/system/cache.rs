@@ -248,8 +248,3 @@ fn select(id: &str, name: &str, label: &str, chosen: &str) -> Markup {
 fn problem(text: Option<&str>) -> Markup {
     html! { @if let Some(text) = text { p.problem { (text) } } }
 }
-
-/// The hidden fields of a form that changes the policy.
-fn hidden(person: &Principal, version: u32) -> Markup {
-    html! { (parts::csrf(person)) input type="hidden" name="version" value=(version); }
-}

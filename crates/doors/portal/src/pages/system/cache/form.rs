@@ -1,9 +1,9 @@
 //! The form of a cache policy: a strategy for all counters, steps that give some counters another
 //! one, and overrides for single instances.
 
-use super::{hidden, problem, reason_of, select};
+use super::{problem, reason_of, select};
 use crate::fields::Fields;
-use crate::html::parts::Field;
+use crate::html::parts::{self, Field};
 use crate::pages::system::overview::Overview;
 use maud::{Markup, html};
 use raingauge_core::limits::{POLICY_OVERRIDES_MAX, POLICY_STEPS_MAX};
@@ -200,7 +200,8 @@ impl Form {
             form.form #policy-form method="post" action="/system/cache"
                 hx-post="/system/cache/preview" hx-trigger="input delay:300ms, change"
                 hx-select="#preview" hx-target="#preview" hx-swap="outerHTML" {
-                (hidden(person, self.version))
+                (parts::csrf(person))
+                input type="hidden" name="version" value=(self.version);
                 (problem(self.problem("version")))
                 div.field {
                     label for="strategy" { "All counters" }

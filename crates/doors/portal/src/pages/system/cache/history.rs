@@ -1,8 +1,8 @@
 //! All versions of the cache policy, with a button to restore an earlier one.
 
-use super::{hidden, strategy_words};
-use crate::html::parts;
+use super::strategy_words;
 use crate::html::parts::Column::{self, Silent, Text};
+use crate::html::parts::{self, ButtonForm};
 use crate::pages::system::overview::Overview;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
@@ -61,13 +61,9 @@ fn back(person: &Principal, current: u32, to: u32) -> Markup {
         to if to + 1 == current => format!("Back to version {to}, the previous one"),
         to => format!("Back to version {to}"),
     };
-    html! {
-        form method="post" action="/system/cache/back" {
-            (hidden(person, current))
-            input type="hidden" name="to" value=(to);
-            button.button { (label) }
-        }
-    }
+    let [current, to] = [current, to].map(|version| version.to_string());
+    let fields = [("version", current.as_str()), ("to", to.as_str())];
+    ButtonForm::new("/system/cache/back", &label).with(&fields).markup(person)
 }
 
 /// A policy in words.

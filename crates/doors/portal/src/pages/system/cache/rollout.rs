@@ -8,13 +8,14 @@ pub use view::stages;
 
 use super::{Planned, whole};
 use crate::Portal;
+use crate::download;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::parts::Column::{Silent, Text};
 use crate::html::{layout, parts, words};
 use crate::pages::system::overview::Overview;
 use axum::extract::{Extension, Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_core::access::Role;
@@ -123,12 +124,8 @@ pub async fn report_json(
         report.extend(rollout);
     }
 
-    let name = format!("attachment; filename=\"rollout-{id}.json\"");
-    let about = [
-        (header::CONTENT_TYPE, "application/json".to_owned()),
-        (header::CONTENT_DISPOSITION, name),
-    ];
-    Ok((about, format!("{report:#}\n")).into_response())
+    let name = format!("rollout-{id}.json");
+    Ok(download::file("application/json", &name, format!("{report:#}\n")))
 }
 
 impl From<Error> for Fault {

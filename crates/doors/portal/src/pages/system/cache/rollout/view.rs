@@ -3,7 +3,7 @@
 use super::{badge, why};
 use crate::Portal;
 use crate::html::parts::Column::{self, Number, Silent, Text};
-use crate::html::parts::{self, Mood};
+use crate::html::parts::{self, ButtonForm, Mood};
 use crate::html::words;
 use crate::pages::system::cache::history;
 use crate::pages::system::overview::Overview;
@@ -66,10 +66,8 @@ fn buttons(person: &Principal, address: &str, rollout: &Rollout) -> Markup {
                 (parts::csrf(person))
                 button.button disabled[!is_watching] { "Continue now" }
             }
-            form method="post" action={ (address) "/stop" } {
-                (parts::csrf(person))
-                button.button.danger { "Stop and roll back" }
-            }
+            (ButtonForm::new(&format!("{address}/stop"), "Stop and roll back").class("danger")
+                .markup(person))
         }
     }
 }
