@@ -2,13 +2,16 @@
 //! ask again and again.
 
 use crate::App;
+use crate::csv::cell;
 use crate::problem::Problem;
+use axum::http::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::code::{Code, Refusal};
 use raingauge_ports::buckets::Generation;
 use raingauge_ports::log::{Offset, Partition};
-use raingauge_reader::LargestKeys;
+use raingauge_reader::{Key, LargestKeys};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -121,6 +124,24 @@ pub async fn keys(
     Ok(Arc::clone(&search.get_or_try_init(find).await?.keys))
 }
 
+/// The keys as a CSV file.
+pub fn to_csv(keys: &[Key]) -> String {
+    let mut file = "key,count\r\n".to_owned();
+    for Key { key, count } in keys {
+        // Writing to a `String` cannot fail.
+        let _ = write!(file, "{},{count}\r\n", cell(key));
+    }
+    file
+}
+
+/// The header of such a file that says whether every key was looked at.
+pub const COMPLETE: HeaderName = HeaderName::from_static("x-complete");
+
+/// The value of [`COMPLETE`].
+pub const fn complete(is_complete: bool) -> HeaderValue {
+    HeaderValue::from_static(if is_complete { "true" } else { "false" })
+}
+
 /// The keys as a page shows them: those of the last search, while a new one for stale keys runs.
 /// `None` while the first search takes long.
 pub async fn keys_of_page(
@@ -183,6 +204,13 @@ mod tests {
             "other counts answer by now"
         );
         assert!(!Arc::ptr_eq(&first, &memory.search(WHICH, vec![(0, 8)], STALE_MS)));
+    }
+
+    #[test]
+    fn keys_are_rows_of_a_file() {
+        let key = |key: &str, count| Key { key: key.to_owned(), count };
+        let file = to_csv(&[key("rain:a, b", 741), key("=1+1", -2)]);
+        assert_eq!(file, "key,count\r\n\"rain:a, b\",741\r\n\"'=1+1\",-2\r\n");
     }
 
     #[test]

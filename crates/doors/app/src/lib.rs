@@ -15,6 +15,7 @@ pub mod access;
 mod address;
 pub mod budget;
 pub mod counts;
+pub mod csv;
 mod deadline;
 pub mod largest;
 mod node;

@@ -8,8 +8,8 @@ use super::problem::Problem;
 use super::times::Time;
 use axum::Json;
 use axum::extract::{Extension, Path, State};
-use axum::http::{HeaderName, HeaderValue, Uri, header};
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use raingauge_app::App;
 use raingauge_app::Role;
@@ -24,7 +24,7 @@ use raingauge_core::moment::Moment;
 use raingauge_core::plan::Plan;
 use raingauge_counters::recount::Recount;
 use raingauge_people::Principal;
-use raingauge_reader::{Answer, LargestKeys, Range, Series, Sources, Step, midnight_s};
+use raingauge_reader::{Answer, Key, LargestKeys, Range, Series, Sources, Step, midnight_s};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -307,13 +307,14 @@ pub async fn recount(
     })
 }
 
-/// `GET /v1/counters/{id}/keys`
+/// `GET /v1/counters/{id}/keys`, as JSON or as CSV.
 pub async fn keys(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Principal>,
     Path(id): Path<u32>,
+    headers: HeaderMap,
     uri: Uri,
-) -> Result<Json<LargestKeys>, Problem> {
+) -> Result<Response, Problem> {
     let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
     let now_s = app.clock.now_s();
@@ -324,14 +325,49 @@ pub async fn keys(
         Problem::new(Code::LimitOutOfRange, format!("limit must lie between 1 and {KEYS_MAX}"))
     })?;
     let found = largest::keys(&app, &who.name, id, from_s, to_s).await?;
-    let keys = found.keys.iter().take(limit).cloned().collect();
-    Ok(Json(LargestKeys { keys, is_complete: found.is_complete }))
+    let keys: Vec<Key> = found.keys.iter().take(limit).cloned().collect();
+    let is_complete = found.is_complete;
+    let vary = [(header::VARY, HeaderValue::from_static("accept"))];
+
+    if !wants_csv(&headers) {
+        return Ok((vary, Json(LargestKeys { keys, is_complete })).into_response());
+    }
+    let about = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8")),
+        (largest::COMPLETE, largest::complete(is_complete)),
+    ];
+    Ok((vary, about, largest::to_csv(&keys)).into_response())
+}
+
+/// Whether the caller accepts CSV rather than JSON: it is the first of the two in `Accept`.
+fn wants_csv(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let ranges = accept.unwrap_or_default().split(',');
+    let mut kinds = ranges.map(|range| range.split(';').next().unwrap_or_default().trim());
+    let first = kinds.find(|kind| ["text/csv", "application/json", "*/*"].contains(kind));
+    first == Some("text/csv")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use raingauge_reader::Point;
+
+    #[test]
+    fn csv_is_for_callers_who_prefer_it() {
+        let wants = |accept: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, accept.parse().unwrap());
+            wants_csv(&headers)
+        };
+        for csv in ["text/csv", "text/html, text/csv;q=0.9, */*;q=0.1"] {
+            assert!(wants(csv), "{csv}");
+        }
+        for json in ["", "*/*", "application/json, text/csv", "text/*"] {
+            assert!(!wants(json), "{json}");
+        }
+        assert!(!wants_csv(&HeaderMap::new()));
+    }
 
     #[test]
     fn a_series_is_written_as_serde_would() {

@@ -1,4 +1,4 @@
-// What a page does beyond links and forms: copying, and whatever carries a data attribute below. Pages work without it.
+// What a page does beyond links and forms: copying, local times, the navigation. Pages work without it.
 
 /** Buttons that copy the text beside them. */
 function offerCopies(root) {
@@ -13,8 +13,8 @@ function offerCopies(root) {
   }
 }
 
-/** Moments say on request when they are by the clock of this browser. */
-function tellLocalTimes(root) {
+/** The tooltip of each time shows it by the clock of this browser. */
+function showLocalTimes(root) {
   // Dates in Swedish are those of ISO 8601.
   const words = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "short" });
   const zone = words.resolvedOptions().timeZone;
@@ -24,17 +24,18 @@ function tellLocalTimes(root) {
   }
 }
 
-/** On a narrow screen the places scroll to the side: the one that is open comes into view. */
+/** On a narrow screen each row of the navigation scrolls to the side: its current link comes into view. */
 function showPlace() {
-  const places = document.querySelector(".places");
-  const open = places?.querySelector("[aria-current]");
-  if (open) places.scrollLeft = open.offsetLeft - places.offsetLeft - (places.clientWidth - open.offsetWidth) / 2;
+  for (const places of document.querySelectorAll(".places")) {
+    const open = places.querySelector("[aria-current]");
+    if (open) places.scrollLeft = open.offsetLeft - places.offsetLeft - (places.clientWidth - open.offsetWidth) / 2;
+  }
 }
 
 /** Everything in a part of the page that was just shown. */
 function enliven(root) {
   offerCopies(root);
-  tellLocalTimes(root);
+  showLocalTimes(root);
 }
 
 showPlace();

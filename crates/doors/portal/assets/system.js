@@ -1,4 +1,4 @@
-// Parts of a page that renew themselves: nobody is looked after who does not look, what was opened stays open, and a
+// Parts of a page that refresh themselves: they pause while the page is hidden, what was opened stays open, and a
 // screen reader hears of warnings when they change, not every five seconds.
 
 const isLive = (element) => element instanceof Element && element.matches("[data-live]");
@@ -24,19 +24,19 @@ document.addEventListener("htmx:afterSettle", () => {
   live.querySelectorAll(".scroll").forEach((box, place) => {
     if (scrolled[place]) [box.scrollLeft, box.scrollTop] = scrolled[place];
   });
-  say();
+  announce();
 });
 
-let said = null;
+let announced = null;
 
-/** Says the warnings when they are others than before. */
-function say() {
-  const place = document.getElementById("system-said");
+/** Announces the warnings when they have changed. */
+function announce() {
+  const place = document.getElementById("system-announcements");
   if (!place) return;
   const warnings = [...document.querySelectorAll("[data-warning]")].map((warning) => warning.textContent.trim());
   const text = warnings.join(" ");
-  if (said !== null && text !== said) place.textContent = text || "All warnings are over.";
-  said = text;
+  if (announced !== null && text !== announced) place.textContent = text || "All warnings are over.";
+  announced = text;
 }
 
-say();
+announce();

@@ -94,7 +94,7 @@ describe("openid", { timeout: 10 * PATIENCE_MS }, () => {
 
   test("an invited person comes in, and comes in again", async () => {
     await admin.goto("/people");
-    const form = admin.locator("form[action='/people/invite']", { hasText: "Make a link" });
+    const form = admin.locator("form[action='/people/invite']", { hasText: "Create a link" });
     await form.locator("#name").fill("grace");
     await form.locator("#email").fill("Grace@rain.example");
     await form.locator("#role").selectOption("editor");

@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { Browser, PATIENCE_MS, Server, barriers, picture } from "./harness.mjs";
 
 /** Whole numbers of the page, whatever stands between their thousands. */
-const digits = (text) => Number(text.replace(/[\s\u202f]/g, "").match(/\d+/)?.[0]);
+const digits = (text) => Number(text.replace(/[\s,]/g, "").match(/\d+/)?.[0]);
 
 describe("the path of a counter", { timeout: 10 * PATIENCE_MS }, () => {
   let server;
@@ -53,7 +53,7 @@ describe("the path of a counter", { timeout: 10 * PATIENCE_MS }, () => {
     await click("Save draft");
     await page.waitForURL(/\/drafts\/\d+/);
     await page.fill("[name=reason]", "Zones are wanted by the pricing team");
-    await click("Let it take effect");
+    await click("Apply the draft");
     await page.waitForURL(/\/counters\/\d+/);
     id = Number(page.url().match(/counters\/(\d+)/)[1]);
     await picture(page, "path-3-active");
@@ -61,7 +61,7 @@ describe("the path of a counter", { timeout: 10 * PATIENCE_MS }, () => {
 
   test("a backfill counts what came before, and survives a reload", async () => {
     await page.goto(`/counters/${id}/backfill`);
-    await click("Begin a backfill");
+    await click("Start a backfill");
     // A reload before the answer would take the place of the request.
     await page.locator("#backfill progress, #backfill .notice").first().waitFor();
     await page.reload();
@@ -105,7 +105,7 @@ describe("the path of a counter", { timeout: 10 * PATIENCE_MS }, () => {
     await click("Save draft");
     await page.waitForURL(/\/drafts\/\d+/);
     await page.fill("[name=reason]", "One vendor is enough");
-    await click("Let it take effect");
+    await click("Apply the draft");
     await page.waitForURL(/\/counters\/\d+/);
   });
 

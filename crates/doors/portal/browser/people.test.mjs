@@ -24,7 +24,7 @@ describe("people", { timeout: 10 * PATIENCE_MS }, () => {
   /** Someone whom the administrator has invited, signed in. */
   async function invited(name, role, options) {
     await admin.goto("/people");
-    const form = admin.locator("form[action='/people/invite']", { hasText: "Make a link" });
+    const form = admin.locator("form[action='/people/invite']", { hasText: "Create a link" });
     await form.locator("#name").fill(name);
     await form.locator("#role").selectOption(role);
     await form.locator("button.primary").click();
@@ -44,7 +44,7 @@ describe("people", { timeout: 10 * PATIENCE_MS }, () => {
     await person.getByRole("button", { name: "Save draft", exact: true }).click();
     await person.waitForURL(/\/drafts\/\d+/);
     await person.fill("[name=reason]", reason);
-    await person.getByRole("button", { name: "Let it take effect", exact: true }).click();
+    await person.getByRole("button", { name: "Apply the draft", exact: true }).click();
   }
 
   test("the second of two editors is warned, and shown the difference", async () => {
@@ -87,7 +87,7 @@ describe("people", { timeout: 10 * PATIENCE_MS }, () => {
     await quiet.getByRole("button", { name: "Save draft", exact: true }).click();
     await quiet.waitForURL(/\/drafts\/\d+/);
     await quiet.fill("[name=reason]", "No scripts here");
-    await quiet.getByRole("button", { name: "Let it take effect", exact: true }).click();
+    await quiet.getByRole("button", { name: "Apply the draft", exact: true }).click();
     await quiet.waitForURL(/\/counters\/\d+/);
     await quiet.getByText("quiet:").first().waitFor();
   });

@@ -44,7 +44,7 @@ describe("a guarded rollout", { timeout: 10 * PATIENCE_MS }, () => {
 
   async function begin(fields) {
     await page.goto("/system/cache");
-    await page.getByText("Begin a guarded rollout", { exact: true }).click();
+    await page.getByText("Start a guarded rollout", { exact: true }).click();
     // Everything is live while nobody has set a policy.
     await page.selectOption("#to", "none");
     for (const [name, value] of Object.entries(fields)) await page.fill(`#rollout-form [name="${name}"]`, value);
@@ -59,14 +59,14 @@ describe("a guarded rollout", { timeout: 10 * PATIENCE_MS }, () => {
   async function goOn() {
     do {
       await page.goto("/system/cache");
-      await page.getByRole("button", { name: "Go on at once" }).click();
+      await page.getByRole("button", { name: "Continue now" }).click();
       await page.waitForURL(/rollout-goes-on|go-on$/);
     } while (!page.url().includes("rollout-goes-on"));
   }
 
   test("a problem of the plan is shown at its field", async () => {
     await page.goto("/system/cache");
-    await page.getByText("Begin a guarded rollout", { exact: true }).click();
+    await page.getByText("Start a guarded rollout", { exact: true }).click();
     assert.deepEqual(await barriers(page), []);
     await picture(page, "rollout-1-form");
     await page.fill("#shares", "50, 20");
@@ -97,9 +97,9 @@ describe("a guarded rollout", { timeout: 10 * PATIENCE_MS }, () => {
   test("a limit that is broken rolls it back", async () => {
     await page.goto("/system/cache");
     await page.getByRole("button", { name: "Back to version 1, the previous one" }).click();
-    await page.getByText("The earlier policy holds again").waitFor();
+    await page.getByText("The earlier policy is in force again").waitFor();
     await begin({ shares: "50, 100", hold: "0.3", canary: "0", "p99-times": "0", "p99-free": "0", why: "No p99 is 0" });
-    await sees("was rolled back by itself");
+    await sees("was rolled back automatically");
     await sees("the 99th percentile is");
     assert.ok((await page.locator("#history-title + .scroll").textContent()).includes("rolled back"));
     await picture(page, "rollout-7-rolled-back");

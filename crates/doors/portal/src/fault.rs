@@ -11,6 +11,11 @@ use raingauge_counters::{documents, drafts, recent};
 use raingauge_people::Principal;
 use raingauge_ports::{catalog, people};
 
+/// Titles of errors that several services report.
+const OVERTAKEN: &str = "Someone else changed it first";
+const CATALOG_AWAY: &str = "The catalog is unavailable";
+const NOT_YET: &str = "The change has not taken effect yet";
+
 /// An error as a page shows it. Handlers return `Result<_, Fault>`.
 #[derive(Clone, Debug)]
 pub struct Fault {
@@ -34,7 +39,7 @@ impl Fault {
         Self::new(
             StatusCode::NOT_FOUND,
             format!("There is no {what}"),
-            "It may have another address by now.",
+            "Its address may have changed.",
         )
     }
 
@@ -72,14 +77,14 @@ impl From<catalog::Error> for Fault {
         match error {
             catalog::Error::NotFound(_) => Self::not_found("such counter"),
             catalog::Error::VersionMismatch { .. } | catalog::Error::PolicyMismatch { .. } => {
-                Self::new(StatusCode::CONFLICT, "Someone else was faster", advice)
+                Self::new(StatusCode::CONFLICT, OVERTAKEN, advice)
             }
             catalog::Error::IdTaken(_) => {
                 Self::new(StatusCode::CONFLICT, "The id is taken", advice)
             }
             catalog::Error::Invalid(problems) => Self::invalid(&problems),
             catalog::Error::Unavailable(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "The catalog is out of reach", advice)
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, CATALOG_AWAY, advice)
             }
         }
     }
@@ -93,7 +98,7 @@ impl From<drafts::Error> for Fault {
             drafts::Error::Document(error) => return error.into(),
             drafts::Error::People(error) => return error.into(),
             drafts::Error::Changed(_) | drafts::Error::Conflict { .. } => {
-                (StatusCode::CONFLICT, "Someone else was faster")
+                (StatusCode::CONFLICT, OVERTAKEN)
             }
             drafts::Error::Ended(_) => (StatusCode::CONFLICT, "This draft has ended"),
             drafts::Error::TooMany => (StatusCode::CONFLICT, "There are too many drafts"),
@@ -106,9 +111,7 @@ impl From<drafts::Error> for Fault {
             drafts::Error::NotSecond(_) => {
                 (StatusCode::FORBIDDEN, "A second person has to approve this")
             }
-            drafts::Error::Unavailable(_) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "The catalog is out of reach")
-            }
+            drafts::Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, CATALOG_AWAY),
         };
         Self::new(status, title, advice)
     }
@@ -126,19 +129,17 @@ impl From<documents::Error> for Fault {
         let advice = error.to_string();
         let (status, title) = match error {
             documents::Error::Invalid(problems) => return Self::invalid(&problems),
-            documents::Error::NotFound(_) => (StatusCode::NOT_FOUND, "It is not there any more"),
-            documents::Error::Conflict { .. } => (StatusCode::CONFLICT, "Someone else was faster"),
+            documents::Error::NotFound(_) => (StatusCode::NOT_FOUND, "It no longer exists"),
+            documents::Error::Conflict { .. } => (StatusCode::CONFLICT, OVERTAKEN),
             documents::Error::IdTaken { kind, id } => {
                 let advice = format!(
                     "There is a {kind} {id} already. Edit the draft and choose another id, or \
-                     leave it empty to be given one."
+                     leave it empty for the next free one."
                 );
                 return Self::new(StatusCode::CONFLICT, "The id is taken", advice);
             }
             documents::Error::Refused(_) => (StatusCode::CONFLICT, "The change was not made"),
-            documents::Error::Unavailable(_) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "The change did not take effect yet")
-            }
+            documents::Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, NOT_YET),
         };
         Self::new(status, title, advice)
     }
@@ -159,12 +160,8 @@ impl From<counters::Error> for Fault {
                 Self::new(StatusCode::CONFLICT, "The change was not made", error.to_string())
             }
             error => {
-                let advice = format!("{error}. Try again; what was saved before is kept.");
-                Self::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "The change did not take effect yet",
-                    advice,
-                )
+                let advice = format!("{error}. Try again; saved changes are kept.");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, NOT_YET, advice)
             }
         }
     }
@@ -176,11 +173,11 @@ impl From<people::Error> for Fault {
         match error {
             people::Error::NotFound(what) => Self::not_found(&format!("such {what}")),
             people::Error::LinkSpent => {
-                Self::new(StatusCode::GONE, "This link is of no use any more", advice)
+                Self::new(StatusCode::GONE, "This link is no longer valid", advice)
             }
             people::Error::Unavailable(_) => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "The database of people is out of reach",
+                "The database of people is unavailable",
                 advice,
             ),
             _ => Self::new(StatusCode::CONFLICT, "This cannot be done", advice),

@@ -1,6 +1,6 @@
 //! The fields of a submitted form, or of a query string.
 
-use crate::times;
+use crate::times::{self, Ends, EnteredTime, FORMS};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use jiff::tz::TimeZone;
@@ -46,7 +46,38 @@ impl Fields {
 
     /// Returns the time zone named in the fields; UTC when it is missing or unknown.
     pub fn zone(&self) -> TimeZone {
-        times::zone_of(self.text("zone")).unwrap_or(TimeZone::UTC)
+        self.zone_or_problem(&mut Vec::new())
+    }
+
+    /// Returns the time zone named in the fields. An unknown one is UTC, and a problem.
+    pub fn zone_or_problem(&self, problems: &mut Vec<String>) -> TimeZone {
+        let name = self.text("zone");
+        times::zone_of(name).unwrap_or_else(|| {
+            problems.push(format!(
+                "“{name}” is not a time zone such as UTC or America/New_York; times are in UTC."
+            ));
+            TimeZone::UTC
+        })
+    }
+
+    /// Returns the two ends of a range, from the fields `from` and `to`. `None` when one cannot be
+    /// read; `problems` then says why.
+    pub fn ends(&self, zone: &TimeZone, now_s: i64, problems: &mut Vec<String>) -> Option<Ends> {
+        let mut end = |name: &str| {
+            let text = self.text(name);
+            let found = EnteredTime::parse(text, zone, now_s);
+            if found.is_none() {
+                problems.push(match text {
+                    "" => format!("The range has no “{name}”: enter both of its ends."),
+                    text => format!("“{text}” is not a time: write {FORMS}."),
+                });
+            }
+
+            found
+        };
+
+        let (from, to) = (end("from"), end("to"));
+        Some((from?, to?))
     }
 
     pub fn pairs(&self) -> &[(String, String)] {
@@ -84,5 +115,16 @@ mod tests {
             Fields::parse("a=1&".repeat(FIELDS_MAX + 9).as_bytes()).pairs().len(),
             FIELDS_MAX
         );
+    }
+
+    #[test]
+    fn ends_that_cannot_be_read_are_reported() {
+        let read = |query: &[u8]| {
+            let mut problems = Vec::new();
+            let ends = Fields::parse(query).ends(&TimeZone::UTC, 86_400, &mut problems);
+            (ends.map(|(from, to)| (from.at_s, to.at_s)), problems.len())
+        };
+        assert_eq!(read(b"from=-1d&to=now"), (Some((0, 86_400)), 0));
+        assert_eq!(read(b"from=soon"), (None, 2));
     }
 }

@@ -16,10 +16,11 @@ pub use examples::{Examples, examples};
 pub use filter::Node;
 
 use crate::fields::Fields;
+use crate::times::{EnteredTime, FORMS, moment_of};
+use jiff::tz::TimeZone;
 use raingauge_core::counter::{Counter, Problem};
 use raingauge_core::field::Field;
 use raingauge_core::limits::COUNTER_ID_MAX;
-use raingauge_core::time::{format_rfc3339, parse_time_s};
 use raingauge_core::value::{FieldValue, Value};
 use raingauge_counters::observed::Kind;
 use serde_json::{Value as Json, json};
@@ -114,7 +115,8 @@ impl Form {
     pub fn of_counter(counter: &Counter, base_version: u32) -> Self {
         let usual = Self::default();
         let days = |days: Option<u32>| days.map(|days| days.to_string()).unwrap_or_default();
-        let instant = |at: Option<i64>| at.map(local_of).unwrap_or_default();
+        let in_field = |at_s| EnteredTime::fixed(at_s).in_field(&TimeZone::UTC);
+        let instant = |at: Option<i64>| at.map(in_field).unwrap_or_default();
         let (adds, number, field, scale) = match &counter.value {
             Value::Fixed(1) => (Adds::One, usual.number, usual.field, usual.scale),
             Value::Fixed(number) => (Adds::Number, number.to_string(), usual.field, usual.scale),
@@ -227,9 +229,10 @@ impl Form {
         own.chain(self.filter.iter().flat_map(Node::to_fields)).collect()
     }
 
-    /// Returns the counter that the form describes, or all of its problems.
-    pub fn counter(&self, kinds: Kinds<'_>) -> Result<Counter, Vec<Problem>> {
-        let mut reading = Reading { problems: Vec::new() };
+    /// Returns the counter that the form describes, or all of its problems. Relative times become
+    /// fixed at this moment.
+    pub fn counter(&self, kinds: Kinds<'_>, now_s: i64) -> Result<Counter, Vec<Problem>> {
+        let mut reading = Reading { problems: Vec::new(), now_s };
         let id = if self.base_version == 0 {
             reading.chosen_id(&self.chosen_id)
         } else {
@@ -258,16 +261,8 @@ impl Form {
             Ok(counter) if problems.is_empty() => Ok(counter),
             Ok(_) => Err(problems),
             Err(more) => {
-                let told = |problem: &Problem, known: &[Problem]| {
-                    let place =
-                        |problem: &Problem| problem.detail.split(' ').next().map(str::to_owned);
-                    known
-                        .iter()
-                        .any(|known| known.field == problem.field && place(known) == place(problem))
-                };
-
                 for problem in more {
-                    if !told(&problem, &problems) {
+                    if !problems.iter().any(|known| is_alike(known, &problem)) {
                         problems.push(problem);
                     }
                 }
@@ -278,9 +273,16 @@ impl Form {
     }
 }
 
+/// Whether two problems concern the same place of the same field.
+fn is_alike(one: &Problem, other: &Problem) -> bool {
+    let place = |problem: &Problem| problem.detail.split(' ').next().map(str::to_owned);
+    one.field == other.field && place(one) == place(other)
+}
+
 /// Parses texts, and collects the problems.
 struct Reading {
     problems: Vec<Problem>,
+    now_s: i64,
 }
 
 impl Reading {
@@ -290,7 +292,7 @@ impl Reading {
             (_, Ok(id @ 1..=COUNTER_ID_MAX)) => json!(id),
             _ => {
                 let detail = format!(
-                    "must be a whole number from 1 to {COUNTER_ID_MAX}, or empty to be given one"
+                    "must be a whole number from 1 to {COUNTER_ID_MAX}, or empty for the next free id"
                 );
                 self.problems.push(Problem::new("id", detail));
                 json!(0)
@@ -323,22 +325,23 @@ impl Reading {
             ("", _) => Json::Null,
             (_, Ok(days)) => json!(days),
             (_, Err(_)) => {
-                self.problems
-                    .push(Problem::new(field, "must be a number of days, or empty for ever"));
+                self.problems.push(Problem::new(
+                    field,
+                    "must be a number of days, or empty to keep forever",
+                ));
                 Json::Null
             }
         }
     }
 
     fn instant(&mut self, field: &str, text: &str) -> Json {
-        match (text.trim(), instant_of(text.trim())) {
-            ("", _) => Json::Null,
-            (_, Some(seconds)) => json!(seconds),
-            (_, None) => {
-                self.problems.push(Problem::new(
-                    field,
-                    "must be a date and a time, such as 2024-09-24T22:00, in UTC",
-                ));
+        let text = text.trim();
+        match moment_of(text, &TimeZone::UTC, self.now_s) {
+            _ if text.is_empty() => Json::Null,
+            Some(seconds) => json!(seconds),
+            None => {
+                let detail = format!("must be a time in UTC: {FORMS}");
+                self.problems.push(Problem::new(field, detail));
                 Json::Null
             }
         }
@@ -354,15 +357,4 @@ pub fn path_of(typed: &str) -> String {
     } else {
         typed.to_owned()
     }
-}
-
-/// Formats a time for the browser's control for dates and times.
-fn local_of(seconds: i64) -> String {
-    format_rfc3339(seconds).trim_end_matches('Z').to_owned()
-}
-
-/// Parses a value of the browser's control, or any other notation of a time.
-fn instant_of(text: &str) -> Option<i64> {
-    let with = |ending: &str| parse_time_s(&format!("{text}{ending}"));
-    parse_time_s(text).or_else(|| with("Z")).or_else(|| with(":00Z")).or_else(|| with("T00:00:00Z"))
 }

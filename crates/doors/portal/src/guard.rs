@@ -19,6 +19,7 @@ use raingauge_app::origin_of;
 use raingauge_core::access::Role;
 use raingauge_people::Principal;
 use raingauge_people::audit::AuditAction;
+use raingauge_people::secrets::masked;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,9 +46,10 @@ pub const FRESH_S: i64 = 900;
 pub async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     if request.method() == Method::POST {
         tokio::spawn(async move { guard.answer(request, next).await }).await.unwrap_or_else(|_| {
-            let advice =
-                "Look whether it was done before you repeat it; the log of raingauge says more.";
-            Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "Something broke", advice).page(&[], None)
+            let advice = "Check whether the change was made before you repeat it. The log of \
+                          raingauge has the details.";
+            Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "An internal error occurred", advice)
+                .page(&[], None)
         })
     } else {
         guard.answer(request, next).await
@@ -58,9 +60,9 @@ pub async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> R
 /// of a form may never arrive.
 pub fn too_slow(portal: &Portal, limit: Duration) -> Response {
     let advice =
-        format!("It took longer than {} s. Ask for less at once, or try again.", limit.as_secs());
+        format!("It took longer than {} s. Choose a shorter range, or try again.", limit.as_secs());
     let mut response =
-        Fault::new(StatusCode::GATEWAY_TIMEOUT, "That took too long", advice).page(&[], None);
+        Fault::new(StatusCode::GATEWAY_TIMEOUT, "The request timed out", advice).page(&[], None);
     protect(response.headers_mut(), portal.accounts.options.is_https());
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
@@ -76,7 +78,9 @@ impl Guard {
         let path = head.uri.path().to_owned();
         let (person, admitted) = match self.person(&head).await {
             Ok(person) => {
-                (person.clone(), self.admit(person, Request::from_parts(head, body)).await)
+                let shown = person.as_ref().map(with_masked_token);
+                let request = Request::from_parts(head, body);
+                (shown.clone(), self.admit(person, shown, request).await)
             }
             Err(fault) => (None, Err(Box::new(fault.into_response()))),
         };
@@ -115,23 +119,24 @@ impl Guard {
         // become administrators.
         if let Some(reason) = remote(&head.headers, &head.uri) {
             let advice = format!(
-                "Nobody needs to sign in here, so this portal answers requests of this machine alone, and {reason}. \
-                 Use http://localhost or http://127.0.0.1 with the port, without a proxy."
+                "Nobody needs to sign in here, so this portal answers requests of its own machine \
+                 only, and {reason}. Use http://localhost or http://127.0.0.1 with the port, \
+                 without a proxy."
             );
-            return Err(Fault::new(
-                StatusCode::FORBIDDEN,
-                "This portal is for its own machine",
-                advice,
-            ));
+            let title = "This portal answers its own machine only";
+            return Err(Fault::new(StatusCode::FORBIDDEN, title, advice));
         }
 
         let csrf = Arc::clone(&self.portal.open_secret);
         Ok(Some(Principal::anonymous(Some(csrf))))
     }
 
+    /// Checks the rights of a person and the form that they sent. `shown` is the person as the page
+    /// gets them.
     async fn admit(
         &self,
         person: Option<Principal>,
+        shown: Option<Principal>,
         request: Request,
     ) -> Result<Request, Box<Response>> {
         if let Some(role) = self.needs.role() {
@@ -162,8 +167,8 @@ impl Guard {
 
             let fields = Fields::parse(&bytes);
             if !origin::is_own(&head, &fields, person.as_ref(), &self.portal.accounts.options) {
-                let advice = "It does not come from a page of this portal, or the page is from before you signed in. \
-                                  Go back, load the page again, and repeat it.";
+                let advice = "It was not sent by a page of this portal, or the page was loaded \
+                              before you signed in. Go back, load the page again, and repeat it.";
                 return Err(refuse(StatusCode::FORBIDDEN, "The form was not accepted", advice));
             }
 
@@ -173,8 +178,8 @@ impl Guard {
             body
         };
 
-        if let Some(person) = person {
-            head.extensions.insert(person);
+        if let Some(shown) = shown {
+            head.extensions.insert(shown);
         }
         Ok(Request::from_parts(head, body))
     }
@@ -200,10 +205,16 @@ impl Guard {
             let article = if own == Role::Viewer { "a" } else { "an" };
             format!(", and you are {article} {own}")
         });
-        let advice = format!("It needs the role {role}{own}. Ask {whom} to give it to you.");
+        let advice = format!("It needs the role {role}{own}. Ask {whom} to grant it.");
 
         Fault::new(StatusCode::FORBIDDEN, "You may not do this", advice)
     }
+}
+
+/// The person as a page gets them: their token is masked, for this page alone.
+fn with_masked_token(person: &Principal) -> Principal {
+    let csrf = person.csrf.as_deref().map(|token| masked(token).into());
+    Principal { csrf, ..person.clone() }
 }
 
 /// The audit entry of a form and its outcome; `None` when the form is only shown again.

@@ -2,7 +2,7 @@
 
 use crate::Portal;
 use raingauge_app::Problem;
-use raingauge_app::largest::keys_of_page;
+use raingauge_app::largest::{self, keys_of_page};
 use raingauge_core::code::Refusal;
 use raingauge_reader::{Key, LargestKeys};
 use std::sync::Arc;
@@ -30,7 +30,18 @@ impl Largest {
     }
 }
 
-/// Returns the largest keys of a counter over the UTC days that touch a range.
+/// Waits for the largest keys of a counter over the UTC days that touch a range, for a file.
+pub async fn all(
+    portal: &Portal,
+    counter: u32,
+    from_s: i64,
+    to_s: i64,
+) -> Result<Arc<LargestKeys>, Refusal> {
+    let found = largest::keys(portal, CALLER, counter, from_s, to_s).await;
+    found.map_err(|Problem { refusal, .. }| refusal)
+}
+
+/// Returns the largest keys of a counter over the UTC days that touch a range, for a page.
 pub async fn keys(portal: &Portal, counter: u32, from_s: i64, to_s: i64) -> Largest {
     match keys_of_page(&portal.app, CALLER, counter, from_s, to_s).await {
         Some(Ok(keys)) => Largest::Found(keys),

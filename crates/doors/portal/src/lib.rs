@@ -1,29 +1,30 @@
 //! The portal: pages for defining, trying, checking and watching counters.
 //!
 //! ```text
-//!   browser ──▶ routes ──▶ guard: authentication, role, own form ──▶ pages ──▶ services ──▶ ports
+//!   browser ──▶ routes ──▶ guard: authentication, role, own form ──▶ pages ──▶ services
 //!                                                                      │
 //!                                                       html: layout, parts, charts
 //! ```
 //!
 //! The server renders all pages as HTML: links, forms and reloads are enough to use everything, and
-//! the address determines what a page shows. htmx, a script served with the pages, replaces parts of
-//! a page where that is more convenient. Pages load nothing from other hosts, and the content
+//! the address determines what a page shows. htmx, a script served with the pages, replaces parts
+//! of a page where that is more convenient. Pages load nothing from other hosts, and the content
 //! security policy enforces that.
 
 mod assets;
 mod cookies;
+mod download;
 mod fault;
 mod fields;
 mod form;
 mod guard;
 pub mod html;
 mod largest;
-mod observing;
+mod observed;
 mod pages;
 mod routes;
 mod times;
-mod trying;
+mod trials;
 
 pub use assets::{ASSETS, Asset};
 pub use fault::Fault;
@@ -34,7 +35,7 @@ pub use pages::openid::BACK as OPENID_BACK;
 pub use routes::{Needs, Pages, Route, router, routes};
 
 use axum::response::Html;
-use html::layout::{self, Link, NAVIGATION};
+use html::layout::{self, Link};
 use maud::Markup;
 use raingauge_app::App;
 use raingauge_core::bucket::Granularity;
@@ -80,7 +81,7 @@ impl Portal {
         );
         Self {
             app,
-            links: NAVIGATION.into(),
+            links: routes::navigation(&Pages::default()).into(),
             openid,
             list: Arc::default(),
             costs: Arc::default(),
@@ -92,7 +93,7 @@ impl Portal {
 
     /// Adds the links of products to the navigation.
     pub fn with_links(mut self, pages: &Pages) -> Self {
-        self.links = NAVIGATION.iter().chain(&pages.links).copied().collect();
+        self.links = routes::navigation(pages).into();
         self
     }
 

@@ -1,9 +1,10 @@
-//! The route table of the portal: one line for each page and form. The router, the guard, the audit
-//! log, `docs/rights.md` and the tests are derived from it.
+//! The route table of the portal: one line for each page and form, and one for each link of the
+//! navigation. The router, the guard, the audit log, `docs/rights.md` and the tests are derived
+//! from it.
 
 use crate::assets::{self, ASSETS};
 use crate::guard::{self, Guard};
-use crate::html::layout::{Link, Place};
+use crate::html::layout::Link;
 use crate::{Portal, pages};
 use axum::Router;
 use axum::handler::Handler;
@@ -12,6 +13,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 use raingauge_core::access::Role;
 use std::fmt;
+use tower_http::compression::CompressionLayer;
 
 /// The requirement of a route on its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,9 @@ const VIEWER: Needs = Needs::Role(Role::Viewer);
 const EDITOR: Needs = Needs::Role(Role::Editor);
 const ADMIN: Needs = Needs::Role(Role::Admin);
 const FRESH_ADMIN: Needs = Needs::FreshRole(Role::Admin);
+
+/// The group of the pages about counters.
+const COUNTING: &str = "Counting";
 
 /// A line of the table.
 pub struct Route {
@@ -68,18 +73,34 @@ pub fn router(portal: Portal, products: Pages) -> Router {
         let answer = move |headers: HeaderMap| async move { assets::answer(asset, &headers) };
         router = router.route(asset.path, get(answer));
     }
-    router.with_state(portal)
+    // Pages shrink to a sixth of their size. Their only lasting secret, the token of forms, is
+    // masked afresh for each page, so that its length gives nothing away.
+    router.layer(CompressionLayer::new()).with_state(portal)
 }
 
 /// The whole table.
 pub fn routes() -> Vec<Route> {
-    people(watching(editing(reading(Pages::default())))).routes
+    table().routes
+}
+
+fn table() -> Pages {
+    people(watching(editing(reading(Pages::default()))))
+}
+
+/// The links of the navigation: counting, the products, then what they share.
+pub fn navigation(products: &Pages) -> Vec<Link> {
+    let own = table().links;
+    let (counting, shared): (Vec<Link>, Vec<Link>) =
+        own.into_iter().partition(|link| link.group == COUNTING);
+    [counting, products.links.clone(), shared].concat()
 }
 
 /// Creating and editing: forms, drafts, and actions on published counters.
 fn editing(routes: Pages) -> Pages {
     use pages::{actions, drafts, edit, erase};
     routes
+        .group(COUNTING)
+        .link("/drafts", "Drafts", Role::Viewer)
         .get("/counters/new", EDITOR, edit::new)
         .get("/counters/{id}/edit", EDITOR, edit::edit)
         .get("/drafts", VIEWER, drafts::list)
@@ -110,13 +131,17 @@ fn editing(routes: Pages) -> Pages {
         .post("/counters/{id}/purge", ADMIN, "counter.purge", erase::purge)
 }
 
-/// Counters, their charts and their keys, and queries.
+/// Counters, their charts and their keys, and single counts.
 fn reading(routes: Pages) -> Pages {
     routes
+        .group(COUNTING)
+        .link("/", "Counters", Role::Viewer)
+        .link("/query", "Explain", Role::Viewer)
         .get("/", Needs::Nothing, pages::counters::home)
         .get("/counters/{id}", VIEWER, pages::counter::page)
         .get("/counters/{id}/chart.svg", VIEWER, pages::counter::picture)
         .get("/counters/{id}/series.csv", VIEWER, pages::counter::series)
+        .get("/counters/{id}/keys.csv", VIEWER, pages::counter::keys)
         .get("/counters/{id}/cost", VIEWER, pages::counter::cost)
         .get("/counters/{id}/versions", VIEWER, pages::counter::compare)
         .get("/counters/{id}/counter.yaml", VIEWER, pages::export::counter)
@@ -129,6 +154,12 @@ fn reading(routes: Pages) -> Pages {
 fn watching(routes: Pages) -> Pages {
     use pages::system::cache::rollout;
     routes
+        .group(COUNTING)
+        .link("/events", "Events", Role::Viewer)
+        .link("/checks", "Checks", Role::Viewer)
+        .group("System")
+        .link("/system", "Overview", Role::Viewer)
+        .link("/system/cache", "Cache", Role::Viewer)
         .get("/events", VIEWER, pages::events::page)
         .get("/events/{type}", VIEWER, pages::events::detail_page)
         .get("/checks", VIEWER, pages::checks::page)
@@ -153,6 +184,10 @@ fn watching(routes: Pages) -> Pages {
 fn people(routes: Pages) -> Pages {
     use pages::{account, audit, openid, people, sign_in, tokens};
     routes
+        .group("People")
+        .link("/people", "People", Role::Admin)
+        .link("/tokens", "Tokens", Role::Admin)
+        .link("/audit", "Audit log", Role::Admin)
         .get("/sign-in", Needs::Nothing, sign_in::form)
         .ask("/sign-in", Needs::Nothing, sign_in::enter)
         .get("/sign-in/openid", Needs::Nothing, openid::leave)
@@ -182,14 +217,24 @@ fn people(routes: Pages) -> Pages {
 /// Lines of the table, and links of the navigation, in insertion order.
 #[derive(Default)]
 pub struct Pages {
-    pub(crate) routes: Vec<Route>,
-    pub(crate) links: Vec<Link>,
+    routes: Vec<Route>,
+    links: Vec<Link>,
+    /// The group of the links that follow.
+    group: Option<&'static str>,
 }
 
 impl Pages {
+    /// Puts the links that follow into this group of the navigation. The links of a product that
+    /// names no group are groups of their own.
+    pub fn group(mut self, name: &'static str) -> Self {
+        self.group = Some(name);
+        self
+    }
+
     /// Adds a link to the navigation, for people with this role.
     pub fn link(mut self, path: &'static str, label: &'static str, role: Role) -> Self {
-        self.links.push((Place::Product(path), path, label, role));
+        let group = self.group.unwrap_or(label);
+        self.links.push(Link { group, path, label, role });
         self
     }
 
@@ -250,5 +295,58 @@ impl Pages {
         });
         self.routes.push(Route { method, path, needs, verb, mount });
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::layout::Place;
+
+    #[test]
+    fn each_link_leads_to_a_page_that_its_role_may_see() {
+        let routes = routes();
+        for link in navigation(&Pages::default()) {
+            let page = routes.iter().find(|route| route.path == link.path);
+            let page = page.unwrap_or_else(|| panic!("{} is no page", link.path));
+            assert_eq!(page.method, Method::GET, "{page:?}");
+            assert!(page.needs.role().is_none_or(|role| role <= link.role), "{page:?}");
+        }
+    }
+
+    #[test]
+    fn each_place_is_a_link() {
+        let places = [
+            Place::Counters,
+            Place::Drafts,
+            Place::Query,
+            Place::Events,
+            Place::Checks,
+            Place::System,
+            Place::Cache,
+            Place::People,
+            Place::Tokens,
+            Place::Audit,
+        ];
+        let mut paths: Vec<&str> = places.iter().filter_map(|place| place.path()).collect();
+        let links = navigation(&Pages::default());
+        let mut linked: Vec<&str> = links.iter().map(|link| link.path).collect();
+        paths.sort_unstable();
+        linked.sort_unstable();
+        assert_eq!(paths, linked);
+    }
+
+    #[test]
+    fn the_links_of_a_product_stand_behind_those_of_counting() {
+        let pages = Pages::default()
+            .link("/drops", "Drops", Role::Viewer)
+            .group("Umbrellas")
+            .link("/umbrellas", "All", Role::Viewer)
+            .link("/umbrellas/lost", "Lost", Role::Editor);
+
+        let links = navigation(&pages);
+        let mut groups: Vec<&str> = links.iter().map(|link| link.group).collect();
+        groups.dedup();
+        assert_eq!(groups, ["Counting", "Drops", "Umbrellas", "System", "People"]);
     }
 }

@@ -18,9 +18,10 @@ pub fn short(value: f64) -> String {
     format!("{}{letter}", decimals(value / divisor))
 }
 
-/// At most three significant digits, without trailing zeros.
+/// At most three significant digits, without trailing zeros; all digits of a number from 1,000 on.
 pub fn decimals(value: f64) -> String {
     let digits = match value.abs() {
+        1_000.0.. => return grouped(value.round() as i128),
         100.0.. => 0,
         10.0.. => 1,
         1.0.. => 2,
@@ -67,9 +68,10 @@ mod tests {
         let short = [0.0, 9_800.0, 12_000.0, 1_234_567.0, -2_500_000.0, 0.25, 3e9].map(short);
         assert_eq!(short, ["0", "9,800", "12k", "1.23M", "-2.5M", "0.25", "3G"]);
         assert_eq!(
-            [0.000_25, 0.002_5, 3.0, 600.0, 864_000.0].map(duration),
-            ["250 µs", "2.5 ms", "3 s", "10 min", "10 d"]
+            [0.000_25, 0.002_5, 3.0, 600.0, 864_000.0, 2_608.2 * 86_400.0].map(duration),
+            ["250 µs", "2.5 ms", "3 s", "10 min", "10 d", "2,608 d"]
         );
+        assert_eq!([1_008.4, 0.5].map(super::short), ["1,008", "0.5"]);
         assert_eq!([640.0, 1.5e6].map(bytes), ["640 B", "1.5 MB"]);
     }
 }

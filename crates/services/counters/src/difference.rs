@@ -120,7 +120,7 @@ pub fn on_top(base: &Counter, theirs: &Counter, mine: &Counter) -> Counter {
 
 fn kept(days: Option<u32>) -> String {
     match days {
-        None => "for ever".to_owned(),
+        None => "forever".to_owned(),
         Some(1) => "1 day".to_owned(),
         Some(days) => format!("{} days", grouped(days.into())),
     }
@@ -190,7 +190,7 @@ fn comparison(condition: &Condition) -> String {
         "lte" => format!("{field} ≤ {said}"),
         "prefix" => format!("{field} begins with {said}"),
         "exists" if constant == Some(&Json::Bool(false)) => format!("{field} is missing"),
-        "exists" => format!("{field} is there"),
+        "exists" => format!("{field} exists"),
         "in" => {
             let values = constant.and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
             let values: Vec<String> = values.iter().map(Json::to_string).collect();
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(compared("exists", json!(false)), "a.b is missing");
         assert_eq!(
             said(json!({ "operator": "exists", "lhs": "data.source" })),
-            "data.source is there"
+            "data.source exists"
         );
         assert_eq!(
             said(json!({ "operator": "prefix", "lhs": "source", "rhs": "/a" })),
@@ -254,7 +254,7 @@ mod tests {
             { "operator": "or", "conditions": [
                 { "operator": "eq", "lhs": "data.city", "rhs": "SG" },
                 { "operator": "not", "conditions": [{ "operator": "exists", "lhs": "data.city" }] } ] } ] });
-        assert_eq!(said(nested), r#"fare > 10 and (city is "SG" or not (city is there))"#);
+        assert_eq!(said(nested), r#"fare > 10 and (city is "SG" or not (city exists))"#);
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
         let expected = [
             ("value", "1 for each event", "fare × 100"),
             ("retentionDays.quarter", "1 day", "1,000 days"),
-            ("retentionDays.hour", "400 days", "for ever"),
+            ("retentionDays.hour", "400 days", "forever"),
             ("activeFrom", "the first event on", "2024-09-24 22:00 UTC"),
             ("owner", "nothing", "weather"),
         ];

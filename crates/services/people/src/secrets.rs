@@ -43,9 +43,52 @@ pub fn csrf_of(session: &str) -> String {
     hex::encode(Sha256::digest(format!("raingauge form of {session}")))
 }
 
+/// The token of forms as one page shows it, under a salt of its own. A compressed page would
+/// otherwise give the token away by its length to someone who chooses a part of its text, since
+/// the token would stay the same from page to page (BREACH, <https://breachattack.com>).
+pub fn masked(token: &str) -> String {
+    let salt: Hash = rand::random();
+    let token = bytes_of(token).expect("a token of forms has 64 hexadecimal digits");
+    hex::encode(salt) + &hex::encode(combined(&token, &salt))
+}
+
+/// Whether a text is a masked form of this token.
+pub fn is_masked(sent: &str, token: &str) -> bool {
+    let Some((salt, masked)) = sent.split_at_checked(SECRET_LEN) else {
+        return false;
+    };
+    let [Some(token), Some(salt), Some(masked)] = [token, salt, masked].map(bytes_of) else {
+        return false;
+    };
+    is_equal(&combined(&masked, &salt), &token)
+}
+
+fn bytes_of(digits: &str) -> Option<Hash> {
+    let mut bytes = Hash::default();
+    hex::decode_to_slice(digits, &mut bytes).ok().map(|()| bytes)
+}
+
+fn combined(one: &Hash, other: &Hash) -> Hash {
+    std::array::from_fn(|place| one[place] ^ other[place])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_masked_token_is_another_text_each_time() {
+        let token = csrf_of("one");
+        let (first, second) = (masked(&token), masked(&token));
+        assert_ne!(first, second);
+        assert!(is_masked(&first, &token) && is_masked(&second, &token));
+        assert!(!first.contains(&token) && !is_masked(&first, &csrf_of("other")));
+
+        let spoiled = format!("{}{}", &first[..SECRET_LEN], &second[SECRET_LEN..]);
+        for wrong in ["", "abc", &token, &first[1..], &format!("{first}0"), &spoiled, "é"] {
+            assert!(!is_masked(wrong, &token), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_secret_is_known_by_its_hash_alone() {

@@ -88,12 +88,18 @@ pub fn recount() -> Operation {
 pub fn keys() -> Operation {
     let text = "Counts are those of whole UTC days that touch the range. A counter may have more \
                 keys than can be looked at in time: then `complete` is false, and larger keys may \
-                be missing.";
+                be missing. `Accept: text/csv` answers a CSV file, whose header `X-Complete` says \
+                the same.";
     let time = json!({ "$ref": "#/components/schemas/Moment" });
     let limit = json!({ "type": "integer", "minimum": 1, "maximum": 1_000, "default": 20 });
     let key = json!({ "key": "rain_drops:city:111222", "count": 487 });
 
-    operation("largestKeys", "The keys of a counter with the largest counts")
+    let csv = json!({
+        "schema": { "type": "string" },
+        "example": "key,count\r\nrain_drops:city:111222,487\r\n",
+    });
+
+    let mut operation = operation("largestKeys", "The keys of a counter with the largest counts")
         .text(text)
         .takes(&[Shared::CounterId])
         .parameter(query("limit", "How many keys.", limit))
@@ -108,7 +114,9 @@ pub fn keys() -> Operation {
             time,
         ))
         .answers::<LargestKeys>(200, "Keys, largest first.", json!({ "keys": [key] }))
-        .refuses(&[Refusal::CounterUnknown, Refusal::RangeRefused, Refusal::TooManyRequests])
+        .refuses(&[Refusal::CounterUnknown, Refusal::RangeRefused, Refusal::TooManyRequests]);
+    operation.document["responses"]["200"]["content"]["text/csv"] = csv;
+    operation
 }
 
 fn example() -> Value {

@@ -23,7 +23,7 @@ pub struct Node {
     pub field: String,
     pub value: String,
     /// The type of the value: `text`, `number`, `bool` or `json`; empty takes the field's own.
-    pub meant: String,
+    pub value_type: String,
     /// For a group: its nodes.
     pub inner: Vec<Node>,
 }
@@ -43,12 +43,12 @@ impl Node {
     }
 
     pub fn of_condition(condition: &Condition) -> Self {
-        let (meant, value) = typed(condition.rhs.as_ref());
+        let (value_type, value) = typed(condition.rhs.as_ref());
         Self {
             operator: condition.operator.clone(),
             field: condition.lhs.clone().unwrap_or_default(),
             value,
-            meant: meant.to_owned(),
+            value_type: value_type.to_owned(),
             inner: condition.conditions.iter().flatten().map(Self::of_condition).collect(),
         }
     }
@@ -66,7 +66,7 @@ impl Node {
                 operator: own("operator"),
                 field: own("field"),
                 value: own("value"),
-                meant: own("meant"),
+                value_type: own("value_type"),
                 inner: Vec::new(),
             };
 
@@ -89,7 +89,7 @@ impl Node {
             field("operator", &node.operator);
             field("field", &node.field);
             field("value", &node.value);
-            field("meant", &node.meant);
+            field("value_type", &node.value_type);
         }
         fields
     }
@@ -156,8 +156,8 @@ impl Node {
         let read = match self.operator.as_str() {
             "exists" => Ok(bool_of(&self.value)),
             "in" => self.list(kinds(&path)).map(Some),
-            "prefix" if self.meant.is_empty() => Ok(Some(json!(self.value))),
-            _ => constant(&self.value, &self.meant, kinds(&path)).map(Some),
+            "prefix" if self.value_type.is_empty() => Ok(Some(json!(self.value))),
+            _ => constant(&self.value, &self.value_type, kinds(&path)).map(Some),
         };
 
         let mut condition = Map::new();
@@ -182,7 +182,7 @@ impl Node {
     }
 
     fn list(&self, kind: Option<Kind>) -> Result<Json, &'static str> {
-        if self.meant == "json" {
+        if self.value_type == "json" {
             let raw: Vec<&RawValue> = serde_json::from_str(&self.value)
                 .map_err(|_| "must be a list in JSON, such as [\"a, b\", 5]")?;
             return raw
@@ -194,7 +194,7 @@ impl Node {
 
         let texts = self.value.split(',').map(str::trim).filter(|text| !text.is_empty());
         texts
-            .map(|text| constant(text, &self.meant, kind))
+            .map(|text| constant(text, &self.value_type, kind))
             .collect::<Result<Vec<_>, _>>()
             .map(Json::Array)
     }
@@ -249,12 +249,13 @@ fn typed(constant: Option<&Json>) -> (&'static str, String) {
 /// list.
 fn typed_list(list: &[Json]) -> Option<(&'static str, String)> {
     let values: Vec<(&'static str, String)> = list.iter().map(|value| typed(Some(value))).collect();
-    let (meant, _) = values.first()?;
-    let leads_back =
-        |(other, text): &(&str, String)| other == meant && *other != "json" && !text.contains(',');
+    let (value_type, _) = values.first()?;
+    let leads_back = |(other, text): &(&str, String)| {
+        other == value_type && *other != "json" && !text.contains(',')
+    };
     values.iter().all(leads_back).then(|| {
         let texts: Vec<&str> = values.iter().map(|(_, text)| text.as_str()).collect();
-        (*meant, texts.join(", "))
+        (*value_type, texts.join(", "))
     })
 }
 
@@ -273,11 +274,11 @@ fn bool_of(text: &str) -> Option<Json> {
 }
 
 /// Parses a constant as the chosen type, or else as the type of its field.
-fn constant(text: &str, meant: &str, kind: Option<Kind>) -> Result<Json, &'static str> {
+fn constant(text: &str, value_type: &str, kind: Option<Kind>) -> Result<Json, &'static str> {
     let text = text.trim();
     let number = || number_of(text).ok_or("must be a number");
     let flag = || text.parse::<bool>().map(Json::from).map_err(|_| "must be true or false");
-    match (meant, kind) {
+    match (value_type, kind) {
         ("text", _) => Ok(json!(text)),
         ("number", _) => number(),
         ("bool", _) => flag(),

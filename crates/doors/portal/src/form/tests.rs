@@ -2,7 +2,6 @@ use super::*;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use raingauge_core::limits::FILTER_DEPTH_MAX;
-use raingauge_core::time::parse_rfc3339_ms;
 
 fn nothing_known(_: &str) -> Option<Kind> {
     None
@@ -90,7 +89,8 @@ fn counters() -> impl Strategy<Value = Json> {
     let filters = proptest::option::of(filters());
 
     (0..=999_999_u32, texts, filters, values(), kept, times, states).prop_map(
-        |(id, (name, kind, owner, description), filter, value, [quarter, hour, day], times, state)| {
+        |(id, texts, filter, value, [quarter, hour, day], times, state)| {
+            let (name, kind, owner, description) = texts;
             json!({ "id": id, "name": name, "template": "a:x{b}:{c.d}y", "eventType": format!("t{kind}"),
                 "filter": filter, "value": value,
                 "retentionDays": { "quarter": quarter, "hour": hour, "day": day },
@@ -108,14 +108,14 @@ proptest! {
         if let Ok(counter) = Counter::from_json(&json) {
             // As a new counter with a chosen id, and as a change.
             let new = Form::of_counter(&counter, 0);
-            prop_assert_eq!(sent(&new).counter(&nothing_known).unwrap(), counter.clone());
+            prop_assert_eq!(sent(&new).counter(&nothing_known, 0).unwrap(), counter.clone());
             let form = Form::of_counter(&counter, 3);
             let back = sent(&form);
             prop_assert_eq!(&back, &form);
-            prop_assert_eq!(back.counter(&nothing_known).unwrap(), counter.clone());
+            prop_assert_eq!(back.counter(&nothing_known, 0).unwrap(), counter.clone());
             // The known kinds of the fields do not change the configuration.
             for kind in [Kind::Text, Kind::Number, Kind::Bool, Kind::Mixed] {
-                prop_assert_eq!(back.counter(&|_| Some(kind)).unwrap(), counter.clone());
+                prop_assert_eq!(back.counter(&|_| Some(kind), 0).unwrap(), counter.clone());
             }
         }
     }
@@ -123,10 +123,10 @@ proptest! {
     /// Any submitted form gives a configuration or a list of problems.
     #[test]
     fn anything_sent_is_read_or_refused(pairs in proptest::collection::vec(
-        ("(name|template|depth|operator|field|value|meant|adds|quarter|activeFrom)(\\.[0-3])?", "[0-9a-z{}:.]{0,6}|and|not|in"), 0..24)) {
+        ("(name|template|depth|operator|field|value|value_type|adds|quarter|activeFrom)(\\.[0-3])?", "[0-9a-z{}:.]{0,6}|and|not|in"), 0..24)) {
         let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let form = Form::of_fields(&Fields::parse(encoded.as_bytes()));
-        if let Err(problems) = form.counter(&nothing_known) {
+        if let Err(problems) = form.counter(&nothing_known, 0) {
             prop_assert!(!problems.is_empty());
         }
         prop_assert_eq!(sent(&form), form);
@@ -144,7 +144,7 @@ fn most_generated_configurations_are_valid() {
 }
 
 #[test]
-fn values_are_meant_as_their_field_is() {
+fn values_have_the_type_of_their_field() {
     let mut form = Form {
         event_type: "t".to_owned(),
         name: "n".to_owned(),
@@ -152,7 +152,7 @@ fn values_are_meant_as_their_field_is() {
         ..Form::default()
     };
 
-    let mut meant = |value: &str, kind: Option<Kind>| {
+    let mut read = |value: &str, kind: Option<Kind>| {
         let condition = Node {
             operator: "eq".to_owned(),
             field: "paid".to_owned(),
@@ -161,28 +161,28 @@ fn values_are_meant_as_their_field_is() {
         };
 
         form.filter = Some(condition);
-        form.counter(&|_| kind).map(|counter| counter.filter.unwrap().rhs.unwrap())
+        form.counter(&|_| kind, 0).map(|counter| counter.filter.unwrap().rhs.unwrap())
     };
 
-    assert_eq!(meant("1", Some(Kind::Text)), Ok(json!("1")));
-    assert_eq!(meant("1", Some(Kind::Number)), Ok(json!(1)));
-    assert_eq!(meant(" 1.50", None), Ok(json!(1.5)));
-    assert_eq!(meant("true", None), Ok(json!(true)));
-    assert_eq!(meant("cash", Some(Kind::Number)), Ok(json!("cash")));
+    assert_eq!(read("1", Some(Kind::Text)), Ok(json!("1")));
+    assert_eq!(read("1", Some(Kind::Number)), Ok(json!(1)));
+    assert_eq!(read(" 1.50", None), Ok(json!(1.5)));
+    assert_eq!(read("true", None), Ok(json!(true)));
+    assert_eq!(read("cash", Some(Kind::Number)), Ok(json!("cash")));
 
     assert_eq!(
-        meant("", None).unwrap_err()[0].detail,
+        read("", None).unwrap_err()[0].detail,
         "filter.rhs is missing: type what the field is compared with"
     );
 }
 
 #[test]
 fn problems_are_reported_by_field_and_by_condition() {
-    let wrong = |value: &str, meant: &str| Node {
+    let wrong = |value: &str, value_type: &str| Node {
         operator: "eq".to_owned(),
         field: "data.a".to_owned(),
         value: value.to_owned(),
-        meant: meant.to_owned(),
+        value_type: value_type.to_owned(),
         inner: Vec::new(),
     };
 
@@ -199,10 +199,11 @@ fn problems_are_reported_by_field_and_by_condition() {
         ..Form::default()
     };
 
-    let problems = form.counter(&nothing_known).unwrap_err();
-    let told = |field: &str| problems.iter().filter(|problem| problem.field == field).count();
+    let problems = form.counter(&nothing_known, 0).unwrap_err();
+    let problems_of =
+        |field: &str| problems.iter().filter(|problem| problem.field == field).count();
     let fields = ["name", "eventType", "template", "value", "retentionDays.quarter", "activeFrom"];
-    assert_eq!(fields.map(told), [1; 6], "{problems:#?}");
+    assert_eq!(fields.map(problems_of), [1; 6], "{problems:#?}");
 
     let filter: Vec<&str> = problems
         .iter()
@@ -216,19 +217,18 @@ fn problems_are_reported_by_field_and_by_condition() {
 }
 
 #[test]
-fn times_are_read_as_browsers_write_them() {
-    let at = parse_rfc3339_ms(b"2024-09-24T22:00:00Z").map(|ms| ms / 1_000);
-    for text in [
-        "2024-09-24T22:00",
-        "2024-09-24T22:00:00",
-        "2024-09-24 22:00",
-        "2024-09-24T22:00:00Z",
-        "1727215200",
-    ] {
-        assert_eq!(instant_of(text), at, "{text}");
-    }
-    assert_eq!(instant_of("2024-09-24"), at.map(|at| at - 22 * 3_600));
-    assert_eq!(instant_of("tomorrow"), None);
+fn a_relative_time_of_activity_becomes_fixed() {
+    let form = Form {
+        name: "drops".to_owned(),
+        template: "rain:{city}".to_owned(),
+        event_type: "rain".to_owned(),
+        active_from: "yesterday".to_owned(),
+        active_until: "2024-09-24 22:00".to_owned(),
+        ..Form::default()
+    };
+    let counter = form.counter(&nothing_known, 86_400 * 19_990 + 7).expect("a counter");
+    assert_eq!(counter.active_from, Some(86_400 * 19_989));
+    assert_eq!(counter.active_until, Some(1_727_215_200));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::fields::Fields;
 use axum::http::header;
 use axum::http::request::Parts;
 use raingauge_app::origin::{FETCH_SITE, host, is_of_another_site, is_origin_of};
-use raingauge_people::secrets::is_equal;
+use raingauge_people::secrets::is_masked;
 use raingauge_people::{Options, Principal};
 
 /// Whether the portal's own page sent a form: the browser's headers say so, and the form carries
@@ -23,10 +23,9 @@ pub fn is_own(
     }
 
     match person {
-        Some(person) => person
-            .csrf
-            .as_deref()
-            .is_some_and(|csrf| is_equal(csrf.as_bytes(), fields.exact("csrf").as_bytes())),
+        Some(person) => {
+            person.csrf.as_deref().is_some_and(|token| is_masked(fields.exact("csrf"), token))
+        }
         None => {
             let site = headers.get(FETCH_SITE);
             site.is_some_and(|site| site == "same-origin") || headers.contains_key(header::ORIGIN)
@@ -44,6 +43,7 @@ fn is_ours(origin: &str, host: &str, options: &Options) -> bool {
 mod tests {
     use super::*;
     use axum::http::Request;
+    use raingauge_people::secrets::{csrf_of, masked};
 
     fn head(headers: &[(&str, &str)]) -> Parts {
         let request = headers
@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn a_form_of_a_signed_in_person_carries_their_secret() {
-        let person = Principal::anonymous(Some("abc".into()));
+        let token = csrf_of("a session");
+        let person = Principal::anonymous(Some(token.as_str().into()));
         let own = |headers: &[(&str, &str)], form: &str| {
             let options = Options {
                 public_url: Some("https://rain.example".to_owned()),
@@ -64,14 +65,18 @@ mod tests {
         };
 
         let host = ("host", "rain.example");
-        assert!(own(&[host], "csrf=abc"));
+        let form = format!("csrf={}", masked(&token));
+        assert!(own(&[host], &form));
         assert!(own(
             &[host, ("sec-fetch-site", "same-origin"), ("origin", "https://rain.example")],
-            "csrf=abc"
+            &form
         ));
-        assert!(own(&[("host", "behind:1"), ("origin", "https://rain.example")], "csrf=abc"));
+        assert!(own(&[("host", "behind:1"), ("origin", "https://rain.example")], &form));
 
-        for form in ["", "csrf=", "csrf=abd", "csrf=abcd", "csrf=abd&csrf=abc"] {
+        let other = format!("csrf={}", masked(&csrf_of("another")));
+        let bare = format!("csrf={token}");
+        let first_counts = format!("{other}&{form}");
+        for form in ["", "csrf=", &other, &bare, &first_counts] {
             assert!(!own(&[host], form), "{form}");
         }
 
@@ -83,7 +88,7 @@ mod tests {
             ("origin", ""),
             ("origin", "https://"),
         ] {
-            assert!(!own(&[host, foreign], "csrf=abc"), "{foreign:?}");
+            assert!(!own(&[host, foreign], &form), "{foreign:?}");
         }
     }
 

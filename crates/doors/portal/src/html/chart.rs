@@ -1,90 +1,32 @@
 //! Charts over time, drawn on the server as SVG.
 //!
 //! ```text
-//!   lines ──▶ thin: at most COLUMNS_MAX columns ──▶ draw, by the axes of raingauge-figure ──▶ figure │ document
+//!   data ──▶ thin: at most COLUMNS_MAX columns ──▶ draw: axes of raingauge-figure, shapes
+//!                                                    │
+//!                                       figure of a page, or a file that stands alone
 //! ```
 //!
-//! One picture fits every width: shapes lie in a part that is stretched, and texts are placed beside
-//! it at percentages of the width. Colours come from the style sheet, or from attributes if there is
-//! none. The table below a figure has the same numbers; `chart.js` reads them out under
+//! One picture fits every width: shapes lie in a part that is stretched, and texts are placed
+//! beside it at percentages of the width. Colours come from the style sheet, or from attributes if
+//! there is none. The table below a figure has the same numbers; `chart.js` reads them out under
 //! the pointer and saves the picture.
 
+mod data;
 mod draw;
 mod spark;
 mod thin;
 
+pub use data::{COLUMNS_MAX, Chart, Kind, LINES_MAX, Line, Mark, Points};
 pub use raingauge_figure::{Scale, Unit};
 pub use spark::sparkline;
 
 use super::words;
 use draw::Drawing;
-use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::json;
 
-/// Largest number of columns in a picture: more than two for each point of a wide screen would only
-/// flicker.
-pub const COLUMNS_MAX: usize = 1_200;
-/// Number of lines with a colour of their own.
-pub const LINES_MAX: usize = 6;
 /// Largest number of rows in the table below a figure.
 const ROWS_MAX: usize = 400;
-
-/// The data of a chart, and its time axis.
-pub struct Chart<'a> {
-    /// The title, which a screen reader announces first.
-    pub title: String,
-    /// A description of what the chart shows.
-    pub words: String,
-    /// Seconds since 1970, ascending.
-    pub times: Vec<i64>,
-    pub lines: Vec<Line>,
-    /// Start and end of the time axis, which covers all times.
-    pub from_s: i64,
-    pub to_s: i64,
-    pub points: Points,
-    pub unit: Unit,
-    pub scale: Scale,
-    pub zone: &'a TimeZone,
-    /// Draws a mark at this time if it lies on the axis.
-    pub now_s: Option<i64>,
-    /// Events within the range, in time order.
-    pub marks: Vec<Mark>,
-}
-
-/// An event at a point in time, shown beside its effect.
-#[derive(Clone, Debug)]
-pub struct Mark {
-    pub at_s: i64,
-    /// A short label.
-    pub name: String,
-}
-
-/// One series of values, one for each entry of `times`; `None` where the value is unknown.
-#[derive(Clone, Debug)]
-pub struct Line {
-    pub name: String,
-    pub values: Vec<Option<f64>>,
-    pub kind: Kind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Bars from the baseline; a single area when there are too many to tell apart.
-    Bars,
-    Line,
-    /// A pale line for comparison.
-    Pale,
-}
-
-/// What the values stand for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Points {
-    /// The time up to the next point: sums that can be added up.
-    Buckets,
-    /// A point in time.
-    Moments,
-}
 
 impl Chart<'_> {
     /// Renders the picture for a page, with its legend and a table of the numbers.
@@ -93,11 +35,14 @@ impl Chart<'_> {
         let drawing = Drawing::new(self, &thinned);
         html! {
             figure.chart data-chart=(self.data(&thinned)) {
-                div class={ "chart-plot labels-" (drawing.label_len()) } tabindex="0" role="group" aria-label={ (self.title) ". Arrow keys read the values." } {
+                div class={ "chart-plot labels-" (drawing.label_len()) } tabindex="0" role="group"
+                    aria-label={ (self.title) ". Arrow keys read the values." } {
                     (drawing.picture())
                 }
                 @if self.lines.len() > 1 { (self.legend()) }
-                @if thinned.merged > 1 { p.quiet.chart-note { (self.merged_words(thinned.merged)) } }
+                @if thinned.merged > 1 {
+                    p.quiet.chart-note { (self.merged_words(thinned.merged)) }
+                }
                 (self.table())
             }
         }
@@ -125,17 +70,15 @@ impl Chart<'_> {
     }
 
     fn merged_words(&self, merged: usize) -> String {
+        let points = words::number(self.times.len() as i128);
         match self.points {
             Points::Buckets => format!(
-                "There are {} points. The picture adds up {merged} at a time; the table and the download have each by itself.",
-                words::number(self.times.len() as i128)
+                "There are {points} points. The picture adds up {merged} at a time; the table and \
+                 the download show each of them."
             ),
-            Points::Moments => {
-                format!(
-                    "There are {} points. The picture shows the mean of {merged} at a time.",
-                    self.times.len()
-                )
-            }
+            Points::Moments => format!(
+                "There are {points} points. The picture shows the mean of {merged} at a time."
+            ),
         }
     }
 
@@ -162,10 +105,15 @@ impl Chart<'_> {
         let places: Vec<usize> = (0..self.times.len()).rev().filter(says_something).collect();
         let caption = match places.len() {
             0 => "Every value is 0.".to_owned(),
-            len if len > ROWS_MAX => format!("The latest {ROWS_MAX} of {len} rows that are not 0"),
+            len if len > ROWS_MAX => format!(
+                "The latest {ROWS_MAX} of {} rows that are not 0",
+                words::number(len as i128)
+            ),
             _ => "Rows that are not 0, latest first".to_owned(),
         };
 
+        let value =
+            |line: &Line, place: usize| self.unit.full(line.values.get(place).copied().flatten());
         html! {
             details.chart-table {
                 summary { "Show as a table" }
@@ -183,7 +131,7 @@ impl Chart<'_> {
                                 tr {
                                     th scope="row" { (self.when(*place)) }
                                     @for line in &self.lines {
-                                        td.number { (self.unit.full(line.values.get(*place).copied().flatten())) }
+                                        td.number { (value(line, *place)) }
                                     }
                                 }
                             }
@@ -196,17 +144,17 @@ impl Chart<'_> {
 
     /// The data that the script reads out.
     fn data(&self, thinned: &thin::Thinned) -> String {
+        let values = |line: &Line| line.values.iter().map(short_json).collect::<Vec<_>>();
         let lines: Vec<_> = thinned
             .lines
             .iter()
-            .map(|line| json!({ "name": line.name, "values": line.values.iter().map(short_json).collect::<Vec<_>>() }))
+            .map(|line| json!({ "name": line.name, "values": values(line) }))
             .collect();
-        let from = self.from_s;
-        let to = self.to_s;
-        let times = &thinned.times;
-        let is_buckets = self.points == Points::Buckets;
-        json!({ "title": self.title, "from": from, "to": to, "zone": words::zone(self.zone), "unit": self.unit.name(),
-            "buckets": is_buckets, "times": times, "lines": lines })
+        json!({
+            "title": self.title, "from": self.from_s, "to": self.to_s,
+            "zone": words::zone(self.zone), "unit": self.unit.name(),
+            "buckets": self.points == Points::Buckets, "times": thinned.times, "lines": lines,
+        })
         .to_string()
     }
 }

@@ -33,7 +33,8 @@ impl Sheet<'_> {
                 (hidden("draft", &self.form.draft.to_string()))
                 (hidden("revision", &self.form.revision.to_string()))
                 // Enter presses the first button of a form.
-                button.visually-hidden type="submit" formaction="/drafts/form" name="do" value="preview" tabindex="-1" aria-hidden="true" { "Preview" }
+                button.visually-hidden type="submit" formaction="/drafts/form" name="do"
+                    value="preview" tabindex="-1" aria-hidden="true" { "Preview" }
                 div.editor-form hx-swap="outerHTML" {
                     (self.summary())
                     (self.events())
@@ -42,12 +43,13 @@ impl Sheet<'_> {
                     (self.retention())
                     (self.about())
                     (self.lists())
-                    div.actions {
+                    div.actions.form-foot {
                         button.button.primary type="submit" { "Save draft" }
-                        button.button type="submit" formaction="/drafts/form" name="do" value="preview" { "Preview" }
+                        button.button type="submit" formaction="/drafts/form" name="do"
+                            value="preview" { "Preview" }
                         a.button href=(self.back()) { "Cancel" }
+                        span.quiet { "A draft counts nothing yet: the next page applies it." }
                     }
-                    p.quiet { "A draft counts nothing. It is looked at on the next page, and takes effect from there." }
                 }
                 (preview_place(preview))
             }
@@ -104,8 +106,10 @@ impl Sheet<'_> {
         parts::notice(
             parts::Mood::Bad,
             &html! {
-                p { "Nothing was saved. Correct what is marked below." }
-                @for problem in self.problems.iter().filter(elsewhere) { p { (problem.field) ": " (problem.detail) } }
+                p { "Nothing was saved. Correct the marked fields below." }
+                @for problem in self.problems.iter().filter(elsewhere) {
+                    p { (problem.field) ": " (problem.detail) }
+                }
             },
         )
     }
@@ -115,13 +119,15 @@ impl Sheet<'_> {
         let field = Field {
             name: "eventType",
             label: "Event type",
-            hint: "The CloudEvents type. Types that arrived lately are offered.",
+            hint: "The CloudEvents type. The field suggests types that arrived recently.",
             problem: problem.as_deref(),
         }
         .around(&html! {
-            input type="text" id="eventType" name="eventType" value=(self.form.event_type) list="event-types" autocomplete="off" spellcheck="false"
+            input type="text" id="eventType" name="eventType" value=(self.form.event_type)
+                list="event-types" autocomplete="off" spellcheck="false"
                 aria-invalid=[problem.as_ref().map(|_| "true")] aria-describedby="eventType-words"
-                hx-post="/drafts/form" hx-trigger="change" hx-target="#lists" hx-select="#lists" hx-select-oob="#offered,#type-words";
+                hx-post="/drafts/form" hx-trigger="change" hx-target="#lists" hx-select="#lists"
+                hx-select-oob="#offered,#type-words";
         });
 
         html! {
@@ -138,21 +144,23 @@ impl Sheet<'_> {
 
     /// A description of the selected event type.
     fn type_words(&self) -> Markup {
+        let all = self.observed.events;
         html! {
             p.quiet #type-words {
                 @if let Some(kind) = self.kind() {
-                    (parts::number(kind.events.into())) " of the newest " (parts::number(self.observed.events.into()))
-                    " events, with " (kind.fields.len()) " fields. "
-                    a href={ "/events/" (words::step_of_address(&kind.name)) } { "What they look like" }
+                    (words::part_of(kind.events, all, "event", "events"))
+                    ", with " (kind.fields.len()) " fields. "
+                    a href={ "/events/" (words::step_of_address(&kind.name)) } { "See examples" }
                 } @else if self.form.event_type.is_empty() && !self.observed.types.is_empty() {
-                    "Lately: "
+                    "Recent types: "
                     @for (place, kind) in self.observed.types.iter().take(8).enumerate() {
                         @if place > 0 { ", " }
                         code { (kind.name) }
                     }
                     "."
                 } @else {
-                    "None of the newest " (parts::number(self.observed.events.into())) " events has this type: fields cannot be offered."
+                    "None of the newest " (parts::number(all.into()))
+                    " events has this type, so no fields can be suggested."
                 }
             }
         }
@@ -163,7 +171,8 @@ impl Sheet<'_> {
         let field = Field {
             name: "template",
             label: "Template",
-            hint: "Text and fields in braces, separated by colons: rides:zone:{zone}. Each set of values has its own count.",
+            hint: "Text and fields in braces, separated by colons, such as rides:zone:{zone}. Each \
+                   combination of values has its own count.",
             problem: problem.as_deref(),
         };
 
@@ -185,9 +194,12 @@ impl Sheet<'_> {
             div.chips #offered role="group" aria-label="Fields for the template" {
                 @for field in self.kind().into_iter().flat_map(|kind| &kind.fields) {
                     @let name = field.in_template();
-                    button.chip type="submit" formaction="/drafts/form" name="do" value={ "field:" (name) }
-                        title={ (presence(field.events, self.kind())) " of the events, " (field.kind.name()) }
-                        hx-post="/drafts/form" hx-target="#template-part" hx-select="#template-part" {
+                    @let share = presence(field.events, self.kind());
+                    button.chip type="submit" formaction="/drafts/form" name="do"
+                        value={ "field:" (name) }
+                        title={ (share) " of the events, " (field.kind.name()) }
+                        hx-post="/drafts/form" hx-target="#template-part"
+                        hx-select="#template-part" {
                         "{" (name) "}"
                     }
                 }
@@ -212,22 +224,30 @@ impl Sheet<'_> {
             section.card {
                 fieldset.form aria-describedby="value-words" {
                     legend.card-legend { "What each event adds" }
-                    div #value-words { @if let Some(problem) = &problem { p.problem { (problem) } } }
+                    div #value-words {
+                        @if let Some(problem) = &problem { p.problem { (problem) } }
+                    }
                     div.choices { (choice(Adds::One, "1: events are counted")) }
                     div.choices {
                         (choice(Adds::Number, "a number"))
-                        input type="text" inputmode="numeric" name="number" value=(self.form.number) aria-label="The number that each event adds" autocomplete="off";
+                        input type="text" inputmode="numeric" name="number" value=(self.form.number)
+                            aria-label="The number that each event adds" autocomplete="off";
                     }
                     div.choices {
                         (choice(Adds::Field, "a field"))
-                        input type="text" name="valueField" value=(self.form.field) list="number-fields" aria-label="The field that is added" placeholder="data.amount" autocomplete="off" spellcheck="false";
+                        input type="text" name="valueField" value=(self.form.field)
+                            list="number-fields" aria-label="The field that each event adds"
+                            placeholder="data.amount" autocomplete="off" spellcheck="false";
                         span { "×" }
-                        input.short type="text" inputmode="numeric" name="scale" value=(self.form.scale) aria-label="What the field is multiplied with" autocomplete="off"
-                            aria-invalid=[scale_problem.as_ref().map(|_| "true")] aria-describedby="scale-words";
+                        input.short type="text" inputmode="numeric" name="scale"
+                            value=(self.form.scale) aria-label="The factor of the field"
+                            autocomplete="off" aria-describedby="scale-words"
+                            aria-invalid=[scale_problem.as_ref().map(|_| "true")];
                     }
                     p.quiet #scale-words {
                         @if let Some(problem) = &scale_problem { span.problem { (problem) } " " }
-                        "Counts are whole numbers: × 100 counts an amount like 12.50 in hundredths, exactly."
+                        "Counts are whole numbers: × 100 counts an amount such as 12.50 exactly, \
+                         in hundredths."
                     }
                 }
             }
@@ -239,8 +259,9 @@ impl Sheet<'_> {
             let problem = self.problem(&format!("retentionDays.{name}"));
             let field = Field { name, label, hint: "", problem: problem.as_deref() };
             field.around(&html! {
-                input type="text" inputmode="numeric" id=(name) name=(name) value=(value) placeholder="for ever" autocomplete="off"
-                    aria-invalid=[problem.as_ref().map(|_| "true")] aria-describedby={ (name) "-words" };
+                input type="text" inputmode="numeric" id=(name) name=(name) value=(value)
+                    placeholder="forever" autocomplete="off" aria-describedby={ (name) "-words" }
+                    aria-invalid=[problem.as_ref().map(|_| "true")];
             })
         };
         html! {
@@ -253,7 +274,11 @@ impl Sheet<'_> {
                         (days("hour", "Hours", &self.form.hour))
                         (days("day", "Days", &self.form.day))
                     }
-                    p.quiet { "Empty keeps for ever. A range is answered as finely as what is still kept. The preview shows what each costs." }
+                    p.quiet {
+                        "Leave a field empty to keep its counts forever. Older ranges are answered \
+                         at the finest level that is still kept. The preview shows the storage \
+                         cost."
+                    }
                 }
             }
         }
@@ -264,76 +289,76 @@ impl Sheet<'_> {
             let problem = self.problem(name);
             Field { name, label, hint, problem: problem.as_deref() }.text(value)
         };
-        let instant = |name, label, value: &str| {
+        let hint = "In UTC, by the time of the event. Empty: no limit.";
+        let time = |name, label, value: &str| {
             let problem = self.problem(name);
-            Field {
-                name,
-                label,
-                hint: "In UTC, by the time of the event. Empty: no bound.",
-                problem: problem.as_deref(),
-            }
-            .around(&html! {
-                input type="datetime-local" step="1" id=(name) name=(name) value=(value)
-                    aria-invalid=[problem.as_ref().map(|_| "true")] aria-describedby={ (name) "-words" };
-            })
+            let problem = problem.as_deref();
+            let input = parts::time_input(name, value, problem);
+            Field { name, label, hint, problem }.around(&input)
         };
 
-        let problem = self.problem("description");
         html! {
             section.card aria-labelledby="about-head" {
                 h2 #about-head { "About the counter" }
                 div.form {
+                    (text("name", "Name", "For people, such as count_rides.", &self.form.name))
                     div.row {
-                        (text("name", "Name", "As people call it, such as count_rides.", &self.form.name))
-                        (text("owner", "Owner", "Whom to ask about it: a team, or a person.", &self.form.owner))
+                        (text("owner", "Owner", "The team or person responsible.", &self.form.owner))
                         @if self.form.base_version == 0 { (self.chosen_id()) }
                     }
-                    (Field { name: "description", label: "Description", hint: "What it is for, and what one should know when reading it.", problem: problem.as_deref() }.around(&html! {
-                        textarea id="description" name="description" rows="3" aria-describedby="description-words" { (self.form.description) }
-                    }))
+                    (self.description())
                     div.row {
-                        (instant("activeFrom", "Counts from", &self.form.active_from))
-                        (instant("activeUntil", "Counts until", &self.form.active_until))
-                        (self.state())
+                        (time("activeFrom", "Counts from", &self.form.active_from))
+                        (time("activeUntil", "Counts until", &self.form.active_until))
                     }
+                    (self.state())
                 }
             }
         }
     }
 
+    fn description(&self) -> Markup {
+        let problem = self.problem("description");
+        let hint = "What it is for, and what its readers should know.";
+        let field =
+            Field { name: "description", label: "Description", hint, problem: problem.as_deref() };
+        field.around(&html! {
+            textarea id="description" name="description" rows="3"
+                aria-describedby="description-words" { (self.form.description) }
+        })
+    }
+
     /// The id of a new counter, which is optional.
     fn chosen_id(&self) -> Markup {
         let problem = self.problem("id");
-        let hint = "By which the API names it. Empty: the next one.";
-        Field { name: "chosenId", label: "Id (may be empty)", hint, problem: problem.as_deref() }.around(&html! {
-            input type="text" inputmode="numeric" id="chosenId" name="chosenId" value=(self.form.chosen_id) autocomplete="off"
-                aria-invalid=[problem.as_ref().map(|_| "true")] aria-describedby="chosenId-words";
+        let hint = "Used in API paths. Leave empty to get the next free id.";
+        let label = "Id (optional)";
+        let field = Field { name: "chosenId", label, hint, problem: problem.as_deref() };
+        field.around(&html! {
+            input type="text" inputmode="numeric" id="chosenId" name="chosenId"
+                value=(self.form.chosen_id) autocomplete="off" aria-describedby="chosenId-words"
+                aria-invalid=[problem.as_ref().map(|_| "true")];
         })
     }
 
     fn state(&self) -> Markup {
         let states = [
             ("active", "active: counts and answers"),
-            ("paused", "paused: answers, counts no more"),
-            ("draft", "draft: does neither"),
-            ("archived", "archived: gone, its template is free"),
+            ("paused", "paused: answers, but does not count"),
+            ("draft", "draft: neither counts nor answers"),
+            ("archived", "archived: neither, and its template is free"),
         ];
 
         let problem = self.problem("state");
         let shown = |name: &str| name != "archived" || self.form.state == "archived";
-        Field {
-            name: "state",
-            label: "State when it takes effect",
-            hint: "",
-            problem: problem.as_deref(),
-        }
-        .around(&html! {
-            select id="state" name="state" {
-                @for (name, words) in states.into_iter().filter(|(name, _)| shown(name)) {
-                    option value=(name) selected[self.form.state == name] { (words) }
+        Field { name: "state", label: "State once applied", hint: "", problem: problem.as_deref() }
+            .around(&html! {
+                select id="state" name="state" {
+                    @for (name, words) in states.into_iter().filter(|(name, _)| shown(name)) {
+                        option value=(name) selected[self.form.state == name] { (words) }
+                    }
                 }
-            }
-        })
+            })
     }
 
     /// Suggestions for the text fields.
@@ -342,18 +367,26 @@ impl Sheet<'_> {
         html! {
             div #lists hidden {
                 datalist #event-types {
-                    @for kind in &self.observed.types { option value=(kind.name) { (parts::number(kind.events.into())) " lately" } }
+                    @for kind in &self.observed.types {
+                        option value=(kind.name) { (parts::number(kind.events.into())) " recently" }
+                    }
                 }
                 datalist #fields {
                     @for field in fields() { option value=(field.path) { (field.kind.name()) } }
                 }
                 datalist #number-fields {
-                    @for field in fields().filter(|field| matches!(field.kind, Kind::Number | Kind::Mixed)) { option value=(field.path) {} }
+                    @for field in fields().filter(|field| is_number(field.kind)) {
+                        option value=(field.path) {}
+                    }
                 }
                 (self.value_lists())
             }
         }
     }
+}
+
+const fn is_number(kind: Kind) -> bool {
+    matches!(kind, Kind::Number | Kind::Mixed)
 }
 
 /// The keys that the template gives for recent events. `swaps` marks it for an out-of-band swap,
@@ -371,10 +404,16 @@ pub fn example_keys(form: &Form, observed: &Observation, swaps: bool) -> Markup 
                     ul { @for key in &found.keys { li { code { (key) } } } }
                 }
                 Some(found) if found.tried > 0 => { p.quiet { "No recent event gives a key." } }
-                _ => { p.quiet { "Keys of recent events are shown here once the event type and the template are known." } }
+                _ => p.quiet {
+                    "Keys of recent events appear here once the form has an event type and a \
+                     template."
+                },
             }
             @if let Some(found) = found.as_ref().filter(|found| !found.missing.is_empty()) {
-                p.problem { "Some recent events have no " (found.missing.join(", ")) ": they would not be counted." }
+                p.problem {
+                    "Some recent events have no " (found.missing.join(", "))
+                    ": they would not be counted."
+                }
             }
         }
     }
@@ -385,13 +424,17 @@ fn preview_place(preview: &Markup) -> Markup {
     html! {
         aside.editor-preview tabindex="0" aria-labelledby="preview-head" {
             h2 #preview-head { "On recent events" }
-            div #preview aria-live="polite" hx-post="/drafts/preview" hx-swap="innerHTML" hx-sync="this:replace"
-                hx-trigger="load, input from:#draft-form delay:400ms, counter-changed from:body delay:50ms" {
+            div #preview aria-live="polite" hx-post="/drafts/preview" hx-swap="innerHTML"
+                hx-sync="this:replace" hx-trigger=(PREVIEW_TRIGGERS) {
                 (preview)
             }
         }
     }
 }
+
+/// When a script loads the preview.
+const PREVIEW_TRIGGERS: &str =
+    "load, input from:#draft-form delay:400ms, counter-changed from:body delay:50ms";
 
 pub(super) fn hidden(name: &str, value: &str) -> Markup {
     html! { input type="hidden" name=(name) value=(value); }

@@ -1,6 +1,7 @@
 //! Parts of the pages about drafts: what a draft changes, who else is editing the counter, and a
 //! comparison of three versions.
 
+use crate::html::parts::Column::{Silent, Text};
 use crate::html::parts::{self, Mood};
 use maud::{Markup, html};
 use raingauge_core::counter::Counter;
@@ -46,22 +47,20 @@ pub fn changes(changed: &[FieldChange], before: &str, after: &str) -> Markup {
     if changed.is_empty() {
         return html! { p.quiet { "Nothing differs." } };
     }
-    html! {
-        div.scroll tabindex="0" {
-            table.differences {
-                thead { tr { th scope="col" { "Field" } th scope="col" { (before) } th scope="col" { (after) } } }
-                tbody {
-                    @for change in changed {
-                        tr {
-                            th scope="row" { (change.label) }
-                            td { del { (change.before) } }
-                            td { ins { (change.after) } }
-                        }
-                    }
+    parts::named_table(
+        "Fields that differ",
+        "differences",
+        &[Text("Field"), Text(before), Text(after)],
+        &html! {
+            @for change in changed {
+                tr {
+                    th scope="row" { (change.label) }
+                    td { del { (change.before) } }
+                    td { ins { (change.after) } }
                 }
             }
-        }
-    }
+        },
+    )
 }
 
 /// A whole configuration in words.
@@ -78,9 +77,9 @@ pub fn others(drafts: &[&Draft]) -> Markup {
     html! {
         @for draft in drafts {
             (parts::notice(Mood::Wait, &html! {
-                (draft.changed_by) " has a change of this counter under way: "
+                (draft.changed_by) " is also changing this counter: "
                 a href={ "/drafts/" (draft.id) } { "draft " (draft.id) }
-                ". Of two changes of the same version, the second one shows the first."
+                ". Of two changes of the same version, the one applied second shows the other."
             }))
         }
     }
@@ -92,10 +91,13 @@ pub fn conflict(theirs: &Draft, changed: &[FieldChange]) -> Markup {
     parts::notice(
         Mood::Bad,
         &html! {
-            p { (theirs.changed_by) " saved this draft while you edited it. Nothing of yours was saved yet." }
+            p {
+                (theirs.changed_by)
+                " saved this draft while you edited it. Your changes are not saved yet."
+            }
             (changes(changed, "theirs", "yours"))
             p {
-                "Saving again puts yours in the place of theirs. "
+                "Saving again replaces theirs with yours. "
                 a href={ "/drafts/" (theirs.id) "/edit" } { "Take theirs, and drop mine" }
             }
         },
@@ -119,29 +121,33 @@ pub fn three_ways(
     let rows =
         rows.zip(changed.into_iter().zip(wanted)).filter(|(_, (theirs, mine))| *theirs || *mine);
 
+    let version = format!("version {}", draft.base_version);
+    let columns =
+        [Text("Field"), Text(&version), Text("now"), Text("this draft"), Silent("Changed twice")];
+    let value = |words: &str, is_new: bool| {
+        html! { td { @if is_new { ins { (words) } } @else { (words) } } }
+    };
+
     Ok(html! {
         section.card.conflict aria-labelledby="conflict-head" {
             h2 #conflict-head { "The counter was changed while you edited it" }
             p {
-                (theirs.changed_by) " made version " (theirs.version) " of it; this draft began with version " (draft.base_version) "."
+                (theirs.changed_by) " created version " (theirs.version)
+                "; this draft is based on version " (draft.base_version) "."
                 @if !theirs.reason.is_empty() { " The reason was: " q { (theirs.reason) } }
             }
-            div.scroll tabindex="0" {
-                table.differences {
-                    thead { tr { th scope="col" { "Field" } th scope="col" { "version " (draft.base_version) } th scope="col" { "by now" } th scope="col" { "this draft" } th scope="col" { "" } } }
-                    tbody {
-                        @for (((base, theirs), mine), (changed, wanted)) in rows {
-                            tr {
-                                th scope="row" { (base.label) }
-                                td { (base.words) }
-                                td { @if changed { ins { (theirs.words) } } @else { (theirs.words) } }
-                                td { @if wanted { ins { (mine.words) } } @else { (mine.words) } }
-                                td { @if changed && wanted && theirs.words != mine.words { span.state data-state="bad" { "both" } } }
-                            }
-                        }
+            (parts::table("conflict-head", &columns, &html! {
+                @for (((base, theirs), mine), (changed, wanted)) in rows {
+                    @let is_both = changed && wanted && theirs.words != mine.words;
+                    tr {
+                        th scope="row" { (base.label) }
+                        td { (base.words) }
+                        (value(&theirs.words, changed))
+                        (value(&mine.words, wanted))
+                        td { @if is_both { span.state data-state="bad" { "both" } } }
                     }
                 }
-            }
+            }))
             (actions)
         }
     })

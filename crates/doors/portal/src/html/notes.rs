@@ -8,79 +8,77 @@ use maud::{Markup, html};
 /// cannot make the portal show an arbitrary sentence.
 fn sentence(code: &str) -> Option<(Mood, &'static str)> {
     Some(match code {
-        "paused" => (Mood::Good, "The counter is paused: it answers, and counts nothing more."),
+        "paused" => (Mood::Good, "The counter is paused: it answers, but counts nothing more."),
         "resumed" => (Mood::Good, "The counter counts again."),
         "archived" => {
             (Mood::Good, "The counter is archived: it neither counts nor answers any more.")
         }
         "erased" => (
             Mood::Good,
-            "Every count is erased; the counter counts from nothing. The space is freed in the background.",
+            "All counts are erased, and the counter starts from zero. The space is freed in the \
+             background.",
         ),
         "key-erased" => {
-            (Mood::Good, "The counts of the key are erased. Events that arrive later count again.")
+            (Mood::Good, "The counts of the key are erased. Later events are counted again.")
         }
-        "purged" => {
-            (Mood::Good, "What the counter kept is erased; the space is freed in the background.")
-        }
+        "purged" => (Mood::Good, "All counts are erased. The space is freed in the background."),
         "backfill" => (
             Mood::Good,
-            "The counts are being made again from the log. The old ones answer until that is done.",
+            "The log is being counted again. Queries return the previous counts until it is done.",
         ),
         "rolled-back" => {
             (Mood::Good, "The earlier configuration is in force again, as a new version.")
         }
-        "saved" => (Mood::Good, "The change is saved, and counts."),
-        "policy-set" => (Mood::Good, "The policy holds; every instance follows within seconds."),
-        "policy-back" => (Mood::Good, "The earlier policy holds again, as a new version."),
+        "saved" => (Mood::Good, "The change is saved and in force."),
+        "policy-set" => {
+            (Mood::Good, "The policy is set. Every instance follows it within seconds.")
+        }
+        "policy-back" => (Mood::Good, "The earlier policy is in force again, as a new version."),
         "rollout-begun" => {
-            (Mood::Good, "The rollout has begun: first the service is watched as it is.")
+            (Mood::Good, "The rollout has started. It first observes the service as it is.")
         }
         "rollout-stopped" => {
             (Mood::Good, "The rollout is stopped, and the previous policy is in force.")
         }
-        "rollout-goes-on" => (Mood::Good, "The rollout goes on with its next step."),
-        "compaction-begun" => (Mood::Good, "The compaction has begun."),
+        "rollout-goes-on" => (Mood::Good, "The rollout continues with its next step."),
+        "compaction-begun" => (Mood::Good, "The compaction has started."),
         "compaction-stopping" => (
             Mood::Wait,
-            "The compaction ends; a node that is being compacted is stopped where the engine can.",
+            "The compaction is stopping. A node that is being compacted stops if its engine can.",
         ),
-        "audit-begun" => (Mood::Good, "The audit has begun; its results appear here."),
+        "audit-begun" => (Mood::Good, "The audit has started. Its results appear here."),
         "welcome" => (Mood::Good, "You are signed in. Welcome."),
-        "password" => {
-            (Mood::Good, "The password is changed. You are signed out everywhere but here.")
-        }
+        "password" => (Mood::Good, "The password is changed, and your other sessions have ended."),
         "session-ended" => (Mood::Good, "The session has ended."),
-        "withdrawn" => (Mood::Good, "The link opens nothing any more."),
-        "role" => (Mood::Good, "The role is changed, and holds from the next page on."),
-        "disabled" => (Mood::Good, "The person may not sign in any more, and is signed out."),
+        "withdrawn" => (Mood::Good, "The link is no longer valid."),
+        "role" => (Mood::Good, "The role is changed, starting with the person's next page."),
+        "disabled" => (Mood::Good, "The person is signed out and may not sign in any more."),
         "disabled-tokens" => (
             Mood::Wait,
-            "The person may not sign in any more, and is signed out. Tokens that they made are still good: look at Tokens.",
+            "The person is signed out and may not sign in any more. Tokens that they made are \
+             still valid: see Tokens.",
         ),
-        "removed" => {
-            (Mood::Good, "The person is removed. Where their name stood, a number stands now.")
-        }
+        "removed" => (Mood::Good, "The person is removed. A number replaces their name."),
         "enabled" => (Mood::Good, "The person may sign in again."),
         "signed-out" => (Mood::Good, "The person is signed out everywhere."),
         "revoked" => {
-            (Mood::Good, "The token is revoked; every instance refuses it within two seconds.")
+            (Mood::Good, "The token is revoked. Every instance refuses it within two seconds.")
         }
-        "draft-saved" => (Mood::Good, "The draft is saved. Nothing counts differently yet."),
+        "draft-saved" => (Mood::Good, "The draft is saved. It does not count anything yet."),
         "draft-sent" => (Mood::Good, "The draft waits for a review."),
         "draft-rejected" => (Mood::Wait, "The draft was sent back to its author."),
         "draft-withdrawn" => (Mood::Good, "The draft was withdrawn."),
         "draft-changed" => (
             Mood::Bad,
-            "Someone changed this draft after you opened it, so nothing was done. This is how it is now.",
+            "Someone changed this draft after you opened it, so nothing was done. This is its \
+             current content.",
         ),
-        "draft-conflict" => {
-            (Mood::Bad, "The counter was changed since this draft began, so it was not applied.")
-        }
-        "reason-missing" => {
-            (Mood::Bad, "Say why, in a few words: it stands in the history of the counter.")
-        }
-        "reason-long" => (Mood::Bad, "The text is too long: 2,000 bytes are the most."),
+        "draft-conflict" => (
+            Mood::Bad,
+            "The counter has changed since this draft was started, so it was not applied.",
+        ),
+        "reason-missing" => (Mood::Bad, "Say why, in a few words, for the history of the counter."),
+        "reason-long" => (Mood::Bad, "The text is too long: it may have at most 2,000 bytes."),
         _ => return None,
     })
 }

@@ -1,7 +1,7 @@
 //! Parts of many pages: form fields, badges, empty states, formatted numbers and times.
 
 use super::words;
-use crate::times::ZONES;
+use crate::times::{Ends, EnteredTime, FORMS, ZONES};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::counter::State;
@@ -11,6 +11,48 @@ use raingauge_people::Principal;
 /// The hidden field that every form carries.
 pub fn csrf(person: &Principal) -> Markup {
     html! { input type="hidden" name="csrf" value=(person.csrf.as_deref().unwrap_or_default()); }
+}
+
+/// A form that is a single button: it submits what it names, and nothing else.
+pub struct ButtonForm<'a> {
+    pub address: &'a str,
+    pub label: &'a str,
+    /// Classes of the button, beside `button`.
+    pub class: &'a str,
+    /// What the button does and to what, for screen readers, where the label alone does not say.
+    pub about: Option<&'a str>,
+    /// Names and values of hidden fields.
+    pub fields: &'a [(&'a str, &'a str)],
+}
+
+impl<'a> ButtonForm<'a> {
+    pub const fn new(address: &'a str, label: &'a str) -> Self {
+        Self { address, label, class: "", about: None, fields: &[] }
+    }
+
+    pub const fn class(self, class: &'a str) -> Self {
+        Self { class, ..self }
+    }
+
+    pub const fn about(self, about: &'a str) -> Self {
+        Self { about: Some(about), ..self }
+    }
+
+    pub const fn with(self, fields: &'a [(&'a str, &'a str)]) -> Self {
+        Self { fields, ..self }
+    }
+
+    pub fn markup(&self, person: &Principal) -> Markup {
+        html! {
+            form.inline method="post" action=(self.address) {
+                (csrf(person))
+                @for (name, value) in self.fields {
+                    input type="hidden" name=(name) value=(value);
+                }
+                button class={ "button " (self.class) } aria-label=[self.about] { (self.label) }
+            }
+        }
+    }
 }
 
 /// The kind of a notice.
@@ -60,8 +102,18 @@ impl Field<'_> {
     /// A field of text.
     pub fn text(&self, value: &str) -> Markup {
         self.around(&html! {
-            input type="text" id=(self.name) name=(self.name) value=(value) autocomplete="off" spellcheck="false"
-                aria-invalid=[self.problem.map(|_| "true")] aria-describedby={ (self.name) "-words" };
+            input type="text" id=(self.name) name=(self.name) value=(value) autocomplete="off"
+                spellcheck="false" aria-invalid=[self.problem.map(|_| "true")]
+                aria-describedby={ (self.name) "-words" };
+        })
+    }
+
+    /// A field of several lines.
+    pub fn text_area(&self, value: &str, len_max: usize) -> Markup {
+        self.around(&html! {
+            textarea id=(self.name) name=(self.name) rows="2" maxlength=(len_max)
+                aria-invalid=[self.problem.map(|_| "true")]
+                aria-describedby={ (self.name) "-words" } { (value) }
         })
     }
 
@@ -93,12 +145,26 @@ pub enum Column<'a> {
 pub fn table(title_id: &str, columns: &[Column<'_>], rows: &Markup) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-labelledby=(title_id) {
-            table {
-                thead { tr { @for column in columns { (head_of(*column)) } } }
+            table { (head(columns)) tbody { (rows) } }
+        }
+    }
+}
+
+/// A table without a heading: its name is for screen readers. `classes` are those of the table.
+pub fn named_table(name: &str, classes: &str, columns: &[Column<'_>], rows: &Markup) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(name) {
+            table class=[(!classes.is_empty()).then_some(classes)] {
+                (head(columns))
                 tbody { (rows) }
             }
         }
     }
+}
+
+/// The head of a table.
+pub fn head(columns: &[Column<'_>]) -> Markup {
+    html! { thead { tr { @for column in columns { (head_of(*column)) } } } }
 }
 
 fn head_of(column: Column<'_>) -> Markup {
@@ -109,12 +175,79 @@ fn head_of(column: Column<'_>) -> Markup {
     }
 }
 
+/// The fields for the two ends of a range, as times of the zone.
+pub fn range_fields(ends: Option<&Ends>, zone: &TimeZone) -> Markup {
+    let text = |end: Option<&EnteredTime>| end.map(|end| end.in_field(zone)).unwrap_or_default();
+    let zone_name = words::zone(zone);
+    html! {
+        @for (name, label, end) in [
+            ("from", "From", ends.map(|(from, _)| from)),
+            ("to", "To", ends.map(|(_, to)| to)),
+        ] {
+            div.field {
+                label for=(name) { (label) ", " (zone_name) }
+                (time_input(name, &text(end), None))
+            }
+        }
+    }
+}
+
+/// The control of a field for a time. It takes every form of a time, and suggests relative ones.
+pub fn time_input(name: &str, value: &str, problem: Option<&str>) -> Markup {
+    let choices = format!("{name}-times");
+    html! {
+        input type="text" id=(name) name=(name) value=(value) list=(choices) autocomplete="off"
+            spellcheck="false" placeholder="2024-09-24 22:00 or -7d" title={ "For example " (FORMS) }
+            aria-invalid=[problem.map(|_| "true")] aria-describedby={ (name) "-words" };
+        datalist id=(choices) { @for time in RELATIVE_TIMES { option value=(time) {} } }
+    }
+}
+
+/// The relative times that fields suggest.
+const RELATIVE_TIMES: [&str; 7] = ["now", "today", "yesterday", "-1h", "-24h", "-7d", "-30d"];
+
+/// A part of a page that refreshes itself from an address, as often as its trigger says, until it
+/// is rendered without one.
+pub fn live(id: &str, refresh: Option<(&str, &str)>, part: &Markup) -> Markup {
+    let own = format!("#{id}");
+    let target = refresh.map(|_| own.as_str());
+    html! {
+        div.stack id=(id) hx-get=[refresh.map(|(address, _)| address)]
+            hx-trigger=[refresh.map(|(_, trigger)| trigger)] hx-select=[target]
+            hx-target=[target] hx-swap=[target.map(|_| "outerHTML")] data-live[refresh.is_some()] {
+            (part)
+        }
+    }
+}
+
+/// A choice in a row of exclusive ones.
+pub fn segment(name: &str, value: &str, label: &str, is_chosen: bool) -> Markup {
+    html! {
+        label {
+            input type="radio" id={ (name) "-" (value) } name=(name) value=(value)
+                checked[is_chosen];
+            span { (label) }
+        }
+    }
+}
+
+/// A choice of its own.
+pub fn check(name: &str, value: &str, is_chosen: bool, label: &str) -> Markup {
+    html! {
+        label.check {
+            input type="checkbox" id=(name) name=(name) value=(value) checked[is_chosen];
+            span { (label) }
+        }
+    }
+}
+
 /// The field for a time zone: it suggests some, and accepts any of the IANA database.
 pub fn zone_field(chosen: &TimeZone) -> Markup {
     html! {
         div.field.zone-field {
             label for="zone" { "Time zone" }
-            input type="text" id="zone" name="zone" value=(words::zone(chosen)) list="zones" autocomplete="off" spellcheck="false";
+            input type="text" id="zone" name="zone" value=(words::zone(chosen)) list="zones"
+                autocomplete="off" spellcheck="false";
             datalist id="zones" { @for zone in ZONES { option value=(zone) {} } }
         }
     }
@@ -122,7 +255,12 @@ pub fn zone_field(chosen: &TimeZone) -> Markup {
 
 /// A text to copy, with a button for it where scripts run.
 pub fn command(text: &str) -> Markup {
-    html! { div.command { pre tabindex="0" { code { (text) } } button.button.copy type="button" data-copy hidden { "Copy" } } }
+    html! {
+        div.command {
+            pre tabindex="0" { code { (text) } }
+            button.button.copy type="button" data-copy hidden { "Copy" }
+        }
+    }
 }
 
 /// A time in a time zone, with its exact form for machines: `2024-09-24 22:15`.
@@ -138,6 +276,14 @@ pub fn zoned(seconds: i64, zone: &TimeZone) -> Markup {
     html! { (moment(seconds, zone)) " " (words::zone(zone)) }
 }
 
+/// When something happened last, or that it never did.
+pub fn last_time(at_s: Option<i64>, now_s: i64) -> Markup {
+    match at_s {
+        Some(at_s) => html! { (ago(now_s - at_s)) },
+        None => html! { span.quiet { "never" } },
+    }
+}
+
 /// The time since an event, in the largest unit that fits: `3 min ago`.
 pub fn ago(seconds: i64) -> String {
     match seconds {
@@ -145,7 +291,7 @@ pub fn ago(seconds: i64) -> String {
         1..60 => format!("{seconds} s ago"),
         60..3_600 => format!("{} min ago", seconds / 60),
         3_600..86_400 => format!("{} h ago", seconds / 3_600),
-        _ => format!("{} d ago", seconds / 86_400),
+        _ => format!("{} d ago", number((seconds / 86_400).into())),
     }
 }
 

@@ -13,16 +13,17 @@ pub fn field(
     autocomplete: &str,
 ) -> Markup {
     Field { name, label, hint, problem }.around(&html! {
-        input type="password" id=(name) name=(name) required autocomplete=(autocomplete) maxlength=(PASSWORD_LEN_MAX)
-            aria-invalid=[problem.map(|_| "true")] aria-describedby={ (name) "-words" };
+        input type="password" id=(name) name=(name) required autocomplete=(autocomplete)
+            maxlength=(PASSWORD_LEN_MAX) aria-invalid=[problem.map(|_| "true")]
+            aria-describedby={ (name) "-words" };
     })
 }
 
 /// A new password, twice.
 pub fn pair(problem: Option<&str>, again: Option<&str>) -> Markup {
-    let hint = format!("At least {PASSWORD_CHARS_MIN} characters; a few words in a row do well.");
+    let hint = format!("At least {PASSWORD_CHARS_MIN} characters, such as a few words in a row.");
     html! {
         (field("password", "New password", &hint, problem, "new-password"))
-        (field("again", "The same once more", "", again, "new-password"))
+        (field("again", "Repeat the password", "", again, "new-password"))
     }
 }

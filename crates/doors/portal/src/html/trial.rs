@@ -1,7 +1,10 @@
 //! The page view of a trial: what a configuration would do.
 
+use crate::html::parts::Column::{self, Number, Text};
 use crate::html::parts::{self, Mood};
-use crate::trying::{EVENTS_MAX, Outcome, Trial};
+use crate::html::words;
+use crate::trials::{EVENTS_MAX, Outcome, Trial};
+use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::counter::Counter;
 use raingauge_core::retention::RetentionDays;
@@ -32,8 +35,13 @@ fn alone(found: &Preview, draft: &Counter, shows_keys: bool) -> Markup {
         }
         (skipped(found))
         @if found.counted > 0 {
-            @if shows_keys { h3 { "Hottest keys" } (hottest(&found.hottest)) } @else { (without_keys()) }
-            h3 { "What it costs" }
+            @if shows_keys {
+                h3 { "Busiest keys" }
+                (hottest(&found.hottest, "Busiest keys"))
+            } @else {
+                (without_keys())
+            }
+            h3 { "Storage cost" }
             (cost(&found.daily, draft.retention_days))
         }
     }
@@ -41,45 +49,51 @@ fn alone(found: &Preview, draft: &Counter, shows_keys: bool) -> Markup {
 
 fn beside(found: &Comparison, draft: &Counter, shows_keys: bool) -> Markup {
     let (before, after) = (&found.before, &found.after);
-    let row = |label: &str, before: String, after: String| {
-        html! { tr { th scope="row" { (label) } td.number { (before) } td.number.changed[before != after] { (after) } } }
+    let row = |label: &str, figure: &dyn Fn(&Preview) -> String| {
+        let (before, after) = (figure(before), figure(after));
+        html! {
+            tr {
+                th scope="row" { (label) }
+                td.number { (before) }
+                td.number.changed[before != after] { (after) }
+            }
+        }
     };
-    let bytes = |daily: &Daily| size(daily.fine_bytes + daily.day_bytes);
+
+    let rows = html! {
+        (row("events counted", &|found| whole(found.counted)))
+        @for reason in reasons(before, after) {
+            (row(reason_words(reason), &|found| whole(skips(found, reason))))
+        }
+        (row("keys", &|found| whole(found.keys as u64)))
+        (row("cells a day", &|found| about(found.cells_per_day)))
+        (row("bytes a day", &|found| size(found.daily.fine_bytes + found.daily.day_bytes)))
+    };
+    let columns = [Text("On these events"), Number("now"), Number("after the change")];
 
     html! {
         (what_was_tried(after))
-        div.scroll tabindex="0" {
-            table.compare {
-                caption { "The same events, counted as it is now and as it would be" }
-                thead { tr { th scope="col" { "On these events" } th.number scope="col" { "now" } th.number scope="col" { "after the change" } } }
-                tbody {
-                    (row("events counted", whole(before.counted), whole(after.counted)))
-                    @for reason in reasons(before, after) {
-                        (row(reason_words(reason), whole(skips(before, reason)), whole(skips(after, reason))))
-                    }
-                    (row("keys", whole(before.keys as u64), whole(after.keys as u64)))
-                    (row("cells a day", about(before.cells_per_day), about(after.cells_per_day)))
-                    (row("bytes a day", bytes(&before.daily), bytes(&after.daily)))
-                }
-            }
-        }
+        (parts::named_table("The same events, now and after the change", "compare", &columns, &rows))
         @if shows_keys {
             (key_changes(&found.keys))
             div.columns.hottest {
-                div { h3 { "Hottest keys now" } (hottest(&before.hottest)) }
-                div { h3 { "After the change" } (hottest(&after.hottest)) }
+                div { h3 { "Busiest keys now" } (hottest(&before.hottest, "Busiest keys now")) }
+                div {
+                    h3 { "After the change" }
+                    (hottest(&after.hottest, "Busiest keys after the change"))
+                }
             }
         } @else {
             (without_keys())
         }
-        h3 { "What it costs after the change" }
+        h3 { "Storage cost after the change" }
         (cost(&after.daily, draft.retention_days))
     }
 }
 
 /// Shown in place of keys, which contain values of events and may be personal data.
 fn without_keys() -> Markup {
-    html! { p.quiet { "The keys are not shown to you, or have masked fields." } }
+    html! { p.quiet { "The keys are not shown: viewers do not see them, and fields may be masked." } }
 }
 
 fn what_was_tried(found: &Preview) -> Markup {
@@ -87,7 +101,8 @@ fn what_was_tried(found: &Preview) -> Markup {
         return parts::notice(
             Mood::Wait,
             &html! {
-                "The log holds no events yet. Send some to " code { "POST /v1/events" } ", or import a file, and look again."
+                "The log holds no events yet. Send some to " code { "POST /v1/events" }
+                " or import a file, then load the page again."
             },
         );
     }
@@ -96,17 +111,20 @@ fn what_was_tried(found: &Preview) -> Markup {
         return parts::notice(
             Mood::Wait,
             &html! {
-                "None of the newest " (whole(found.events)) " events has this type. It would count once some arrive."
+                "None of the newest " (whole(found.events))
+                " events has this type. The counter would count once some arrive."
             },
         );
     }
 
+    let moment = |at_s| parts::moment(at_s, &TimeZone::UTC);
     html! {
         p.quiet {
-            (whole(found.events_of_type)) " events of this type, among the newest " (whole(found.events))
-            @if found.events >= EVENTS_MAX { " (no more are tried)" }
+            (words::part_of(found.events_of_type, found.events, "event", "events"))
+            " " @if found.events_of_type == 1 { "has" } @else { "have" } " this type"
+            @if found.events >= EVENTS_MAX { " (older ones are not tried)" }
             @if let (Some(from), Some(to)) = (found.from_time, found.to_time) {
-                ". What is counted happened from " (parts::moment(from, &jiff::tz::TimeZone::UTC)) " to " (parts::moment(to, &jiff::tz::TimeZone::UTC)) " UTC"
+                ". The counted ones happened from " (moment(from)) " to " (moment(to)) " UTC"
             }
             "."
         }
@@ -141,30 +159,33 @@ fn skips(found: &Preview, reason: &str) -> u64 {
 
 fn reason_words(reason: &str) -> &str {
     match reason {
-        "outside_activity" => "happened outside the time in which it counts",
+        "outside_activity" => "happened outside the counter's active time",
         "filtered" => "did not pass the filter",
-        "no_key" => "had no key: a field of the template was missing, or the key too long",
-        "too_many_keys" => "had a new key when the counter had as many as it may have",
+        "no_key" => "had no key: a field of the template was missing, or the key was too long",
+        "too_many_keys" => "had a new key, but the counter had the most keys that it may have",
         "no_value" => "had no value: the field was missing, or not whole after scaling",
         other => other,
     }
 }
 
-fn hottest(keys: &[Hot]) -> Markup {
-    html! {
-        @if keys.is_empty() { p.quiet { "None." } } @else {
-            div.scroll tabindex="0" {
-                table {
-                    thead { tr { th scope="col" { "Key" } th.number scope="col" { "Events" } th.number scope="col" { "Count" } } }
-                    tbody {
-                        @for hot in keys.iter().take(10) {
-                            tr { td { code { (hot.key) } } td.number { (whole(hot.events)) } td.number { (parts::number(hot.count)) } }
-                        }
-                    }
+fn hottest(keys: &[Hot], name: &str) -> Markup {
+    if keys.is_empty() {
+        return html! { p.quiet { "None." } };
+    }
+    parts::named_table(
+        name,
+        "",
+        &[Text("Key"), Number("Events"), Number("Count")],
+        &html! {
+            @for hot in keys.iter().take(10) {
+                tr {
+                    td { code { (hot.key) } }
+                    td.number { (whole(hot.events)) }
+                    td.number { (parts::number(hot.count)) }
                 }
             }
-        }
-    }
+        },
+    )
 }
 
 fn key_changes(changes: &KeyChanges) -> Markup {
@@ -182,16 +203,16 @@ fn key_changes(changes: &KeyChanges) -> Markup {
                 (count("with another count", changes.changed))
                 (count("with the same count", changes.same))
             }
-            div.scroll tabindex="0" {
-                table {
-                    caption { "The largest differences" }
-                    thead { tr { th scope="col" { "Key" } th.number scope="col" { "now" } th.number scope="col" { "after" } th.number scope="col" { "difference" } } }
-                    tbody { @for change in changes.largest.iter().take(10) { (changed_key(change)) } }
-                }
-            }
+            h4 #differences-title { "The largest differences" }
+            (parts::table("differences-title", &DIFFERENCES, &html! {
+                @for change in changes.largest.iter().take(10) { (changed_key(change)) }
+            }))
         }
     }
 }
+
+const DIFFERENCES: [Column<'_>; 4] =
+    [Text("Key"), Number("now"), Number("after"), Number("difference")];
 
 fn changed_key(change: &KeyChange) -> Markup {
     let count = |count: Option<i128>| count.map_or_else(|| "–".to_owned(), parts::number);
@@ -221,26 +242,36 @@ pub fn cost(daily: &Daily, kept: RetentionDays) -> Markup {
         Some(days) => size(daily * f64::from(days)),
         None => format!("{} a year", size(daily * 365.0)),
     };
+    let days_words = |days: Option<u32>| {
+        days.map_or_else(|| "forever".to_owned(), |days| parts::number(days.into()))
+    };
+
     html! {
-        div.scroll tabindex="0" {
-            table.cost {
-                thead { tr { th scope="col" { "Kept" } th.number scope="col" { "cells a day" } th.number scope="col" { "bytes a day" } th.number scope="col" { "days" } th.number scope="col" { "in all" } } }
-                tbody {
-                    @for (name, cells, bytes, days) in rows {
-                        tr {
-                            th scope="row" { (name) }
-                            td.number { (about(cells)) }
-                            td.number { (size(bytes)) }
-                            td.number { (days.map_or_else(|| "for ever".to_owned(), |days| parts::number(days.into()))) }
-                            td.number { (held(bytes, days)) }
-                        }
-                    }
+        (parts::named_table("Storage cost", "cost", &COSTS, &html! {
+            @for (name, cells, bytes, days) in rows {
+                tr {
+                    th scope="row" { (name) }
+                    td.number { (about(cells)) }
+                    td.number { (size(bytes)) }
+                    td.number { (days_words(days)) }
+                    td.number { (held(bytes, days)) }
                 }
             }
+        }))
+        p.quiet {
+            "Estimated from the days of the events above, before compression. On a cluster, each \
+             cell is also one row of a count table."
         }
-        p.quiet { "About, from the days on which the events above happened, before compression. On a cluster a cell is also a row of a count table." }
     }
 }
+
+const COSTS: [Column<'_>; 5] = [
+    Text("Kept"),
+    Number("cells a day"),
+    Number("bytes a day"),
+    Number("days"),
+    Number("in total"),
+];
 
 fn figure(label: &str, value: &str) -> Markup {
     html! { div { dt { (label) } dd { (value) } } }

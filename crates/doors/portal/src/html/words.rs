@@ -1,13 +1,13 @@
 //! Numbers, times and templates as text.
 
-pub use super::parts::number;
+pub use raingauge_core::number::grouped as number;
 pub use raingauge_figure::number::{bytes, duration, short as short_number};
 pub use raingauge_figure::path::extent;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use maud::{Markup, html};
-use raingauge_core::bucket::{DAY_S, HOUR_S};
+use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S};
 use raingauge_figure::number::trimmed;
 
 /// A share in percent, never rounded up to 100.
@@ -26,6 +26,12 @@ pub fn step_of_address(text: &str) -> String {
 /// `1 event`, `2 events`.
 pub fn count_of(count: i128, one: &str, many: &str) -> String {
     format!("{} {}", number(count), if count == 1 { one } else { many })
+}
+
+/// `3 of the newest 20 events`, `all of the newest 20 events`.
+pub fn part_of(part: u64, all: u64, one: &str, many: &str) -> String {
+    let part = if part == all { "All".to_owned() } else { number(part.into()) };
+    format!("{part} of the newest {}", count_of(all.into(), one, many))
 }
 
 /// The beginning of a text that is too long, cut at a character boundary.
@@ -51,6 +57,23 @@ pub fn template(template: &str) -> Markup {
             @for (literal, field) in parts { (literal) b { (field) } }
             (rest)
         }
+    }
+}
+
+/// The name of a bucket of this width.
+pub const fn singular(granularity: Granularity) -> &'static str {
+    match granularity {
+        Granularity::Quarter => "quarter hour",
+        Granularity::Hour => "hour",
+        Granularity::Day => "day",
+    }
+}
+
+pub const fn plural(granularity: Granularity) -> &'static str {
+    match granularity {
+        Granularity::Quarter => "quarter hours",
+        Granularity::Hour => "hours",
+        Granularity::Day => "days",
     }
 }
 
@@ -94,8 +117,7 @@ pub fn bucket(from_s: i64, to_s: i64, zone: &TimeZone) -> String {
         return formatted(from_s, zone, "%a %Y-%m-%d");
     }
     let is_short = to_s - from_s <= DAY_S;
-    let end =
-        if is_short { formatted(to_s, zone, "%H:%M") } else { weekday_moment(to_s, zone) };
+    let end = if is_short { formatted(to_s, zone, "%H:%M") } else { weekday_moment(to_s, zone) };
     format!("{} – {end}", weekday_moment(from_s, zone))
 }
 
@@ -137,6 +159,8 @@ mod tests {
             [share(10, 10), share(99_999, 100_000), share(0, 7), share(0, 0)],
             ["100 %", "99.99 %", "0 %", "0 %"]
         );
+        assert_eq!(part_of(20_000, 20_000, "event", "events"), "All of the newest 20,000 events");
+        assert_eq!(part_of(0, 20_000, "event", "events"), "0 of the newest 20,000 events");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::Portal;
 use crate::cookies;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
-use crate::html::parts::{self, Mood};
+use crate::html::parts::{self, ButtonForm, Mood};
 use crate::html::{layout, notes, passwords};
 use axum::extract::{Extension, State};
 use axum::http::{StatusCode, header};
@@ -62,7 +62,7 @@ pub async fn change_password(
         Err(AccountError::Store(error)) => return Err(error.into()),
         Err(AccountError::NoPasswords) => return Err(without_passwords()),
         Err(AccountError::Wrong | AccountError::Busy) => {
-            let advice = "Passwords cannot be changed at this moment. Try again in a moment.";
+            let advice = "Passwords cannot be changed right now. Try again in a moment.";
             return Err(Fault::new(StatusCode::SERVICE_UNAVAILABLE, "This did not work", advice));
         }
     };
@@ -96,7 +96,8 @@ fn without_passwords() -> Fault {
 }
 
 fn without_sign_in() -> Fault {
-    let advice = "Nobody needs to sign in here: portal.sign_in is off. Switch it on in the configuration to have accounts.";
+    let advice = "Nobody needs to sign in here: portal.sign_in is off. Switch it on in the \
+                  configuration to have accounts.";
     Fault::new(StatusCode::CONFLICT, "There are no accounts", advice)
 }
 
@@ -114,7 +115,8 @@ async fn page(
                 div.page-head { h1 { (person.name) } span.state { (own.role) } }
                 (notes::shown(fields))
                 div.columns {
-                    @if has_password { (password_card(person, problem)) } @else { (elsewhere_card()) }
+                    @if has_password { (password_card(person, problem)) }
+                    @else { (elsewhere_card()) }
                     (sessions_card(person, &own, &sessions, portal.clock.now_s(), &fields.zone()))
                 }
             }
@@ -133,7 +135,7 @@ fn elsewhere_card() -> Markup {
         section.card {
             h2 { "Password" }
             p { "You have no password here: you sign in by OpenID Connect." }
-            p.quiet { "An administrator can give you a link with which you choose one." }
+            p.quiet { "An administrator can create a link with which you choose one." }
         }
     }
 }
@@ -146,14 +148,16 @@ fn password_card(person: &Principal, problem: Option<(&str, &str)>) -> Markup {
             form.form method="post" action="/account/password" {
                 (parts::csrf(person))
                 input type="hidden" name="username" value=(person.name) autocomplete="username";
-                (passwords::field("current", "Password so far", "", of("current"), "current-password"))
+                (passwords::field("current", "Current password", "", of("current"), "current-password"))
                 (passwords::pair(of("password"), of("again")))
                 div.actions { button.button.primary { "Change the password" } }
-                p.quiet { "You are then signed out everywhere but here." }
+                p.quiet { "This ends all of your other sessions." }
             }
         }
     }
 }
+
+const END_SESSION: &str = "/account/sessions/end";
 
 fn sessions_card(
     person: &Principal,
@@ -170,7 +174,12 @@ fn sessions_card(
                     @let is_this = session.hash == own.hash;
                     li.session {
                         div {
-                            p.session-browser { (browser(&session.browser)) @if is_this { " " span.state data-state="active" { "this one" } } }
+                            p.session-browser {
+                                (browser(&session.browser))
+                                @if is_this {
+                                    " " span.state data-state="active" { "this session" }
+                                }
+                            }
                             p.quiet {
                                 @if !session.address.is_empty() { (session.address) " · " }
                                 "since " (parts::zoned(session.created_at, zone)) " · seen "
@@ -178,20 +187,16 @@ fn sessions_card(
                             }
                         }
                         @if !is_this {
-                            form method="post" action="/account/sessions/end" {
-                                (parts::csrf(person))
-                                input type="hidden" name="session" value=(hex::encode(session.hash));
-                                button.button aria-label={ "End the session of " (browser(&session.browser)) } { "End" }
-                            }
+                            @let label = format!("End the session of {}", browser(&session.browser));
+                            @let hash = hex::encode(session.hash);
+                            (ButtonForm::new(END_SESSION, "End").about(&label)
+                                .with(&[("session", &hash)]).markup(person))
                         }
                     }
                 }
             }
             @if sessions.len() > 1 {
-                form method="post" action="/account/sessions/end" {
-                    (parts::csrf(person))
-                    button.button.danger { "End all others" }
-                }
+                (ButtonForm::new(END_SESSION, "End all other sessions").class("danger").markup(person))
             }
         }
     }
@@ -221,7 +226,7 @@ fn browser(agent: &str) -> String {
     match (browser, system) {
         (Some(browser), Some(system)) => format!("{browser} on {system}"),
         (Some(browser), None) => browser.to_owned(),
-        _ if agent.is_empty() => "a browser without a name".to_owned(),
+        _ if agent.is_empty() => "an unnamed browser".to_owned(),
         _ => agent.chars().take(60).collect(),
     }
 }
@@ -239,6 +244,6 @@ mod tests {
             "Firefox on Windows"
         );
         assert_eq!(browser("curl/8"), "curl/8");
-        assert_eq!(browser(""), "a browser without a name");
+        assert_eq!(browser(""), "an unnamed browser");
     }
 }

@@ -5,10 +5,11 @@ use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::parts::{self, Mood};
 use crate::html::{drafts as words, layout};
-use crate::pages::deeds;
+use crate::pages::audit_actions;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
+use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_core::counter::{self, Counter};
@@ -20,7 +21,7 @@ use raingauge_writer::states::{Progress, progress};
 use raingauge_writer::worker::BackfillStatus;
 
 /// How long a finished backfill stays on the counter's page.
-const BACKFILL_TOLD_S: i64 = 3_600;
+const BACKFILL_SHOWN_S: i64 = 3_600;
 
 /// The actions, by the last segment of their address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,18 +64,22 @@ impl Action {
     const fn what_happens(self) -> &'static str {
         match self {
             Self::Pause => {
-                "It keeps answering from what it has counted, and counts nothing more. Events that arrive in that time are \
-                 not counted when it is resumed; a backfill counts those that the log still holds."
+                "The counter still answers, but counts nothing more. Resuming it does not count \
+                 the events that arrive in between; a backfill counts those that the log still \
+                 holds."
             }
             Self::Resume => {
-                "It counts again, from the next event on. A backfill counts what it missed, as far as the log reaches back."
+                "The counter counts again, from the next event on. A backfill counts the events \
+                 that it missed, as far back as the log reaches."
             }
             Self::Archive => {
-                "It neither counts nor answers any more, and other counters may use its template. Its versions and its counts \
-                 stay, so that it can be brought back by rolling back to one of them; purging it frees what it keeps."
+                "The counter neither counts nor answers any more, and other counters may use its \
+                 template. Its versions and counts are kept: rolling back to a version restores \
+                 it, and purging it frees the space."
             }
             Self::RollBack => {
-                "The configuration of an older version becomes the newest one. What has been counted since stays as it is; a backfill counts it again."
+                "The configuration of an earlier version becomes the newest one. Existing counts \
+                 stay as they are; a backfill counts them again."
             }
         }
     }
@@ -95,19 +100,24 @@ pub fn buttons(person: &Principal, counter: &Counter) -> Markup {
         return html! {};
     }
     let place = |action: &str| format!("/counters/{}/{action}", counter.id);
+    let is_archived = counter.state == counter::State::Archived;
     html! {
         div.actions {
             a.button.primary href=(place("edit")) { "Edit" }
             @match counter.state {
-                counter::State::Active => { a.button href=(place("pause")) { "Pause" } }
-                counter::State::Paused | counter::State::Draft => { a.button href=(place("resume")) { "Resume" } }
+                counter::State::Active => a.button href=(place("pause")) { "Pause" },
+                counter::State::Paused | counter::State::Draft => {
+                    a.button href=(place("resume")) { "Resume" }
+                }
                 counter::State::Archived => {}
             }
             @if counter.state.answers() { a.button href=(place("backfill")) { "Backfill" } }
             a.button href={ "/counters/new?copy=" (counter.id) } { "Copy" }
-            @if counter.state != counter::State::Archived { a.button.danger href=(place("archive")) { "Archive" } }
+            @if !is_archived { a.button.danger href=(place("archive")) { "Archive" } }
             @if person.may(Role::Admin) {
-                a.button.danger href=(place("erase")) { @if counter.state == counter::State::Archived { "Purge" } @else { "Erase" } }
+                a.button.danger href=(place("erase")) {
+                    @if is_archived { "Purge" } @else { "Erase" }
+                }
             }
         }
     }
@@ -165,7 +175,7 @@ async fn wanted(
     }
     let Ok(version) = fields.text("version").parse() else {
         let advice = "Choose one on the page of the counter's versions.";
-        return Err(Fault::bad_request("It does not say which version to go back to", advice));
+        return Err(Fault::bad_request("The version to roll back to is missing", advice));
     };
     Ok(portal.counters.at_version(current.counter.id, version).await?.counter)
 }
@@ -187,29 +197,28 @@ fn confirmation(
         action => format!("{} {}", action.title(), counter.name),
     };
 
-    let reason = parts::Field {
-        name: "reason",
-        label: "Reason",
-        hint: "It stands in the history of the counter.",
-        problem,
-    };
-
+    let hint = "It is kept in the history of the counter.";
+    let reason = parts::Field { name: "reason", label: "Reason", hint, problem };
     let changed = difference::between(counter, wanted);
+    let is_grave = action == Action::Archive;
+
     let body = html! {
         div.page-head { h1 { (title) } (parts::state(counter.state)) }
         section.card {
             form.form method="post" action={ "/counters/" (counter.id) "/" (action.name()) } {
                 (parts::csrf(person))
                 input type="hidden" name="base" value=(version);
-                @if action == Action::RollBack { input type="hidden" name="version" value=(fields.text("version")); }
+                @if action == Action::RollBack {
+                    input type="hidden" name="version" value=(fields.text("version"));
+                }
                 p { (action.what_happens()) }
                 (words::changes(&changed, "now", "then"))
-                (reason.around(&html! {
-                    textarea id="reason" name="reason" rows="2" maxlength=(TEXT_LEN_MAX) aria-describedby="reason-words" aria-invalid=[problem.map(|_| "true")] { (fields.text("reason")) }
-                }))
+                (reason.text_area(fields.text("reason"), TEXT_LEN_MAX))
                 div.actions {
                     @if !changed.is_empty() {
-                        button.button.primary[action != Action::Archive].danger[action == Action::Archive] type="submit" { (action.title()) }
+                        button.button.primary[!is_grave].danger[is_grave] type="submit" {
+                            (action.title())
+                        }
                     }
                     a.button href={ "/counters/" (counter.id) } { "Cancel" }
                 }
@@ -236,12 +245,7 @@ async fn act(
     }
 
     let reason = fields.text("reason").replace("\r\n", "\n");
-    let problem = match reason.len() {
-        0 => Some("must say why, in a few words"),
-        1..=TEXT_LEN_MAX => None,
-        _ => Some("is too long: 2,000 bytes are the most"),
-    };
-
+    let problem = problem_of_reason(&reason);
     if problem.is_some() {
         let page = confirmation(portal, person, &current, action, fields, &wanted, problem);
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
@@ -251,10 +255,19 @@ async fn act(
     // at it again.
     let expected = fields.text("base").parse().unwrap_or(0);
     let replaced = portal.counters.replace(wanted, Some(expected), &person.name, &reason).await?;
-    let deed = deeds::of_counter(action.name(), &current.counter, &replaced);
+    let deed = audit_actions::of_counter(action.name(), &current.counter, &replaced);
 
     Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note={}", action.note())))
         .into_response())
+}
+
+/// The problem of a reason for a change, if it has one.
+pub fn problem_of_reason(reason: &str) -> Option<&'static str> {
+    match reason.len() {
+        0 => Some("must say why, in a few words"),
+        1..=TEXT_LEN_MAX => None,
+        _ => Some("is too long: it may have at most 2,000 bytes"),
+    }
 }
 
 /// `POST /counters/{id}/backfill`
@@ -288,12 +301,12 @@ pub async fn backfill(
     let body = html! {
         div.page-head {
             h1 { (title) }
-            div.actions { a.button href={ "/counters/" (id) } { "The counter" } }
+            div.actions { a.button href={ "/counters/" (id) } { "Show the counter" } }
         }
         section.card {
             p {
-                "A backfill counts again everything that the log still holds, by the configuration of now. The counts of \
-                 before answer until it has caught up; then the new ones do."
+                "A backfill counts everything that the log still holds again, with the current \
+                 configuration. Queries return the previous counts until it has caught up."
             }
             (part)
         }
@@ -306,10 +319,10 @@ pub async fn backfill(
 /// nothing.
 pub fn backfill_card(portal: &Portal, person: &Principal, counter: &Counter) -> Markup {
     let found = progress(&*portal.counted.states, &portal.counted.published, counter.id);
-    let told_since_s = portal.clock.now_s() - BACKFILL_TOLD_S;
-    let is_reported = |found: &Progress| runs(found) || found.backfill.ended_at > told_since_s;
+    let shown_since_s = portal.clock.now_s() - BACKFILL_SHOWN_S;
+    let is_shown = |found: &Progress| runs(found) || found.backfill.ended_at > shown_since_s;
     html! {
-        @if found.as_ref().is_some_and(is_reported) {
+        @if found.as_ref().is_some_and(is_shown) {
             section.card aria-labelledby="backfill-title" {
                 h2 #backfill-title { "Backfill" }
                 (backfill_part(portal, person, counter))
@@ -330,18 +343,16 @@ fn backfill_part(portal: &Portal, person: &Principal, counter: &Counter) -> Mark
     let address = format!("/counters/{}/backfill", counter.id);
 
     html! {
-        div.backfill #backfill hx-get=[runs.then_some(&address)] hx-trigger=[runs.then_some("every 1s")] hx-swap=[runs.then_some("outerHTML")] {
+        div.backfill #backfill hx-get=[runs.then_some(&address)]
+            hx-trigger=[runs.then_some("every 1s")] hx-swap=[runs.then_some("outerHTML")] {
             @match &found {
                 None => { p.quiet { "There has been no backfill of this counter." } }
                 Some(found) => (progress_part(found, portal.clock.now_s())),
             }
             @if runs {
-                noscript { p { a href=(address) { "Look again" } } }
+                noscript { p { a href=(address) { "Show the progress" } } }
             } @else if person.may(Role::Editor) && counter.state.answers() {
-                form method="post" action=(address) {
-                    (parts::csrf(person))
-                    button.button.primary type="submit" { "Begin a backfill" }
-                }
+                (parts::ButtonForm::new(&address, "Start a backfill").class("primary").markup(person))
             }
         }
     }
@@ -357,7 +368,9 @@ fn progress_part(found: &Progress, now_s: i64) -> Markup {
     html! {
         @match found.backfill.status {
             BackfillStatus::Running => {
-                label.quiet for="backfill-progress" { "The log is being counted again: " (percent) " %, " (counted) " events so far" }
+                label.quiet for="backfill-progress" {
+                    "Counting the log again: " (percent) " %, " (counted) " events so far"
+                }
                 progress id="backfill-progress" max="100" value=(percent) { (percent) " %" }
             }
             BackfillStatus::Finished => {
@@ -367,12 +380,16 @@ fn progress_part(found: &Progress, now_s: i64) -> Markup {
             }
             BackfillStatus::Cancelled => {
                 (parts::notice(Mood::Wait, &html! {
-                    "The newest backfill was cancelled" (when(found.backfill.ended_at)) ": " (found.backfill.reason) ". Begin it again."
+                    "The newest backfill was cancelled" (when(found.backfill.ended_at)) ": "
+                    (found.backfill.reason) ". Start it again."
                 }))
             }
         }
         @if found.backfill.after_s > 0 {
-            p.quiet { "It covers what happened from " (parts::moment(found.backfill.after_s, &jiff::tz::TimeZone::UTC)) " UTC on: earlier events are no longer in the log." }
+            p.quiet {
+                "It covers events from " (parts::moment(found.backfill.after_s, &TimeZone::UTC))
+                " UTC on: earlier ones are no longer in the log."
+            }
         }
     }
 }

@@ -1,14 +1,15 @@
 //! The audit log: filtered, paged, and exported as CSV or NDJSON.
 
 use crate::Portal;
+use crate::download;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
+use crate::html::parts::Column::Text;
 use crate::html::parts::{self, Field};
 use crate::html::{layout, words};
-use crate::times::{moment_of, next_bucket};
+use crate::times::{bucket_start, moment_of, next_bucket};
 use axum::extract::{Extension, State};
-use axum::http::{HeaderName, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::bucket::Granularity;
@@ -17,6 +18,8 @@ use raingauge_people::Principal;
 use raingauge_people::audit::{to_csv, to_ndjson};
 use raingauge_ports::people::{Entry, Filter};
 
+/// The relative days that the fields suggest.
+const DAYS: [&str; 4] = ["today", "yesterday", "-7d", "-30d"];
 /// Entries per page.
 const PAGE_ENTRIES: usize = 50;
 /// Largest number of entries in one export; narrower dates give the rest.
@@ -29,7 +32,8 @@ pub async fn list(
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     // One entry more than is shown tells whether there is another page.
-    let filter = Filter { limit: PAGE_ENTRIES + 1, ..filter_of(&fields)? };
+    let now_s = portal.clock.now_s();
+    let filter = Filter { limit: PAGE_ENTRIES + 1, ..filter_of(&fields, now_s)? };
     let mut entries = portal.accounts.audit.entries(filter).await?;
     let has_more = entries.len() > PAGE_ENTRIES;
     entries.truncate(PAGE_ENTRIES);
@@ -44,13 +48,16 @@ pub async fn list(
         }
         (filters(&fields))
         @if entries.is_empty() {
-            (parts::empty("Nothing is written down here", &html! {
-                "Every change by a page and by the API leaves a line. " a href="/audit" { "Without a filter" } " you see them all."
+            (parts::empty("No entries", &html! {
+                "Every change by a page or by the API is recorded here. "
+                a href="/audit" { "Show all entries" } "."
             }))
         } @else {
             (table(&entries, &fields.zone()))
             nav.actions aria-label="Pages" {
-                @if fields.given("before").is_some() { a.button href={ "/audit?" (query(&fields, None)) } { "Newest" } }
+                @if fields.given("before").is_some() {
+                    a.button href={ "/audit?" (query(&fields, None)) } { "Newest" }
+                }
                 @if has_more && let Some(last) = entries.last() {
                     a.button href={ "/audit?" (query(&fields, Some(last.id))) } { "Older" }
                 }
@@ -62,7 +69,7 @@ pub async fn list(
 
 /// `GET /audit.csv`
 pub async fn csv(State(portal): State<Portal>, Query(fields): Query) -> Result<Response, Fault> {
-    export(&portal, &fields, "text/csv; charset=utf-8", "audit.csv", to_csv).await
+    export(&portal, &fields, download::CSV, "audit.csv", to_csv).await
 }
 
 /// `GET /audit.ndjson`
@@ -80,7 +87,7 @@ async fn export(
     file: &str,
     write: fn(&[Entry], bool) -> String,
 ) -> Result<Response, Fault> {
-    let mut filter = filter_of(fields)?;
+    let mut filter = filter_of(fields, portal.clock.now_s())?;
     filter.limit = AUDIT_ENTRIES_MAX;
 
     let mut text = write(&[], true);
@@ -98,18 +105,11 @@ async fn export(
         }
     }
 
-    let disposition = (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{file}\""));
-    let about = [(header::CONTENT_TYPE, content_type.to_owned()), disposition];
-    let is_whole = (
-        HeaderName::from_static("x-complete"),
-        if written < EXPORT_ENTRIES_MAX { "true" } else { "false" },
-    );
-
-    Ok((about, [is_whole], text).into_response())
+    Ok(download::part(content_type, file, text, written < EXPORT_ENTRIES_MAX))
 }
 
 /// The filter that the address specifies.
-fn filter_of(fields: &Fields) -> Result<Filter, Fault> {
+fn filter_of(fields: &Fields, now_s: i64) -> Result<Filter, Fault> {
     let text = |name: &str| fields.text(name).to_owned();
     let before = match fields.given("before") {
         Some(before) => before.parse().map_err(|_| {
@@ -118,11 +118,13 @@ fn filter_of(fields: &Fields) -> Result<Filter, Fault> {
         None => i64::MAX,
     };
 
-    let from_s = day(fields, "from")?.unwrap_or(i64::MIN);
+    let zone = fields.zone();
+    let from_s = day(fields, "from", now_s)?
+        .map_or(i64::MIN, |at_s| bucket_start(at_s, Granularity::Day, &zone));
 
     // The range includes the whole last day.
-    let to_s = day(fields, "to")?
-        .map_or(i64::MAX, |day_s| next_bucket(day_s, Granularity::Day, &fields.zone()));
+    let to_s = day(fields, "to", now_s)?
+        .map_or(i64::MAX, |at_s| next_bucket(at_s, Granularity::Day, &zone));
     Ok(Filter {
         who: text("who"),
         verb: text("what"),
@@ -134,14 +136,16 @@ fn filter_of(fields: &Fields) -> Result<Filter, Fault> {
     })
 }
 
-/// The start of a day in the requested time zone.
-fn day(fields: &Fields, name: &str) -> Result<Option<i64>, Fault> {
-    let Some(day) = fields.given(name) else {
+/// A moment within a day, in the requested time zone.
+fn day(fields: &Fields, name: &str, now_s: i64) -> Result<Option<i64>, Fault> {
+    let Some(text) = fields.given(name) else {
         return Ok(None);
     };
-    let begins = moment_of(&format!("{day}T00:00"), &fields.zone());
-    let refused = || Fault::bad_request("This is no day", "Write a day as 2024-09-24.");
-    begins.map(Some).ok_or_else(refused)
+    let refused = || {
+        let advice = "Write a day such as 2024-09-24, today, yesterday or -7d.";
+        Fault::bad_request(format!("“{text}” is not a day"), advice)
+    };
+    moment_of(text, &fields.zone(), now_s).map(Some).ok_or_else(refused)
 }
 
 /// The filters as a query string.
@@ -159,20 +163,23 @@ fn query(fields: &Fields, before: Option<i64>) -> String {
 }
 
 fn filters(fields: &Fields) -> Markup {
-    let text =
-        |name, label, hint| Field { name, label, hint, problem: None }.text(fields.text(name));
+    let field = |name, label| Field { name, label, hint: "", problem: None };
+    let text = |name, label| field(name, label).text(fields.text(name));
     let day = |name, label| {
-        let field = Field { name, label, hint: "", problem: None };
-        field.around(&html! { input type="date" id=(name) name=(name) value=(fields.text(name)); })
+        field(name, label).around(&html! {
+            input type="text" id=(name) name=(name) value=(fields.text(name)) list="days"
+                placeholder="2024-09-24 or -7d" autocomplete="off" spellcheck="false";
+        })
     };
     html! {
         form.card method="get" action="/audit" {
             div.row.filters {
-                (text("who", "Principal", ""))
-                (text("what", "What", ""))
-                (text("object", "Of what", ""))
+                (text("who", "Principal"))
+                (text("what", "Action"))
+                (text("object", "Object"))
                 (day("from", "From day"))
                 (day("to", "To day"))
+                datalist #days { @for day in DAYS { option value=(day) {} } }
                 (parts::zone_field(&fields.zone()))
                 button.button.primary { "Filter" }
             }
@@ -181,23 +188,39 @@ fn filters(fields: &Fields) -> Markup {
 }
 
 fn table(entries: &[Entry], zone: &TimeZone) -> Markup {
-    html! {
-        div.card.scroll tabindex="0" role="region" aria-label="Entries of the audit log" {
-            table.list.audit {
-                thead { tr { th scope="col" { "When (" (words::zone(zone)) ")" } th scope="col" { "Principal" } th scope="col" { "What" } th scope="col" { "Of what" } th scope="col" { "Outcome" } th scope="col" { "Details" } } }
-                tbody {
-                    @for entry in entries {
-                        tr {
-                            td.moment { (parts::moment(entry.at_s, zone)) }
-                            td { (entry.who) @if !entry.address.is_empty() { br; span.quiet { (entry.address) } } }
-                            td { code.verb { (entry.verb) } }
-                            td { (entry.object) }
-                            td { span.state data-state=(if entry.outcome == "done" { "good" } else { "bad" }) { (entry.outcome) } }
-                            td { @if entry.details != "{}" { code.details { (entry.details) } } }
-                        }
-                    }
+    let when = format!("Time, {}", words::zone(zone));
+    let columns = [
+        Text(&when),
+        Text("Principal"),
+        Text("Action"),
+        Text("Object"),
+        Text("Outcome"),
+        Text("Details"),
+    ];
+
+    let rows = html! {
+        @for entry in entries {
+            tr {
+                td.moment { (parts::moment(entry.at_s, zone)) }
+                td {
+                    (entry.who)
+                    @if !entry.address.is_empty() { br; span.quiet { (entry.address) } }
                 }
+                td { code.verb { (entry.verb) } }
+                td { (entry.object) }
+                td { (outcome(&entry.outcome)) }
+                td { @if entry.details != "{}" { code.details { (entry.details) } } }
             }
         }
+    };
+    html! {
+        div.card.table-card {
+            (parts::named_table("Entries of the audit log", "list audit", &columns, &rows))
+        }
     }
+}
+
+fn outcome(outcome: &str) -> Markup {
+    let mood = if outcome == "done" { "good" } else { "bad" };
+    html! { span.state data-state=(mood) { (outcome) } }
 }

@@ -9,6 +9,7 @@ pub use recount::{begin as begin_recount, page as recount_page};
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Query;
+use crate::html::parts::ButtonForm;
 use crate::html::{layout, notes, parts, words};
 use axum::extract::{Extension, State};
 use axum::http::{StatusCode, Uri};
@@ -16,7 +17,7 @@ use axum::response::{Html, Redirect};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
-use raingauge_operations::self_audit::Refusal;
+use raingauge_operations::self_audit::{Options, Refusal};
 use raingauge_people::Principal;
 use raingauge_ports::checks::{Outcome, Selection};
 
@@ -45,15 +46,18 @@ pub async fn page(
     let body = html! {
         div.page-head { h1 { "Checks" } }
         (notes::shown(&fields))
-        p.lead { "Every stored count is a function of the events in the log. The self-audit counts a sample of keys again from the log and compares, bucket by bucket." }
-        // The page refreshes only while an audit runs.
-        div #checks-live.stack hx-get=[is_running.then_some(again)] hx-trigger=[is_running.then_some("every 2s")]
-            hx-select=[is_running.then_some("#checks-live")] hx-target=[is_running.then_some("#checks-live")]
-            hx-swap=[is_running.then_some("outerHTML")] data-live[is_running] {
-            (audit(&portal, &person, &zone))
-            @if !differing.is_empty() { (listing::differing(&differing, portal.clock.now_s(), &zone)) }
+        p.lead {
+            "Every stored count follows from the events in the log. The self-audit counts a sample \
+             of keys again from the log and compares bucket by bucket."
         }
-        (recount::form(&portal, &person, &recount::RecountForm::of(&portal, &fields, &zone), &zone))
+        // The part refreshes only while an audit runs.
+        (parts::live("checks-live", is_running.then_some((again, "every 2s")), &html! {
+            (audit(&portal, &person, &zone))
+            @if !differing.is_empty() {
+                (listing::differing(&differing, portal.clock.now_s(), &zone))
+            }
+        }))
+        (recount::form(&person, &recount::RecountForm::of(&portal, &fields, &zone), &zone))
         (listing::list(&found, selection, &zone))
     };
 
@@ -81,33 +85,47 @@ fn capital(sentence: &str) -> String {
 }
 
 fn audit(portal: &Portal, person: &Principal, zone: &TimeZone) -> Markup {
-    let options = portal.operations.self_audit.options();
+    let self_audit = &portal.operations.self_audit;
+    let running = self_audit.running();
     html! {
         section.card aria-labelledby="audit-title" {
             div.card-head {
                 h2 #audit-title { "Self-audit" }
-                @if person.may(Role::Editor) && portal.operations.self_audit.running().is_none() {
-                    form.actions method="post" action="/checks/now" { (parts::csrf(person)) button.button { "Check now" } }
+                @if person.may(Role::Editor) && running.is_none() {
+                    div.actions { (ButtonForm::new("/checks/now", "Check now").markup(person)) }
                 }
             }
-            @match portal.operations.self_audit.running() {
-                Some(running) => {
-                    @let (entries, of) = running.progress.entries();
-                    label.field {
-                        span { "Running since " (parts::moment(running.began_s, zone)) ", asked for by " (running.by) ": " (words::number(entries.into())) " of " (words::number(of.into())) " entries of the log" }
-                        progress max=(of.max(1)) value=(entries) {}
+            @if let Some(running) = &running {
+                @let (entries, of) = running.progress.entries();
+                label.field {
+                    span {
+                        "Running since " (parts::moment(running.began_s, zone))
+                        ", started by " (running.by) ": "
+                        (words::number(entries.into())) " of " (words::number(of.into()))
+                        " entries of the log"
                     }
-                },
-                None => {
-                    @match (options.interval, portal.operations.self_audit.next_s()) {
-                        (Some(interval), Some(next_s)) => {
-                            p { "A sample of " (words::count_of(options.keys as i128, "key", "keys")) " every " (words::duration(interval.as_secs_f64())) ", and whatever differed before. The next one is due " (due(next_s - portal.clock.now_s())) "." }
-                        },
-                        _ => p { "It runs only when someone asks: " code { "portal.check_interval_minutes" } " or " code { "portal.check_keys" } " is 0." },
-                    }
+                    progress max=(of.max(1)) value=(entries) {}
                 }
+            } @else {
+                p { (schedule(&self_audit.options(), self_audit.next_s(), portal.clock.now_s())) }
             }
         }
+    }
+}
+
+/// When the next audit runs, and what it checks.
+fn schedule(options: &Options, next_s: Option<i64>, now_s: i64) -> Markup {
+    let (Some(interval), Some(next_s)) = (options.interval, next_s) else {
+        return html! {
+            "Audits run on request only: " code { "portal.check_interval_minutes" } " or "
+            code { "portal.check_keys" } " is 0."
+        };
+    };
+    let interval = words::duration(interval.as_secs_f64());
+    html! {
+        "Every " (interval) ", a sample of "
+        (words::count_of(options.keys as i128, "key", "keys"))
+        " and all keys that differed before. The next audit is due " (due(next_s - now_s)) "."
     }
 }
 

@@ -2,7 +2,7 @@
 //! not count, and its history.
 
 pub mod answer;
-pub mod asked;
+pub mod chart_query;
 mod controls;
 mod cost;
 mod csv;
@@ -11,7 +11,7 @@ mod panels;
 mod versions;
 
 pub use cost::{Memory as CostMemory, cost};
-pub use csv::series;
+pub use csv::{keys, series};
 pub use versions::compare;
 
 use crate::Portal;
@@ -21,10 +21,10 @@ use crate::html::{layout, notes, parts, words};
 use crate::largest::{self, Largest};
 use crate::pages::actions;
 use answer::ChartData;
-use asked::ChartQuery;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use chart_query::ChartQuery;
 use maud::{Markup, html};
 use raingauge_core::retention::Horizons;
 use raingauge_people::Principal;
@@ -51,7 +51,8 @@ pub async fn page(
 ) -> Result<Response, Fault> {
     let found = portal.counters.get(id).await?;
     let versions = portal.counters.versions(id).await?;
-    let view = look(&portal, found, ChartQuery::of(&fields), true).await;
+    let asked = ChartQuery::of(&fields, portal.clock.now_s());
+    let view = look(&portal, found, asked, true).await;
     let counter = &view.found.counter;
     let body = html! {
         (head(&view.found, &person))
@@ -60,9 +61,11 @@ pub async fn page(
         div #asked.stack { (answered(&portal, &view)) }
         div.columns {
             (panels::configuration(counter))
-            (panels::not_counted(portal.operations.watch.activity().of(id).as_ref()))
+            div.stack {
+                (panels::not_counted(portal.operations.watch.activity().of(id).as_ref()))
+                (cost::panel(id))
+            }
         }
-        (cost::panel(id))
         (versions::panel(id, &versions, &view.asked.zone))
         (examples::panel(&headers, &person, view.shown.as_ref(), counter))
     };
@@ -79,7 +82,8 @@ pub async fn picture(
     Query(fields): Query,
 ) -> Result<Response, Fault> {
     let found = portal.counters.get(id).await?;
-    let view = look(&portal, found, ChartQuery::of(&fields), false).await;
+    let asked = ChartQuery::of(&fields, portal.clock.now_s());
+    let view = look(&portal, found, asked, false).await;
     let shown = view.shown.ok_or_else(nothing_to_draw)?;
     if shown.rows.is_empty() {
         return Err(shown
@@ -165,14 +169,20 @@ fn answered(portal: &Portal, view: &View) -> Markup {
     let window = view.shown.as_ref().map(|shown| shown.window);
     html! {
         section.card.answer aria-label="Counts" {
-            (controls::form(&address, "#asked", &counter.template, &view.asked, window, view.largest.keys()))
-            @for problem in &view.asked.problems { (parts::notice(parts::Mood::Wait, &html! { (problem) })) }
+            (controls::form(
+                &address, "#asked", &counter.template, &view.asked, window, view.largest.keys()
+            ))
+            @for problem in &view.asked.problems {
+                (parts::notice(parts::Mood::Wait, &html! { (problem) }))
+            }
             @match &view.shown {
                 Some(shown) => { (result(portal, view, shown, &address)) }
                 None => { (nothing_yet(view)) }
             }
         }
-        @if let Some(shown) = &view.shown { (panels::largest_keys(&address, &counter.template, view, shown)) }
+        @if let Some(shown) = &view.shown {
+            (panels::largest_keys(&address, &counter.template, view, shown))
+        }
     }
 }
 
@@ -182,11 +192,17 @@ fn nothing_yet(view: &View) -> Markup {
         Largest::Failed(failure) => parts::notice(parts::Mood::Bad, &html! { (failure.detail) }),
         Largest::Looking => parts::notice(
             parts::Mood::Wait,
-            &html! { "The keys of this counter are still being looked for, because there are many. Name a key, or load the page again in a moment." },
+            &html! {
+                "This counter has many keys, and the search for the largest ones is still running. \
+                 Enter a key, or load the page again in a moment."
+            },
         ),
-        Largest::Found(_) => {
-            html! { p.quiet { "Nothing has been counted yet. Keys appear with the first " (counter.event_type) " event that the counter accepts." } }
-        }
+        Largest::Found(_) => html! {
+            p.quiet {
+                "Nothing has been counted yet. Keys appear with the first " (counter.event_type)
+                " event that the counter accepts."
+            }
+        },
     }
 }
 
@@ -195,10 +211,14 @@ fn result(portal: &Portal, view: &View, shown: &ChartData, address: &str) -> Mar
     let asked = &view.asked;
     let query = view.asked.query();
     let elsewhere = panels::query_of(shown, &asked.zone);
+    let picture = format!("{address}/chart.svg?{query}");
+    let file = format!("counter-{}", view.found.counter.id);
 
     html! {
         @for (key, failure) in &shown.failures {
-            (parts::notice(parts::Mood::Bad, &html! { code { (key) } " cannot be counted: " (failure.detail) }))
+            (parts::notice(parts::Mood::Bad, &html! {
+                code { (key) } " cannot be counted: " (failure.detail)
+            }))
         }
         @if !shown.rows.is_empty() {
             div.result aria-live="polite" {
@@ -215,16 +235,20 @@ fn result(portal: &Portal, view: &View, shown: &ChartData, address: &str) -> Mar
                 }
             }
             @for note in &shown.notes { p.quiet { (note) } }
-            @if shown.is_empty() && asked.span != asked::Span::Latest {
-                p { "Nothing was counted in this range. " a href={ (address) "?" (asked.latest_query()) } { "Show the latest data" } "." }
+            @if shown.is_empty() && asked.span != chart_query::Span::Latest {
+                p {
+                    "Nothing was counted in this range. "
+                    a href={ (address) "?" (asked.latest_query()) } { "Show the latest data" }
+                    "."
+                }
             }
             (shown.chart(asked, portal.clock.now_s()).figure())
             div.actions {
                 a.button href={ (address) "/series.csv?" (query) } download { "CSV" }
-                a.button href={ (address) "/chart.svg?" (query) } download={ "counter-" (view.found.counter.id) ".svg" } { "SVG" }
-                button.button type="button" hidden data-png={ (address) "/chart.svg?" (query) }
-                    data-name={ "counter-" (view.found.counter.id) ".png" } { "PNG" }
-                a.quiet href={ "/query?" (elsewhere) } { "How is this answered?" }
+                a.button href=(picture) download={ (file) ".svg" } { "SVG" }
+                button.button type="button" hidden data-png=(picture)
+                    data-name={ (file) ".png" } { "PNG" }
+                a.quiet href={ "/query?" (elsewhere) } { "Explain this count" }
                 a.quiet href={ "/checks?" (elsewhere) "#recount" } { "Recount" }
             }
         }

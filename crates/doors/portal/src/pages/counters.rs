@@ -64,8 +64,12 @@ async fn list(
         div.page-head {
             h1 { "Counters" }
             div.actions {
-                @if !counters.is_empty() { a.button href="/settings.yaml" download { "Export as YAML" } }
-                @if person.may(Role::Editor) { a.button.primary href="/counters/new" { "New counter" } }
+                @if !counters.is_empty() {
+                    a.button href="/settings.yaml" download { "Export as YAML" }
+                }
+                @if person.may(Role::Editor) {
+                    a.button.primary href="/counters/new" { "New counter" }
+                }
             }
         }
         (drafts::hint(&portal).await?)
@@ -85,12 +89,12 @@ async fn list(
 
 fn nothing_yet(person: &Principal) -> Markup {
     html! {
-        "A counter says which events to count, and under which keys. "
+        "A counter defines which events are counted, and under which keys. "
         @if person.may(Role::Editor) {
             a href="/counters/new" { "Define the first one" }
-            ", or write it as a file and apply it with " code { "raingauge counters apply" } "."
+            ", or apply a file with " code { "raingauge counters apply" } "."
         } @else {
-            "Someone with the role editor can define one."
+            "An editor can define one."
         }
     }
 }
@@ -105,15 +109,21 @@ fn controls(listing: &Listing, counters: &[Versioned]) -> Markup {
     let types: BTreeSet<&str> =
         counters.iter().map(|found| found.counter.event_type.as_str()).collect();
     html! {
-        form.row.filters id="filters" role="search" method="get" action="/" hx-get="/" hx-trigger="input delay:200ms, change" hx-target="#counters"
-            hx-select="#counters" hx-swap="outerHTML" hx-replace-url="true" hx-sync="this:replace" {
+        form.row.filters id="filters" role="search" method="get" action="/" hx-get="/"
+            hx-trigger="input delay:200ms, change" hx-target="#counters" hx-select="#counters"
+            hx-swap="outerHTML" hx-replace-url="true" hx-sync="this:replace" {
             div.field.search {
                 label for="q" { "Search" }
-                input type="search" id="q" name="q" value=(listing.search) placeholder="name, template, event type, owner or id" autocomplete="off";
+                input type="search" id="q" name="q" value=(listing.search) autocomplete="off"
+                    placeholder="name, template, description, event type, owner or id";
             }
             div.field {
                 label for="state" { "State" }
-                select id="state" name="state" { @for (name, text) in STATES { option value=(name) selected[listing.state == name] { (text) } } }
+                select id="state" name="state" {
+                    @for (name, label) in STATES {
+                        option value=(name) selected[listing.state == name] { (label) }
+                    }
+                }
             }
             (choice("type", "Event type", &types, &listing.event_type))
             (choice("owner", "Owner", &owners, &listing.owner))
@@ -131,8 +141,11 @@ fn choice(name: &str, label: &str, values: &BTreeSet<&str>, chosen: &str) -> Mar
                 option value="" { "any" }
                 // The filter in the address stays selected, even when no counter has that value any
                 // more.
-                @if !chosen.is_empty() && !values.contains(chosen) { option value=(chosen) selected { (words::cut(chosen, 40)) } }
-                @for value in values { option value=(value) selected[*value == chosen] { (words::cut(value, 40)) } }
+                @let is_gone = !chosen.is_empty() && !values.contains(chosen);
+                @if is_gone { option value=(chosen) selected { (words::cut(chosen, 40)) } }
+                @for value in values {
+                    option value=(value) selected[*value == chosen] { (words::cut(value, 40)) }
+                }
             }
         }
     }
@@ -159,9 +172,15 @@ fn results(portal: &Portal, listing: &Listing, counters: &[Versioned]) -> Markup
         section #counters.stack aria-label="Counters" {
             p.quiet aria-live="polite" { (tally(rows.len(), counters.len())) }
             @if rows.is_empty() {
-                (parts::empty("No counter matches", &html! { "Search for less, or " a href="/" { "show all counters" } "." }))
+                (parts::empty("No counter matches", &html! {
+                    "Remove a word or a filter, or " a href="/" { "show all counters" } "."
+                }))
             } @else {
-                div.card.table-card { div.scroll tabindex="0" { (table(listing, shown, now_s)) } }
+                div.card.table-card {
+                    div.scroll tabindex="0" role="region" aria-label="Table of counters" {
+                        (table(listing, shown, now_s))
+                    }
+                }
                 @if pages > 1 { (paging(listing, page, pages)) }
             }
         }
@@ -190,7 +209,9 @@ fn table(listing: &Listing, rows: &[Row<'_>], now_s: i64) -> Markup {
                                 a href={ "/counters/" (counter.id) } { (counter.name) }
                                 (words::template(&counter.template))
                                 // Narrow screens leave out the state column.
-                                @if counter.state != CounterState::Active { span.narrow-state { (parts::state(counter.state)) } }
+                                @if counter.state != CounterState::Active {
+                                    span.narrow-state { (parts::state(counter.state)) }
+                                }
                             }
                         }
                         td { (parts::state(counter.state)) }
@@ -208,15 +229,17 @@ fn table(listing: &Listing, rows: &[Row<'_>], now_s: i64) -> Markup {
 /// The heading of a column, as a link that sorts by it, or reverses the order when the list is
 /// sorted by it already.
 fn heading(listing: &Listing, column: Column) -> Markup {
-    let sorted = (listing.sort.column == column).then_some(if listing.sort.descending {
-        "descending"
-    } else {
-        "ascending"
-    });
+    let (order, arrow) =
+        if listing.sort.descending { ("descending", " ↓") } else { ("ascending", " ↑") };
+    let is_sorted = listing.sort.column == column;
     let next = listing.sort.next(column);
     html! {
-        th scope="col" aria-sort=[sorted] class=[(column == Column::Changed).then_some("number")] {
-            a.sort href={ "/?" (listing.query(next, 1)) } { (column.words()) @if sorted.is_some() { span aria-hidden="true" { (if listing.sort.descending { " ↓" } else { " ↑" }) } } }
+        th scope="col" aria-sort=[is_sorted.then_some(order)]
+            class=[(column == Column::Changed).then_some("number")] {
+            a.sort href={ "/?" (listing.query(next, 1)) } {
+                (column.words())
+                @if is_sorted { span aria-hidden="true" { (arrow) } }
+            }
         }
     }
 }
@@ -224,23 +247,36 @@ fn heading(listing: &Listing, column: Column) -> Markup {
 /// The last day as a sparkline and a number.
 fn activity(row: &Row<'_>) -> Markup {
     let Some(day) = &row.day else {
-        return html! { span.quiet title="No writer has told of it: it counted nothing yet, or less than hundreds of other counters" { "–" } };
+        return html! { span.quiet title=(NO_ACTIVITY) { "–" } };
     };
     let halves: Vec<f64> = day.chunks(2).map(|pair| pair.iter().sum::<u64>() as f64).collect();
     let events = row.events();
     html! {
         span.activity-words {
             @if events > 0 { (sparkline(&halves)) }
-            span.number title="Events counted in the last 24 hours, by when they arrived, as the writers saw it since they began" { (words::short_number(events as f64)) }
+            span.number title=(ACTIVITY) { (words::short_number(events as f64)) }
         }
     }
 }
 
+const NO_ACTIVITY: &str = "No recent activity reported: the counter has counted nothing yet, or is \
+                           not among the busiest ones";
+const ACTIVITY: &str =
+    "Events counted in the last 24 hours, by their arrival, since the writers started";
+
 fn paging(listing: &Listing, page: usize, pages: usize) -> Markup {
     let link = |to: usize, text: &str| {
-        html! { @if (1..=pages).contains(&to) { a.button href={ "/?" (listing.query(listing.sort, to)) } { (text) } } }
+        html! {
+            @if (1..=pages).contains(&to) {
+                a.button href={ "/?" (listing.query(listing.sort, to)) } { (text) }
+            }
+        }
     };
     html! {
-        nav.actions aria-label="Pages" { (link(page.wrapping_sub(1), "Earlier")) span.quiet { "Page " (page) " of " (pages) } (link(page + 1, "Further")) }
+        nav.actions aria-label="Pages" {
+            (link(page.wrapping_sub(1), "Previous"))
+            span.quiet { "Page " (page) " of " (pages) }
+            (link(page + 1, "Next"))
+        }
     }
 }

@@ -7,7 +7,9 @@ pub use decisions::{apply, approve, reject, submit, withdraw};
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Query;
-use crate::html::parts::{self, Mood};
+use crate::html::parts::Column::{self, Text};
+use crate::html::parts::{self, ButtonForm, Mood};
+use crate::html::words::count_of;
 use crate::html::{drafts as words, layout, notes, trial};
 use axum::extract::{Extension, Path, State};
 use axum::response::Html;
@@ -23,6 +25,9 @@ use raingauge_ports::drafts::{self, Draft};
 /// Number of ended drafts listed.
 const ENDED_MAX: u32 = 50;
 
+const COLUMNS: [Column<'_>; 5] =
+    [Text("Draft"), Text("State"), Text("Author"), Text("Reason"), Text("Changed")];
+
 /// `GET /drafts`
 pub async fn list(
     State(portal): State<Portal>,
@@ -33,41 +38,39 @@ pub async fn list(
     let body = html! {
         div.page-head {
             h1 { "Drafts" }
-            @if person.may(Role::Editor) { div.actions { a.button.primary href="/counters/new" { "New counter" } } }
+            @if person.may(Role::Editor) {
+                div.actions { a.button.primary href="/counters/new" { "New counter" } }
+            }
         }
         @if open.is_empty() {
             (parts::empty("No drafts", &html! {
-                "Nobody proposes a change at the moment. A new counter, and every edit of one, begins as a draft."
+                "No change is proposed at the moment. A new counter, and every edit of one, starts \
+                 as a draft."
             }))
         } @else {
-            (table("Open", &open, portal.clock.now_s()))
+            (table("open-head", "Open", &open, portal.clock.now_s()))
         }
-        @if !ended.is_empty() {
-            section.card aria-labelledby="ended-head" { h2 #ended-head { "Ended" } (table("Ended", &ended, portal.clock.now_s())) }
-        }
+        @if !ended.is_empty() { (table("ended-head", "Ended", &ended, portal.clock.now_s())) }
     };
 
     Ok(portal.page(Some(&person), layout::Place::Drafts, "Drafts", &body))
 }
 
-fn table(caption: &str, drafts: &[Draft], now_s: i64) -> Markup {
+fn table(id: &str, title: &str, drafts: &[Draft], now_s: i64) -> Markup {
     html! {
-        div.scroll tabindex="0" {
-            table.list {
-                caption.visually-hidden { (caption) }
-                thead { tr { th scope="col" { "Draft" } th scope="col" { "State" } th scope="col" { "Author" } th scope="col" { "Why" } th scope="col" { "Changed" } } }
-                tbody {
-                    @for draft in drafts {
-                        tr {
-                            td { a href={ "/drafts/" (draft.id) } { (words::title(draft)) } }
-                            td { (words::state(draft.state)) }
-                            td { (draft.author) }
-                            td { (draft.reason) }
-                            td { (parts::ago(now_s - draft.changed_at)) }
-                        }
+        section.card aria-labelledby=(id) {
+            h2 id=(id) { (title) }
+            (parts::table(id, &COLUMNS, &html! {
+                @for draft in drafts {
+                    tr {
+                        td.wrap { a href={ "/drafts/" (draft.id) } { (words::title(draft)) } }
+                        td { (words::state(draft.state)) }
+                        td { (draft.author) }
+                        td.wrap { (draft.reason) }
+                        td { (parts::ago(now_s - draft.changed_at)) }
                     }
                 }
-            }
+            }))
         }
     }
 }
@@ -81,12 +84,19 @@ pub async fn hint(portal: &Portal) -> Result<Markup, Fault> {
     Ok(html! {
         @if waiting > 0 {
             (parts::notice(Mood::Wait, &html! {
-                a href="/drafts" { (waiting) @if waiting == 1 { " draft waits" } @else { " drafts wait" } " for a review" }
-                @if others > 0 { ", and " (others) " more " @if others == 1 { "is" } @else { "are" } " being written" }
+                a href="/drafts" {
+                    (count_of(waiting as i128, "draft waits", "drafts wait")) " for a review"
+                }
+                @if others > 0 {
+                    ", and " (count_of(others as i128, "more is", "more are")) " being written"
+                }
                 "."
             }))
         } @else if others > 0 {
-            p.quiet { a href="/drafts" { (others) @if others == 1 { " draft" } @else { " drafts" } } " being written." }
+            p.quiet {
+                a href="/drafts" { (count_of(others as i128, "draft", "drafts")) }
+                " being written."
+            }
         }
     })
 }
@@ -100,10 +110,10 @@ pub async fn one(
 ) -> Result<Html<String>, Fault> {
     let draft = portal.drafts.get(id).await?;
     let shown = match fields.given("preview") {
-        Some(_) => tried(&portal, &person, &draft).await?,
-        None => {
-            html! { p { a.button href={ "/drafts/" (id) "?preview=1" } { "Try it on recent events" } } }
-        }
+        Some(_) => trial_of(&portal, &person, &draft).await?,
+        None => html! {
+            p { a.button href={ "/drafts/" (id) "?preview=1" } { "Try it on recent events" } }
+        },
     };
     page(&portal, &person, &draft, &notes::shown(&fields), &shown).await
 }
@@ -115,10 +125,10 @@ pub async fn preview(
     Path(id): Path<u64>,
 ) -> Result<Html<String>, Fault> {
     let draft = portal.drafts.get(id).await?;
-    Ok(Html(tried(&portal, &person, &draft).await?.into_string()))
+    Ok(Html(trial_of(&portal, &person, &draft).await?.into_string()))
 }
 
-async fn tried(portal: &Portal, person: &Principal, draft: &Draft) -> Result<Markup, Fault> {
+async fn trial_of(portal: &Portal, person: &Principal, draft: &Draft) -> Result<Markup, Fault> {
     let Some(counter) = counter_of(draft)? else {
         return Err(Fault::not_found("trial of this kind of document"));
     };
@@ -169,21 +179,25 @@ async fn page(
             @if counter.is_some() {
                 div.actions {
                     @if may_edit { a.button href={ "/drafts/" (draft.id) "/edit" } { "Edit" } }
-                    @if !draft.is_new() || draft.applied_version > 0 { a.button href={ "/counters/" (draft.document_id()) } { "The counter" } }
+                    @if !draft.is_new() || draft.applied_version > 0 {
+                        a.button href={ "/counters/" (draft.document_id()) } { "Show the counter" }
+                    }
                 }
             }
         }
         (note)
         (history(draft, portal.clock.now_s()))
         @if let (Some((base, theirs)), Some(mine)) = (conflict, &counter) {
-            (words::three_ways(draft, mine, &CounterKind::parse(&base.configuration)?, theirs, &ways_out(person, draft))?)
+            @let base = CounterKind::parse(&base.configuration)?;
+            (words::three_ways(draft, mine, &base, theirs, &ways_out(person, draft))?)
         }
         (change(portal, draft, counter.as_ref(), standing.base.as_ref())?)
         @if may_edit && conflict.is_none() { (decisions(portal, person, draft, second.as_ref())) }
         @if counter.is_some() {
             section.card aria-labelledby="trial-head" {
                 h2 #trial-head { "On recent events" }
-                div #trial hx-get={ "/drafts/" (draft.id) "/preview" } hx-trigger="load" hx-swap="innerHTML" aria-live="polite" { (shown) }
+                div #trial hx-get={ "/drafts/" (draft.id) "/preview" } hx-trigger="load"
+                    hx-swap="innerHTML" aria-live="polite" { (shown) }
             }
         }
     };
@@ -254,14 +268,16 @@ fn ways_out(person: &Principal, draft: &Draft) -> Markup {
     }
     html! {
         div.actions {
-            a.button.primary href={ "/drafts/" (draft.id) "/edit?on_top=1" } { "Put mine on top of theirs" }
-            a.button href={ "/drafts/" (draft.id) "/edit" } { "Go on editing mine" }
-            form method="post" action={ "/drafts/" (draft.id) "/withdraw" } {
-                (own(person, draft))
-                button.button type="submit" { "Take theirs: withdraw this draft" }
+            a.button.primary href={ "/drafts/" (draft.id) "/edit?on_top=1" } {
+                "Put mine on top of theirs"
             }
+            a.button href={ "/drafts/" (draft.id) "/edit" } { "Continue editing mine" }
+            (withdrawal(person, draft, "Take theirs: withdraw this draft", ""))
         }
-        p.quiet { "On top of theirs, a field that only one of you changed is taken from them; where both did, yours stands." }
+        p.quiet {
+            "On top of theirs, a field that one of you changed keeps that change; where both \
+             changed it, yours is kept."
+        }
     }
 }
 
@@ -269,6 +285,13 @@ fn ways_out(person: &Principal, draft: &Draft) -> Markup {
 /// saw.
 fn own(person: &Principal, draft: &Draft) -> Markup {
     html! { (parts::csrf(person)) input type="hidden" name="revision" value=(draft.revision); }
+}
+
+fn withdrawal(person: &Principal, draft: &Draft, label: &str, class: &str) -> Markup {
+    let address = format!("/drafts/{}/withdraw", draft.id);
+    let revision = draft.revision.to_string();
+    let fields = [("revision", revision.as_str())];
+    ButtonForm::new(&address, label).class(class).with(&fields).markup(person)
 }
 
 /// The possible decisions about a draft. `no_second` says why this person cannot approve it.
@@ -280,43 +303,49 @@ fn decisions(
 ) -> Markup {
     let in_review = draft.state == drafts::State::Review;
     let needs_approval = portal.drafts.needs_approval();
-    let reason = |label: &'static str, name: &'static str, hint: &'static str, value: &str| {
-        parts::Field { name, label, hint, problem: None }.around(&html! {
-            textarea id=(name) name=(name) rows="2" maxlength=(TEXT_LEN_MAX) aria-describedby={ (name) "-words" } { (value) }
-        })
+    let text = |label, name, hint, value: &str| {
+        parts::Field { name, label, hint, problem: None }.text_area(value, TEXT_LEN_MAX)
     };
+    let comment = "Shown beside the reason in the history. Required to send the draft back.";
+    let reason = "Why this change is wanted. It is kept in the history of the counter.";
 
     let action = |what: &str| format!("/drafts/{}/{what}", draft.id);
     html! {
         section.card aria-labelledby="next-head" {
-            h2 #next-head { "What happens next" }
+            h2 #next-head { "Next step" }
             @if in_review && (no_second.is_none() || !needs_approval) {
                 form.form method="post" action=(action("approve")) {
                     (own(person, draft))
-                    (reason("Comment", "comment", "Stands beside the reason in the history. Needed when you send it back.", ""))
+                    (text("Comment", "comment", comment, ""))
                     div.actions {
-                        button.button.primary type="submit" { "Approve: let it take effect" }
+                        button.button.primary type="submit" { "Approve and apply" }
                         button.button type="submit" formaction=(action("reject")) { "Send back" }
                     }
                 }
             } @else if in_review {
-                p { "It waits for a second person: someone who wrote no part of it, with the role editor or admin." }
+                p {
+                    "The draft waits for a second person: an editor or administrator who wrote no \
+                     part of it."
+                }
                 @if let Some(reason @ NotSecond::MaybeContributor(_)) = no_second { p { (reason) } }
             } @else {
-                form.form method="post" action=(action(if needs_approval { "send" } else { "apply" })) {
+                @let first = if needs_approval { "send" } else { "apply" };
+                form.form method="post" action=(action(first)) {
                     (own(person, draft))
-                    (reason("Reason", "reason", "Why this is wanted. It stands in the history of the counter.", &draft.reason))
+                    (text("Reason", "reason", reason, &draft.reason))
                     div.actions {
-                        @if !needs_approval { button.button.primary type="submit" { "Let it take effect" } }
-                        button.button.primary[needs_approval] type="submit" formaction=(action("send")) { "Send to review" }
+                        @if !needs_approval {
+                            button.button.primary type="submit" { "Apply the draft" }
+                        }
+                        button.button.primary[needs_approval] type="submit"
+                            formaction=(action("send")) { "Send to review" }
                     }
                 }
-                @if needs_approval { p.quiet { "A second person has to approve it before it takes effect." } }
+                @if needs_approval {
+                    p.quiet { "A second person has to approve it before it takes effect." }
+                }
             }
-            form.withdraw method="post" action=(action("withdraw")) {
-                (own(person, draft))
-                button.button.danger type="submit" { "Withdraw the draft" }
-            }
+            div.withdraw { (withdrawal(person, draft, "Withdraw the draft", "danger")) }
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::fields::{Fields, Query};
 use crate::form::{Form, Node};
 use crate::html::counter_form::{Sheet, example_keys};
 use crate::html::{drafts as parts_of_drafts, layout, parts, trial};
-use crate::pages::deeds;
+use crate::pages::audit_actions;
 use crate::pages::drafts::{actor, counter_of};
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
@@ -88,7 +88,8 @@ pub async fn edit_draft(
         notice = parts::notice(
             parts::Mood::Wait,
             &html! {
-                "Your changes stand on top of version " (current.version) " here. Look them over, and save the draft."
+                "This is version " (current.version)
+                " with your changes on top. Review them, and save the draft."
             },
         );
     }
@@ -107,7 +108,7 @@ pub async fn change(
     let asked = fields.text("do").to_owned();
     press(&mut form, &asked);
     let preview = match asked.as_str() {
-        "preview" => tried(&portal, &person, &form).await?,
+        "preview" => trial_of(&portal, &person, &form).await?,
         _ => html! {},
     };
     let body = page(&portal, &person, &form, &[], &html! {}, &preview).await?;
@@ -145,13 +146,13 @@ pub async fn preview(
     Extension(fields): Extension<Fields>,
 ) -> Result<Html<String>, Fault> {
     let form = Form::of_fields(&fields);
-    let shown = tried(&portal, &person, &form).await?;
+    let shown = trial_of(&portal, &person, &form).await?;
     let keys = example_keys(&form, &*portal.observed().await?, true);
     Ok(Html(html! { (shown) (keys) }.into_string()))
 }
 
 /// The trial of a form, or what is still missing.
-async fn tried(portal: &Portal, person: &Principal, form: &Form) -> Result<Markup, Fault> {
+async fn trial_of(portal: &Portal, person: &Principal, form: &Form) -> Result<Markup, Fault> {
     let observed = portal.observed().await?;
 
     // The name does not affect what is counted.
@@ -159,7 +160,7 @@ async fn tried(portal: &Portal, person: &Principal, form: &Form) -> Result<Marku
         "" => Form { name: "-".to_owned(), ..form.clone() },
         _ => form.clone(),
     };
-    let draft = match meant(portal, &named, &observed).await? {
+    let draft = match described(portal, &named, &observed).await? {
         Ok(draft) => draft,
         Err(problems) => return Ok(incomplete(form, &problems)),
     };
@@ -173,38 +174,41 @@ async fn tried(portal: &Portal, person: &Principal, form: &Form) -> Result<Marku
 }
 
 /// The counter that a form describes, or its problems, which include an id that is already taken.
-async fn meant(
+async fn described(
     portal: &Portal,
     form: &Form,
     observed: &Observation,
 ) -> Result<Result<Counter, Vec<Problem>>, Fault> {
-    let meant = form.counter(&kinds(observed, &form.event_type));
-    let Ok(Counter { id: id @ 1.., .. }) = &meant else {
-        return Ok(meant);
+    let described = form.counter(&kinds(observed, &form.event_type), portal.clock.now_s());
+    let Ok(Counter { id: id @ 1.., .. }) = &described else {
+        return Ok(described);
     };
 
     if form.base_version > 0 {
-        return Ok(meant);
+        return Ok(described);
     }
     Ok(match portal.counters.get(*id).await {
         Ok(taken) => {
             let name = &taken.counter.name;
             let detail = format!(
-                "is that of the counter {name}: choose another, or leave it empty to be given one"
+                "is the id of the counter {name}: choose another, or leave it empty for the next \
+                 free id"
             );
             Err(vec![Problem::new("id", detail)])
         }
-        Err(catalog::Error::NotFound(_)) => meant,
+        Err(catalog::Error::NotFound(_)) => described,
         Err(error) => return Err(error.into()),
     })
 }
 
 fn incomplete(form: &Form, problems: &[Problem]) -> Markup {
     if form.event_type.is_empty() || form.template.is_empty() {
-        return html! { p.quiet { "Choose an event type and write a template: what they would count is shown here." } };
+        return html! {
+            p.quiet { "Choose an event type and write a template to see what they would count." }
+        };
     }
     html! {
-        p { "It cannot be tried yet:" }
+        p { "The counter cannot be trial_of yet:" }
         ul.reasons { @for problem in problems { li { (problem.field) ": " (problem.detail) } } }
     }
 }
@@ -217,7 +221,7 @@ pub async fn save(
 ) -> Result<Response, Fault> {
     let mut form = Form::of_fields(&fields);
     let observed = portal.observed().await?;
-    let counter = match meant(&portal, &form, &observed).await? {
+    let counter = match described(&portal, &form, &observed).await? {
         Ok(counter) => counter,
         Err(problems) => {
             let body = page(&portal, &person, &form, &problems, &html! {}, &html! {}).await?;
@@ -240,7 +244,7 @@ pub async fn save(
     match kept {
         Ok(change) => {
             let place = Redirect::to(&format!("/drafts/{}?note=draft-saved", change.draft.id));
-            Ok((Extension(deeds::of_draft("draft.save", &change)), place).into_response())
+            Ok((Extension(audit_actions::of_draft("draft.save", &change)), place).into_response())
         }
         Err(workflow::Error::Changed(id)) => {
             let theirs = portal.drafts.get(id).await?;

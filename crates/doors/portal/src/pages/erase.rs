@@ -7,6 +7,7 @@ use crate::fields::{Fields, Query};
 use crate::html::layout;
 use crate::html::parts::{self, Mood};
 use crate::largest;
+use crate::pages::actions::problem_of_reason;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -153,14 +154,6 @@ async fn erase_all(
     Ok(done("counter.erase", id, details, "erased"))
 }
 
-fn problem_of_reason(reason: &str) -> Option<&'static str> {
-    match reason.len() {
-        0 => Some("must say why, in a few words"),
-        1..=TEXT_LEN_MAX => None,
-        _ => Some("is too long: 2,000 bytes are the most"),
-    }
-}
-
 /// Redirects to the counter, with an entry for the audit log.
 fn done(verb: &'static str, id: u32, details: Json, note: &str) -> Response {
     let action = AuditAction::new(verb, format!("counter {id}"), details);
@@ -186,11 +179,11 @@ async fn page(
         div.page-head {
             h1 { (title) }
             (parts::state(counter.state))
-            div.actions { a.button href={ "/counters/" (counter.id) } { "The counter" } }
+            div.actions { a.button href={ "/counters/" (counter.id) } { "Show the counter" } }
         }
         (parts::notice(Mood::Wait, &html! {
-            "What is erased is gone for good, and no backfill brings it back. The event log keeps the events themselves until its \
-             retention ends, and backups keep what they hold."
+            "Erased counts are gone for good: no backfill restores them. The events stay in the \
+             log until its retention ends, and in backups."
         }))
         @if is_archived {
             (whole(person, counter, typed, is_archived))
@@ -208,7 +201,7 @@ fn one_key(person: &Principal, counter: &Counter, typed: &ErasureForm, choices: 
     let key = parts::Field {
         name: "key",
         label: "Key",
-        hint: "As a whole, as it stands in answers.",
+        hint: "The whole key, as it appears in answers.",
         problem,
     };
 
@@ -217,10 +210,15 @@ fn one_key(person: &Principal, counter: &Counter, typed: &ErasureForm, choices: 
             h2 id="one-key-title" { "One key" }
             form.form method="post" action={ "/counters/" (counter.id) "/erase-key" } {
                 (parts::csrf(person))
-                p { "The counts of one key are erased, of all times. Events that arrive later count again, from nothing." }
+                p {
+                    "Erases all counts of one key. Later events of the key are counted again, \
+                     starting from zero."
+                }
                 (key.around(&html! {
-                    input.mono type="text" id="key" name="key" value=(typed.key) list="key-choices" autocomplete="off" spellcheck="false"
-                        required placeholder=(counter.template) aria-describedby="key-words" aria-invalid=[problem.map(|_| "true")];
+                    input.mono type="text" id="key" name="key" value=(typed.key) list="key-choices"
+                        autocomplete="off" spellcheck="false" required
+                        placeholder=(counter.template) aria-describedby="key-words"
+                        aria-invalid=[problem.map(|_| "true")];
                     datalist id="key-choices" { @for choice in choices { option value=(choice) {} } }
                 }))
                 (reason("key-reason", &typed.reasons[0], typed.problem_of(Place::KeyReason)))
@@ -235,7 +233,7 @@ fn whole(person: &Principal, counter: &Counter, typed: &ErasureForm, is_archived
     let name = parts::Field {
         name: "name",
         label: "Name of the counter",
-        hint: "To confirm that it is meant.",
+        hint: "To confirm that this is the right one.",
         problem,
     };
 
@@ -243,20 +241,21 @@ fn whole(person: &Principal, counter: &Counter, typed: &ErasureForm, is_archived
         if is_archived { ("purge", "Purge") } else { ("erase", "Erase every count") };
     html! {
         section.card aria-labelledby="whole-title" {
-            h2 id="whole-title" { @if is_archived { "What it keeps" } @else { "Every key" } }
+            h2 id="whole-title" { @if is_archived { "All counts" } @else { "Every key" } }
             form.form method="post" action={ "/counters/" (counter.id) "/" (action) } {
                 (parts::csrf(person))
                 @if is_archived {
                     p {
-                        "The counter is archived, and keeps all that it had counted until then, so that it can be brought back. \
-                         Purging erases that and frees the space in the background, from about two minutes later on. Its versions stay; \
-                         when it is brought back, it counts from nothing."
+                        "The archived counter still keeps its counts, so that it can be restored. \
+                         Purging erases all of its counts; the space is freed in the background, \
+                         starting about two minutes later. Its versions stay, and if it is \
+                         restored, it starts from zero."
                     }
                 } @else {
                     p {
-                        "Everything that the counter has counted is erased, of all keys and times. The counter goes on and counts \
-                         from nothing; a backfill that runs is cancelled. The space is freed in the background, from about two \
-                         minutes later on."
+                        "Erases all counts of all keys. The counter continues from zero, and a \
+                         running backfill is cancelled. The space is freed in the background, \
+                         starting about two minutes later."
                     }
                 }
                 (name.text(&typed.name))
@@ -271,10 +270,6 @@ fn whole(person: &Principal, counter: &Counter, typed: &ErasureForm, is_archived
 }
 
 fn reason(name: &str, typed: &str, problem: Option<&'static str>) -> Markup {
-    let field =
-        parts::Field { name, label: "Reason", hint: "It stands in the audit log.", problem };
-    field.around(&html! {
-        textarea id=(name) name=(name) rows="2" maxlength=(TEXT_LEN_MAX) aria-describedby={ (name) "-words" }
-            aria-invalid=[problem.map(|_| "true")] { (typed) }
-    })
+    let hint = "It is kept in the audit log.";
+    parts::Field { name, label: "Reason", hint, problem }.text_area(typed, TEXT_LEN_MAX)
 }

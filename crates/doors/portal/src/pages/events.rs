@@ -27,11 +27,11 @@ const HISTORY_S: i64 = 7 * 86_400;
 
 const COLUMNS: [Column<'_>; 7] = [
     Text("Type"),
-    Number("Lately"),
+    Number("Events"),
     Text("Newest event"),
-    Text("Came in"),
-    Number("Half arrive within"),
-    Number("In time for their quarter hour"),
+    Text("Last arrival"),
+    Number("Median delay"),
+    Number("Within 15 min"),
     Text("Counters"),
 ];
 
@@ -49,10 +49,14 @@ pub async fn page(
         div.page-head { h1 { "Events" } }
         @if observed.types.is_empty() {
             (parts::empty("No event has arrived", &html! {
-                "Send some to " code { "POST /v1/events" } ", import a file with " code { "raingauge import" } ", or run " code { "raingauge demo" } "."
+                "Send some to " code { "POST /v1/events" } ", import a file with "
+                code { "raingauge import" } ", or run " code { "raingauge demo" } "."
             }))
         } @else {
-            p.lead { "By the newest " (words::number(observed.events.into())) " events of the log." }
+            p.lead {
+                "The types of the newest "
+                (words::count_of(observed.events.into(), "event", "events")) " in the log."
+            }
             (types(&observed, &counters, &person, now_s, &zone))
         }
         @let silent = silent(&observed, &counters);
@@ -97,7 +101,9 @@ fn types(
             (parts::table("types-title", &COLUMNS, &html! {
                 @for found in &observed.types {
                     tr {
-                        th.wrap scope="row" { a href=(address(&found.name)) { code { (words::cut(&found.name, 80)) } } }
+                        th.wrap scope="row" {
+                            a href=(address(&found.name)) { code { (words::cut(&found.name, 80)) } }
+                        }
                         td.number { (words::number(found.events.into())) }
                         td { (freshness(found, now_s)) " " (parts::moment(found.newest_s, zone)) }
                         td { (parts::ago(now_s - found.appended_s)) }
@@ -108,7 +114,11 @@ fn types(
                 }
             }))
             @if observed.events_left_out > 0 {
-                p.quiet { (words::number(observed.events_left_out.into())) " events of further types are not shown: there are too many types. A type is a kind of event, not a thing that it is about." }
+                p.quiet {
+                    (words::number(observed.events_left_out.into()))
+                    " events of other types are not shown, because there are too many types. A \
+                     type is a kind of event, not the thing that an event is about."
+                }
             }
         }
     }
@@ -134,8 +144,10 @@ fn counted_by(counters: &[Versioned], event_type: &str, person: &Principal) -> M
     let own: Vec<&Versioned> = listeners(counters, event_type).collect();
     html! {
         @if own.is_empty() {
-            span.state data-state="wait" { "nobody counts it" }
-            @if person.may(Role::Editor) { " " a href=(create_address(event_type)) { "Create a counter" } }
+            span.state data-state="wait" { "not counted" }
+            @if person.may(Role::Editor) {
+                " " a href=(create_address(event_type)) { "Create a counter" }
+            }
         } @else {
             @for (place, found) in own.iter().take(4).enumerate() {
                 @if place > 0 { ", " }
@@ -166,8 +178,11 @@ fn silent<'a>(
 fn waiting(silent: &[(&str, Vec<&Versioned>)]) -> Markup {
     html! {
         section.card aria-labelledby="silent-title" {
-            h2 #silent-title { "Waited for" }
-            p.quiet { "Active counters listen to these types, and none of the newest events has one. See that the producer runs and writes the type in the same letters." }
+            h2 #silent-title { "Missing event types" }
+            p.quiet {
+                "Active counters count these types, but none of the newest events has one. Check \
+                 that the producer runs, and that it spells the type in the same way."
+            }
             ul.plain {
                 @for (event_type, counters) in silent {
                     li {
@@ -190,12 +205,19 @@ pub fn arrival(portal: &Portal) -> Markup {
         totals.by(REJECTED).filter(|(_, count)| *count > 0.0).collect();
     html! {
         section.card aria-labelledby="arrival-title" {
-            h2 #arrival-title { "Arrival, all types" }
+            h2 #arrival-title { "All types" }
             dl.facts {
                 dt { "Log lag" }
-                dd { (words::duration(totals.largest(LAG_SECONDS))) ", " (words::count_of(totals.total(LAG_EVENTS) as i128, "event waits", "events wait")) " to be counted" }
-                dt { "Repeated" }
-                dd { (words::count_of(totals.total(DUPLICATES) as i128, "event", "events")) " had a source and id that were known, and were not counted again" }
+                dd {
+                    (words::duration(totals.largest(LAG_SECONDS))) ", "
+                    (words::count_of(totals.total(LAG_EVENTS) as i128, "event waits", "events wait"))
+                    " to be counted"
+                }
+                dt { "Duplicates" }
+                dd {
+                    (words::count_of(totals.total(DUPLICATES) as i128, "event", "events"))
+                    " with a known source and id, not counted again"
+                }
                 dt { "Refused" }
                 dd {
                     @if rejected.is_empty() { "none" }
@@ -205,7 +227,10 @@ pub fn arrival(portal: &Portal) -> Markup {
                     }
                 }
             }
-            p.quiet { "Since the processes that run now began. " a href="/system" { "The system over the last hour" } }
+            p.quiet {
+                "Since the running processes started. "
+                a href="/system" { "The system over the last hour" }
+            }
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Exports configurations as files that `raingauge counters apply` accepts.
 
 use crate::Portal;
+use crate::download;
 use crate::fault::Fault;
 use crate::fields::Query;
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use raingauge_counters::export::{Error, Settings, counter_to_yaml};
 use raingauge_ports::catalog::Versioned;
 
@@ -37,6 +38,5 @@ fn file(name: &str, yaml: Result<String, Error>) -> Result<Response, Fault> {
         let advice = format!("{error}. The API has the same as JSON, at /v1/counters.");
         Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "This cannot be written as YAML", advice)
     })?;
-    let disposition = (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\""));
-    Ok(([(header::CONTENT_TYPE, "application/yaml".to_owned()), disposition], yaml).into_response())
+    Ok(download::file("application/yaml", name, yaml))
 }

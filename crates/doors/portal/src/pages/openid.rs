@@ -85,10 +85,10 @@ fn configured(portal: &Portal) -> Result<&OpenId, Fault> {
 fn astray() -> Words {
     let minutes = TRIP_S / 60;
     let advice = format!(
-        "It took more than {minutes} minutes, was begun in another browser or once more in another tab, or the browser \
-         keeps no cookies. Begin again."
+        "It took more than {minutes} minutes, was started in another browser or again in another \
+         tab, or the browser keeps no cookies. Start again."
     );
-    Words { status: StatusCode::BAD_REQUEST, title: "This sign-in cannot be gone on with", advice }
+    Words { status: StatusCode::BAD_REQUEST, title: "This sign-in cannot be completed", advice }
 }
 
 /// Explains an error of the provider. Details go to the log: the person signing in cannot act on
@@ -98,9 +98,9 @@ fn failed(error: &Error) -> Words {
     let (status, title, advice) = match error {
         Error::Refused(code) if code == "access_denied" => (
             StatusCode::FORBIDDEN,
-            "The provider let nobody in",
-            "The sign-in was cancelled there, or the provider does not let you use raingauge. Begin again, or ask \
-             the person who manages the provider.",
+            "The provider denied the sign-in",
+            "The sign-in was cancelled there, or the provider does not let you use raingauge. Start \
+             again, or ask the person who manages the provider.",
         ),
         Error::Unavailable(_) => (
             StatusCode::BAD_GATEWAY,
@@ -110,7 +110,8 @@ fn failed(error: &Error) -> Words {
         Error::Refused(_) | Error::Unproven(_) => (
             StatusCode::BAD_GATEWAY,
             "The provider's answer was not accepted",
-            "Begin again. If it happens again, ask an administrator: the log of raingauge says what is wrong.",
+            "Start again. If it happens again, ask an administrator: the log of raingauge says what \
+             is wrong.",
         ),
     };
     Words { status, title, advice: advice.to_owned() }
@@ -120,30 +121,35 @@ fn failed(error: &Error) -> Words {
 fn explained(denial: Denial, label: &str) -> Words {
     let advice = match denial {
         Denial::Unverified => format!(
-            "The provider has not made sure that an e-mail address is yours, so that nobody knows who you are here. Have \
-             your address verified at the provider, and use “{label}” again."
+            "The provider has not verified your e-mail address, so raingauge cannot tell who you \
+             are. Have your address verified at the provider, and use “{label}” again."
         ),
         Denial::NotInvited(email) => format!(
-            "At the provider you are {email}, and nobody has invited this address. Ask an administrator of raingauge to \
-             invite it, and use “{label}” again. If you have another account at the provider, sign out there first."
+            "At the provider you are {email}, and nobody has invited this address. Ask an \
+             administrator of raingauge to invite it, and use “{label}” again. If you have another \
+             account at the provider, sign out there first."
         ),
-        Denial::NoRole => "None of your groups at the provider has a role here. Ask an administrator of raingauge, or \
-                           the person who manages the groups."
+        Denial::NoRole => "None of your groups at the provider has a role here. Ask an \
+                           administrator of raingauge, or the person who manages the groups."
             .to_owned(),
-        Denial::Disabled => "Your account here is disabled. Ask an administrator of raingauge to enable it.".to_owned(),
+        Denial::Disabled => {
+            "Your account here is disabled. Ask an administrator of raingauge to enable it."
+                .to_owned()
+        }
         Denial::Contested(email) => format!(
-            "At the provider you are {email}, and an account here with this address belongs to someone else. Ask an \
-             administrator of raingauge to invite you again, with this address."
+            "At the provider you are {email}, and an account here with this address belongs to \
+             someone else. Ask an administrator of raingauge to invite you again, with this \
+             address."
         ),
         Denial::NobodyYet => {
-            "There is no administrator yet. When raingauge started, it wrote a link for the first one into its terminal, \
-             or into the file first-admin-link of its data folder."
+            "There is no administrator yet. When raingauge started, it wrote a link for the first \
+             one to its terminal, or to the file first-admin-link in its data folder."
                 .to_owned()
         }
         Denial::Provider(error) => return failed(&error),
         Denial::Account(refusal) => return denied(refusal),
     };
-    Words { status: StatusCode::FORBIDDEN, title: "You may not come in", advice }
+    Words { status: StatusCode::FORBIDDEN, title: "You may not sign in", advice }
 }
 
 fn denied(refusal: AccountError) -> Words {

@@ -4,8 +4,9 @@ use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::layout;
-use crate::html::parts::{self, Field, Mood};
-use crate::pages::shown::PageState;
+use crate::html::parts::Column::{self, Text};
+use crate::html::parts::{self, ButtonForm, Field, Mood};
+use crate::pages::page_state::PageState;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -133,8 +134,9 @@ async fn page(
         @if let Some((name, link)) = &shown.made { (link_notice(name, link)) }
         @if !portal.accounts.options.sign_in {
             (parts::notice(Mood::Wait, &html! {
-                "Nobody needs to sign in here: " code { "portal.sign_in" } " is off, and anyone who reaches this page is an \
-                 administrator. Switch it on in the configuration, and these people are asked for their passwords."
+                "Nobody needs to sign in here: " code { "portal.sign_in" }
+                " is off, and anyone who reaches this page is an administrator. Once it is switched \
+                 on in the configuration, these people need their passwords."
             }))
         }
         @if users.is_empty() {
@@ -155,30 +157,33 @@ fn link_notice(name: &str, link: &str) -> Markup {
     html! {
         section.card {
             h2 { "A link for " (name) }
-            p { "Send it to them by a way that nobody else reads. It is good once, for 24 hours, and is not shown again." }
+            p {
+                "Send it over a private channel. It works once, within 24 hours, and is not shown \
+                 again."
+            }
             (parts::command(link))
         }
     }
 }
 
 fn users_table(person: &Principal, users: &[User], now_s: i64) -> Markup {
-    html! {
-        div.card.scroll {
-            table.list {
-                thead { tr { th scope="col" { "Name" } th scope="col" { "Role" } th scope="col" { "Signed in" } th scope="col" { "State" } th scope="col" { "Actions" } } }
-                tbody { @for user in users { (user_row(person, user, now_s)) } }
-            }
-        }
-    }
+    let rows = html! { @for user in users { (user_row(person, user, now_s)) } };
+    html! { div.card.table-card { (parts::named_table("People", "list", &COLUMNS, &rows)) } }
 }
+
+const COLUMNS: [Column<'_>; 5] =
+    [Text("Name"), Text("Role"), Text("Signed in"), Text("State"), Text("Actions")];
 
 fn user_row(person: &Principal, user: &User, now_s: i64) -> Markup {
     let is_self = person.session().is_some_and(|own| own.user_id == user.id);
+    let about_link = format!("Create a link for a new password of {}", user.name);
     html! {
         tr {
             th.person scope="row" {
                 (user.name) @if is_self { " " span.quiet { "(you)" } }
-                @if !user.email.is_empty() && user.email != user.name { br; span.quiet { (user.email) } }
+                @if !user.email.is_empty() && user.email != user.name {
+                    br; span.quiet { (user.email) }
+                }
                 @if !user.openid.is_empty() { br; span.quiet { "signs in by OpenID Connect" } }
             }
             td {
@@ -188,7 +193,7 @@ fn user_row(person: &Principal, user: &User, now_s: i64) -> Markup {
                     button.button aria-label={ "Save the role of " (user.name) } { "Save" }
                 }
             }
-            td { @match user.signed_in_at { Some(at_s) => (parts::ago(now_s - at_s)), None => span.quiet { "never" } } }
+            td { (parts::last_time(user.signed_in_at, now_s)) }
             td {
                 @if user.may_sign_in() { span.state data-state="active" { "active" } }
                 @else { span.state data-state="bad" { "disabled" } }
@@ -196,12 +201,8 @@ fn user_row(person: &Principal, user: &User, now_s: i64) -> Markup {
             td {
                 div.actions {
                     (button(person, user, "sign-out", "Sign out", ""))
-                    form.inline method="post" action="/people/invite" {
-                        (parts::csrf(person))
-                        input type="hidden" name="name" value=(user.name);
-                        input type="hidden" name="role" value=(user.role);
-                        button.button aria-label={ "Make a link for a new password of " (user.name) } { "New password" }
-                    }
+                    (ButtonForm::new("/people/invite", "New password").about(&about_link)
+                        .with(&[("name", &user.name), ("role", user.role.name())]).markup(person))
                     @if user.may_sign_in() { (button(person, user, "disable", "Disable", "danger")) }
                     @else {
                         (button(person, user, "enable", "Enable", ""))
@@ -214,12 +215,9 @@ fn user_row(person: &Principal, user: &User, now_s: i64) -> Markup {
 }
 
 fn button(person: &Principal, user: &User, what: &str, words: &str, class: &str) -> Markup {
-    html! {
-        form.inline method="post" action={ "/people/" (user.id) "/" (what) } {
-            (parts::csrf(person))
-            button class={ "button " (class) } aria-label={ (words) " " (user.name) } { (words) }
-        }
-    }
+    let address = format!("/people/{}/{what}", user.id);
+    let about = format!("{words} {}", user.name);
+    ButtonForm::new(&address, words).class(class).about(&about).markup(person)
 }
 
 fn role_select(id: &str, chosen: Role, of: Option<&str>) -> Markup {
@@ -232,28 +230,31 @@ fn role_select(id: &str, chosen: Role, of: Option<&str>) -> Markup {
 
 fn invite_card(portal: &Portal, person: &Principal, shown: &PageState<'_, NewLink<'_>>) -> Markup {
     let role = Role::from_name(shown.text("role")).unwrap_or(Role::Viewer);
-    let hint = "A viewer sees counters and counts, an editor defines counters, an admin manages people and the system.";
+    let name_hint = "They sign in with this name, and it appears beside their changes.";
+    let role_hint = "Viewers see counters and counts, editors define counters, admins manage \
+                     people and the system.";
     let email_hint = match &portal.openid {
         Some(openid) => {
-            format!("With it they may also come in by “{}”, without the link.", openid.rules.label)
+            format!("Lets them sign in by “{}” too, without the link.", openid.rules.label)
         }
         None => {
-            "For sign-in by OpenID Connect, which is not set up here. Nothing is ever sent to it."
-                .to_owned()
+            "For sign-in by OpenID Connect, which is not set up here. No mail is sent.".to_owned()
         }
     };
+    let field = |name, label, hint| {
+        Field { name, label, hint, problem: shown.problem(name) }.text(shown.text(name))
+    };
+    let role_field = Field { name: "role", label: "Role", hint: role_hint, problem: None };
 
     html! {
         section.card {
             h2 { "Invite someone" }
             form.form method="post" action="/people/invite" {
                 (parts::csrf(person))
-                (Field { name: "name", label: "Name", hint: "By which they sign in, and which stands beside their changes.", problem: shown.problem("name") }
-                    .text(shown.text("name")))
-                (Field { name: "email", label: "E-mail (may be empty)", hint: &email_hint, problem: shown.problem("email") }
-                    .text(shown.text("email")))
-                (Field { name: "role", label: "Role", hint, problem: None }.around(&role_select("role", role, None)))
-                div.actions { button.button.primary { "Make a link" } }
+                (field("name", "Name", name_hint))
+                (field("email", "E-mail (optional)", &email_hint))
+                (role_field.around(&role_select("role", role, None)))
+                div.actions { button.button.primary { "Create a link" } }
             }
         }
     }
@@ -262,21 +263,23 @@ fn invite_card(portal: &Portal, person: &Principal, shown: &PageState<'_, NewLin
 fn invitations_card(person: &Principal, open: &[Invitation], zone: &TimeZone) -> Markup {
     html! {
         section.card {
-            h2 { "Invitations that wait" }
-            @if open.is_empty() { p.quiet { "Every link was used, or has expired." } }
+            h2 { "Open invitations" }
+            @if open.is_empty() { p.quiet { "Every link was used or has expired." } }
             ul.sessions {
                 @for invitation in open {
                     @let name = if invitation.name.is_empty() { "the first administrator" } else { &invitation.name };
                     li.session {
                         div {
                             p { (name) " " span.state { (invitation.role) } }
-                            p.quiet { "by " (invitation.invited_by) ", until " (parts::zoned(invitation.expires_at, zone)) }
+                            p.quiet {
+                                "by " (invitation.invited_by) ", until "
+                                (parts::zoned(invitation.expires_at, zone))
+                            }
                         }
-                        form method="post" action="/people/withdraw" {
-                            (parts::csrf(person))
-                            input type="hidden" name="invitation" value=(hex::encode(invitation.hash));
-                            button.button aria-label={ "Withdraw the invitation of " (name) } { "Withdraw" }
-                        }
+                        @let hash = hex::encode(invitation.hash);
+                        @let about = format!("Withdraw the invitation of {name}");
+                        (ButtonForm::new("/people/withdraw", "Withdraw").about(&about)
+                            .with(&[("invitation", &hash)]).markup(person))
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Queries by hand: one key with an explanation of the answer, or many keys at once.
+//! Counts by hand: one key with an explanation of the answer, or many keys at once.
 
 mod batch;
 mod figure;
@@ -9,7 +9,6 @@ use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::{layout, parts, words};
 use crate::largest;
-use crate::times::field_of;
 use axum::extract::{Extension, State};
 use axum::response::Html;
 use maud::{Markup, html};
@@ -23,6 +22,10 @@ use std::time::{Duration, Instant};
 
 /// Number of keys suggested while the person types.
 const OFFERS_MAX: usize = 20;
+/// What the lines of a batch look like.
+const BATCH_EXAMPLE: &str = "rain_drops:city:111222\n\
+    rain_drops:city:111222 2024-09-24T22:03:50Z 2024-09-27T01:20:00Z\n\
+    rain_drops:city:111222 -7d today";
 
 /// `GET /query`
 pub async fn page(
@@ -32,31 +35,35 @@ pub async fn page(
 ) -> Result<Html<String>, Fault> {
     let question = Question::of(&fields, portal.clock.now_s());
     let body = html! {
-        div.page-head { h1 { "Query" } }
+        div.page-head { h1 { "Explain a count" } }
         section.card aria-label="Question" { (form(&question)) }
-        @for problem in &question.problems { (parts::notice(parts::Mood::Wait, &html! { (problem) })) }
+        @for problem in &question.problems {
+            (parts::notice(parts::Mood::Wait, &html! { (problem) }))
+        }
         @if !question.batch.trim().is_empty() {
             (batch::answered(&portal, &question).await)
         } @else if question.key.is_empty() {
-            (parts::empty("Ask for a count", &html! {
-                "Write a key such as " code { "rain_drops:city:111222" } ", choose a range, and see what adds up to its count. Many keys can be pasted at once, a line for each."
+            (parts::empty("Enter a key", &html! {
+                "Enter a key such as " code { "rain_drops:city:111222" } " and choose a range: the \
+                 page shows which buckets add up to its count. You can also paste many keys, one \
+                 to a line."
             }))
-        } @else if let Some((from_s, to_s)) = question.range {
+        } @else if let Some((from_s, to_s)) = question.range() {
             (one(&portal, &question, from_s, to_s).await)
         }
     };
-    Ok(portal.page(Some(&person), layout::Place::Query, "Query", &body))
+    Ok(portal.page(Some(&person), layout::Place::Query, "Explain a count", &body))
 }
 
 fn form(question: &Question) -> Markup {
-    let (from_s, to_s) = question.range.unwrap_or_default();
-    let zone = words::zone(&question.zone);
     html! {
         form.question id="query" method="get" action="/query" {
             div.field {
                 label for="key" { "Key" }
-                input.mono type="text" id="key" name="key" value=(question.key) list="query-keys" autocomplete="off" spellcheck="false" hx-get="/query/keys"
-                    hx-trigger="input changed delay:150ms, focus once" hx-target="#query-keys" hx-swap="outerHTML" hx-sync="this:replace" hx-params="key";
+                input.mono type="text" id="key" name="key" value=(question.key) list="query-keys"
+                    autocomplete="off" spellcheck="false" hx-get="/query/keys"
+                    hx-trigger="input changed delay:150ms, focus once" hx-target="#query-keys"
+                    hx-swap="outerHTML" hx-sync="this:replace" hx-params="key";
                 (offers(&[]))
             }
             div.row {
@@ -64,29 +71,23 @@ fn form(question: &Question) -> Markup {
                     legend { "Range" }
                     div.segments {
                         @for (name, text, _) in SPANS {
-                            label { input type="radio" id={ "range-" (name) } name="range" value=(name) checked[question.span == name]; span { (text) } }
+                            (parts::segment("range", name, text, question.span == name))
                         }
                     }
                 }
                 (parts::zone_field(&question.zone))
             }
-            div.row.custom {
-                @for (name, text, at_s) in [("from", "From", from_s), ("to", "To", to_s)] {
-                    div.field {
-                        label for=(name) { (text) ", " (zone) }
-                        input type="datetime-local" id=(name) name=(name) step="60" value=(field_of(at_s, &question.zone));
-                    }
-                }
-            }
+            div.row.custom { (parts::range_fields(question.ends.as_ref(), &question.zone)) }
             details.many open[!question.batch.is_empty()] {
                 summary { "Many keys at once" }
                 div.field {
-                    label for="batch" { "A line for each: a key, or a key with its own range" }
-                    textarea.mono id="batch" name="batch" rows="6" spellcheck="false" placeholder="rain_drops:city:111222 2024-09-24T22:03:50Z 2024-09-27T01:20:00Z" { (question.batch) }
+                    label for="batch" { "One to a line: a key, or a key with its own range" }
+                    textarea.mono id="batch" name="batch" rows="6" spellcheck="false"
+                        placeholder=(BATCH_EXAMPLE) { (question.batch) }
                 }
             }
             div.row.question-foot {
-                label.check { input type="checkbox" id="fresh" name="fresh" value="1" checked[question.fresh]; " Take in the quarter hour that is still open" }
+                (parts::check("fresh", "1", question.fresh, "Include the open quarter hour"))
                 button.button.primary type="submit" { "Count" }
             }
         }
@@ -125,19 +126,29 @@ fn refused(failure: &Refusal) -> Markup {
         parts::Mood::Bad,
         &html! {
             p { strong { "This cannot be counted. " } (failure.detail) }
-            @if failure.code == Code::KeyUnknown { p { "A key is what a template renders: " a href="/" { "see the templates" } " of all counters." } }
+            @if failure.code == Code::KeyUnknown {
+                p {
+                    "A key follows the template of a counter: "
+                    a href="/" { "see the templates" } "."
+                }
+            }
         },
     )
 }
 
 fn total(question: &Question, answer: &Answer, asked: (i64, i64)) -> Markup {
-    let when = words::range(answer.from_s, answer.to_s, &question.zone);
+    let when = words::span(answer.from_s, answer.to_s, &question.zone);
     html! {
         div.result aria-live="polite" {
-            div.result-row { span.total { (words::number(answer.count.into())) } span.result-key { code { (question.key) } } }
+            div.result-row {
+                span.total { (words::number(answer.count.into())) }
+                span.result-key { code { (question.key) } }
+            }
             div.result-words {
                 p { (when) " · " (words::zone(&question.zone)) }
-                @if (answer.from_s, answer.to_s) != asked { p.quiet { "Both ends were brought to the quarter hour that they lie in." } }
+                @if (answer.from_s, answer.to_s) != asked {
+                    p.quiet { "Both ends were moved back to the start of their quarter hour." }
+                }
             }
         }
     }
@@ -147,25 +158,30 @@ fn total(question: &Question, answer: &Answer, asked: (i64, i64)) -> Markup {
 fn how(explained: &Explanation, slices: &[figure::Sliced], took: Duration) -> Markup {
     let cells: i64 = slices.iter().map(|sliced| sliced.cells).sum();
     let place = match (explained.asks_cache, explained.is_in_memory) {
-        (true, _) => "a result cache was asked first",
+        (true, _) => "the result cache was checked first",
         (false, true) => "all of them were in memory",
         (false, false) => "they were read from the bucket store",
     };
+    let strategy = explained.strategy;
+
     html! {
-        "It adds up " strong { (words::count_of(cells.into(), "cell", "cells")) } " in " (words::count_of(slices.len() as i128, "slice", "slices"))
-        ", which lie in " strong { (words::count_of(explained.rows.into(), "row", "rows")) } "; " (place) ". The cache strategy of the counter is "
-        strong { (explained.strategy.name()) } " (" (strategy_words(explained.strategy)) "). Answering took " strong { (words::duration(took.as_secs_f64())) } "."
+        "The count is the sum of " strong { (words::count_of(cells.into(), "cell", "cells")) }
+        " in " (words::count_of(slices.len() as i128, "slice", "slices")) ", stored in "
+        strong { (words::count_of(explained.rows.into(), "row", "rows")) } "; " (place)
+        ". The counter has the cache strategy " strong { (strategy.name()) }
+        " (" (strategy_words(strategy)) "). Answering took "
+        strong { (words::duration(took.as_secs_f64())) } "."
     }
 }
 
 const fn strategy_words(strategy: Strategy) -> &'static str {
     match strategy {
-        Strategy::None => "no sums are kept: the bucket store adds up every count again",
-        Strategy::Result => "sums are kept for some minutes under the key and the range",
+        Strategy::None => "no sums are cached: every count is read from the bucket store",
+        Strategy::Result => "sums are cached for some minutes by key and range",
         Strategy::Phased => {
-            "sums are kept, and each key moves on to the next quarter hour at a moment of its own"
+            "sums are cached, and each key moves on to the next quarter hour at its own time"
         }
-        Strategy::Live => "what is in use is kept in memory, and follows what the writers count",
+        Strategy::Live => "tiles in use stay in memory and follow the writers",
     }
 }
 
@@ -174,7 +190,7 @@ fn links(question: &Question, explained: &Explanation, answer: &Answer) -> Marku
     html! {
         div.actions {
             a.button href={ "/counters/" (explained.counter) "?" (chart) } { "Show as a chart" }
-            a.quiet href={ "/query?" (question.query()) } { "Link to this question" }
+            a.quiet href={ "/query?" (question.query()) } { "Link to this range" }
         }
     }
 }

@@ -133,11 +133,12 @@ pub fn explain(refusal: AccountError) -> Result<((StatusCode, Option<i64>), Stri
         ),
         AccountError::Busy => (
             (StatusCode::SERVICE_UNAVAILABLE, Some(2)),
-            "Too many people sign in at this moment. Try again in a moment.".to_owned(),
+            "Too many people are signing in. Try again in a moment.".to_owned(),
         ),
         AccountError::NoPasswords => {
-            let words = "Passwords are switched off here: sign in at the provider. The operator of the server makes a link \
-                         with `raingauge portal invite` where the provider is out of reach.";
+            let words = "Passwords are switched off here: sign in at the provider. While the \
+                         provider is unavailable, the operator of the server can create a link with \
+                         `raingauge portal invite`.";
             ((StatusCode::FORBIDDEN, None), words.to_owned())
         }
         AccountError::Field(_, words) => ((StatusCode::UNPROCESSABLE_ENTITY, None), words),
@@ -187,18 +188,23 @@ fn sign_in(portal: &Portal, shown: &SignIn<'_>) -> Markup {
     html! {
         section.card.entrance {
             h1 { "Sign in" }
-            @if let Some(person) = person { (parts::notice(Mood::Wait, &html! {
-                "You are " b { (person.name) } ". Sign in again: links, roles and tokens are only made shortly after a sign-in."
-            })) }
+            @if let Some(person) = person {
+                (parts::notice(Mood::Wait, &html! {
+                    "You are " b { (person.name) }
+                    ". Sign in again: links, roles and tokens need a recent sign-in."
+                }))
+            }
             @if is_empty { (nobody_yet()) }
             @if let Some(problem) = problem { (parts::notice(Mood::Bad, &html! { (problem) })) }
             @if let Some(openid) = &portal.openid {
-                a.button.primary href=(openid_address(next, person.is_some())) { (openid.rules.label) }
+                a.button.primary href=(openid_address(next, person.is_some())) {
+                    (openid.rules.label)
+                }
                 @if has_passwords { p.or { "or with a password" } }
             }
             @if has_passwords {
                 (password_form(next, name, is_second, person))
-                p.quiet { "Forgot the password? An administrator can give you a link for a new one." }
+                p.quiet { "Forgot the password? An administrator can create a link for a new one." }
             }
         }
     }
@@ -208,9 +214,10 @@ fn nobody_yet() -> Markup {
     parts::notice(
         Mood::Wait,
         &html! {
-            "Nobody can sign in yet. When raingauge started, it wrote a link for the first administrator into its \
-             terminal, or into the file " code { "first-admin-link" } " of its data folder; "
-            code { "raingauge portal invite NAME --role admin" } " makes another one."
+            "Nobody can sign in yet. When raingauge started, it wrote a link for the first \
+             administrator to its terminal, or to the file " code { "first-admin-link" }
+            " in its data folder. " code { "raingauge portal invite NAME --role admin" }
+            " creates another one."
         },
     )
 }
@@ -248,12 +255,14 @@ fn choose(
     person: Option<&Principal>,
 ) -> Markup {
     let of = |field: &str| problem.filter(|(found, _)| *found == field).map(|(_, words)| words);
+    let hint = "It appears beside your changes.";
     html! {
         section.card.entrance {
             h1 { "Welcome to raingauge" }
             p {
                 @if invitation.name.is_empty() {
-                    "You are the first one here, and become its administrator. Choose a name and a password."
+                    "You are the first person here, and become its administrator. Choose a name \
+                     and a password."
                 } @else {
                     "You are invited as " b { (invitation.name) } " with the role " b { (invitation.role) }
                     ". Choose a password."
@@ -262,18 +271,17 @@ fn choose(
             form.form method="post" action={ "/welcome/" (secret) } {
                 @if let Some(person) = person { (parts::csrf(person)) }
                 @if invitation.name.is_empty() {
-                    (Field { name: "name", label: "Name", hint: "As it will stand beside what you change.", problem: of("name") }
-                        .around(&html! {
-                            input type="text" id="name" name="name" value=(name) required autocomplete="username"
-                                autocapitalize="none" spellcheck="false" maxlength="128" autofocus
-                                aria-invalid=[of("name").map(|_| "true")] aria-describedby="name-words";
-                        }))
+                    (Field { name: "name", label: "Name", hint, problem: of("name") }.around(&html! {
+                        input type="text" id="name" name="name" value=(name) required autocomplete="username"
+                            autocapitalize="none" spellcheck="false" maxlength="128" autofocus
+                            aria-invalid=[of("name").map(|_| "true")] aria-describedby="name-words";
+                    }))
                 } @else {
                     // For password managers, which store the name with the password.
                     input type="hidden" name="username" value=(invitation.name) autocomplete="username";
                 }
                 (passwords::pair(of("password"), of("again")))
-                button.button.primary { "Begin" }
+                button.button.primary { "Create the account" }
             }
         }
     }

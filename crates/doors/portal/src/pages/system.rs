@@ -14,7 +14,7 @@ pub use compaction::{start as start_compaction, stop as stop_compaction};
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Query;
-use crate::html::{layout, notes};
+use crate::html::{layout, notes, parts};
 use axum::extract::{Extension, State};
 use axum::http::Uri;
 use axum::response::Html;
@@ -34,14 +34,12 @@ pub async fn page(
     let body = html! {
         div.page-head {
             h1 { "System" }
-            p.quiet { "Renews itself every 5 seconds while it is looked at." }
+            p.quiet { "Refreshes every 5 seconds while it is visible." }
         }
         (notes::shown(&fields))
         // Of the parts that refresh, `system.js` announces only warnings, in this element.
-        div #system-said.visually-hidden role="status" aria-live="polite" {}
-        div #system-live.stack hx-get=(again) hx-trigger="every 5s" hx-select="#system-live" hx-target="#system-live" hx-swap="outerHTML" data-live {
-            (live(&overview, &person))
-        }
+        div #system-announcements.visually-hidden role="status" aria-live="polite" {}
+        (parts::live("system-live", Some((again, "every 5s")), &live(&overview, &person)))
     };
 
     Ok(portal.page(Some(&person), layout::Place::System, "System", &body))

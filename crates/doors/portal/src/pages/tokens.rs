@@ -5,8 +5,9 @@ use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::layout;
-use crate::html::parts::{self, Field, Mood};
-use crate::pages::shown::PageState;
+use crate::html::parts::Column::{self, Text};
+use crate::html::parts::{self, ButtonForm, Field, Mood};
+use crate::pages::page_state::PageState;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -57,7 +58,7 @@ pub async fn create(
                 .into_response())
         }
         Err(AccountError::Store(error)) => Err(error.into()),
-        Err(_) => Err(Fault::bad_request("No token was made", "Try again in a moment.")),
+        Err(_) => Err(Fault::bad_request("No token was created", "Try again in a moment.")),
     }
 }
 
@@ -71,7 +72,7 @@ pub async fn revoke(State(portal): State<Portal>, Path(id): Path<i64>) -> Result
 fn read(fields: &Fields) -> Result<TokenRequest, AccountError> {
     let days = fields.text("expires");
     if !EXPIRIES.iter().any(|(known, _)| *known == days) {
-        return Err(AccountError::Field("expires", "Choose one of the times.".to_owned()));
+        return Err(AccountError::Field("expires", "Choose one of the lifetimes.".to_owned()));
     }
     Ok(TokenRequest {
         name: fields.text("name").to_owned(),
@@ -104,27 +105,32 @@ async fn page(
         @if let Some((name, secret, base)) = &shown.made { (secret_card(name, secret, base)) }
         @if !portal.accounts.options.asks_for_tokens {
             (parts::notice(Mood::Wait, &html! {
-                "This server asks nobody for a token: it listens on this machine alone and its configuration has none. A \
-                 token still says in the audit log who made a change. Set " code { "auth.required" } " to be asked."
+                "This server does not require tokens: it listens on this machine only, and its \
+                 configuration has none. A token still names the author of a change in the audit \
+                 log. Set " code { "auth.required" } " to require tokens."
             }))
         }
         @if !orphans.is_empty() {
             (parts::notice(Mood::Wait, &html! {
-                "Still good, although their makers may not sign in any more: " b { (orphans.join(", ")) } ". Revoke what nobody \
-                 needs, and make the others again."
+                "Still valid, although their makers may not sign in any more: "
+                b { (orphans.join(", ")) }
+                ". Revoke the tokens that nobody needs, and create the others again."
             }))
         }
         @if in_use.is_empty() {
             (parts::empty("No token is in use", &html! {
-                "Programs that send events or ask for counts carry a token. Make one below; those of the configuration file \
-                 are not listed here."
+                "Programs that send events or query counts identify themselves by a token. Create \
+                 one below. Tokens of the configuration file are not listed here."
             }))
         } @else {
             (table(person, &in_use, now_s, &shown.zone, "Tokens in use"))
         }
         (create_card(person, shown))
         @if !ended.is_empty() {
-            details { summary { "Revoked and expired (" (ended.len()) ")" } (table(person, &ended, now_s, &shown.zone, "Tokens that opened something once")) }
+            details {
+                summary { "Revoked and expired (" (ended.len()) ")" }
+                (table(person, &ended, now_s, &shown.zone, "Revoked and expired tokens"))
+            }
         }
     };
     Ok(portal.page(Some(person), layout::Place::Tokens, "API tokens", &body))
@@ -135,7 +141,10 @@ fn secret_card(name: &str, secret: &str, base: &str) -> Markup {
     html! {
         section.card {
             h2 { "The token of " (name) }
-            p { "Copy it now: it is kept nowhere, and is not shown again. It is good within two seconds." }
+            p {
+                "Copy it now: it is not stored, and is not shown again. Every instance accepts it \
+                 within two seconds."
+            }
             (parts::command(secret))
             p.quiet { "For example:" }
             (parts::command(&curl))
@@ -150,16 +159,18 @@ fn table(
     zone: &TimeZone,
     caption: &str,
 ) -> Markup {
-    html! {
-        div.card.scroll {
-            table.list {
-                caption.visually-hidden { (caption) }
-                thead { tr { th scope="col" { "Name" } th scope="col" { "Scopes" } th scope="col" { "Made" } th scope="col" { "Last used" } th scope="col" { "Expires" } th scope="col" { "Actions" } } }
-                tbody { @for token in tokens { (row(person, token, now_s, zone)) } }
-            }
-        }
-    }
+    let rows = html! { @for token in tokens { (row(person, token, now_s, zone)) } };
+    html! { div.card.table-card { (parts::named_table(caption, "list", &COLUMNS, &rows)) } }
 }
+
+const COLUMNS: [Column<'_>; 6] = [
+    Text("Name"),
+    Text("Scopes"),
+    Text("Created"),
+    Text("Last used"),
+    Text("Expires"),
+    Text("Actions"),
+];
 
 fn row(person: &Principal, token: &ApiToken, now_s: i64, zone: &TimeZone) -> Markup {
     html! {
@@ -167,7 +178,7 @@ fn row(person: &Principal, token: &ApiToken, now_s: i64, zone: &TimeZone) -> Mar
             th.person scope="row" { (token.name) }
             td { @for scope in token.scopes.iter() { code.scope { (scope) } " " } }
             td { (parts::zoned(token.created_at, zone)) br; span.quiet { "by " (token.created_by) } }
-            td { @match token.used_at { Some(at_s) => (parts::ago(now_s - at_s)), None => span.quiet { "never" } } }
+            td { (parts::last_time(token.used_at, now_s)) }
             td {
                 @match (token.revoked_at, token.expires_at) {
                     (Some(at_s), _) => { "revoked " (parts::zoned(at_s, zone)) },
@@ -177,10 +188,9 @@ fn row(person: &Principal, token: &ApiToken, now_s: i64, zone: &TimeZone) -> Mar
             }
             td {
                 @if token.is_in_use(now_s) {
-                    form.inline method="post" action={ "/tokens/" (token.id) "/revoke" } {
-                        (parts::csrf(person))
-                        button.button.danger aria-label={ "Revoke " (token.name) } { "Revoke" }
-                    }
+                    @let about = format!("Revoke {}", token.name);
+                    (ButtonForm::new(&format!("/tokens/{}/revoke", token.id), "Revoke").class("danger")
+                        .about(&about).markup(person))
                 }
             }
         }
@@ -191,15 +201,19 @@ fn create_card(person: &Principal, shown: &PageState<'_, Secret<'_>>) -> Markup 
     let is_chosen = |scope: Scope| {
         shown.typed.is_some_and(|fields| fields.values("scope").any(|name| name == scope.name()))
     };
+    let field = |name, label, hint| Field { name, label, hint, problem: shown.problem(name) };
+    let name = field("name", "Name", "Shown in logs, version history and the audit log.");
+    let expires = field("expires", "Expires", "");
+    let lifetime = shown.typed.map_or("90", |_| shown.text("expires"));
+
     html! {
         section.card {
-            h2 { "Make a token" }
+            h2 { "Create a token" }
             form.form method="post" action="/tokens" {
                 (parts::csrf(person))
-                (Field { name: "name", label: "Name", hint: "By which logs, versions and the audit log call its holder.", problem: shown.problem("name") }
-                    .text(shown.text("name")))
+                (name.text(shown.text("name")))
                 fieldset.field {
-                    legend { "What it is good for" }
+                    legend { "Scopes" }
                     @for scope in Scope::ALL {
                         label.check {
                             input type="checkbox" name="scope" value=(scope) checked[is_chosen(scope)];
@@ -208,12 +222,14 @@ fn create_card(person: &Principal, shown: &PageState<'_, Secret<'_>>) -> Markup 
                     }
                     @if let Some(problem) = shown.problem("scope") { p.problem { (problem) } }
                 }
-                (Field { name: "expires", label: "Expires", hint: "", problem: shown.problem("expires") }.around(&html! {
+                (expires.around(&html! {
                     select id="expires" name="expires" {
-                        @for (days, words) in EXPIRIES { option value=(days) selected[shown.typed.map_or(days == "90", |_| shown.text("expires") == days)] { (words) } }
+                        @for (days, label) in EXPIRIES {
+                            option value=(days) selected[days == lifetime] { (label) }
+                        }
                     }
                 }))
-                div.actions { button.button.primary { "Make the token" } }
+                div.actions { button.button.primary { "Create the token" } }
             }
         }
     }
@@ -222,8 +238,9 @@ fn create_card(person: &Principal, shown: &PageState<'_, Secret<'_>>) -> Markup 
 const fn meaning(scope: Scope) -> &'static str {
     match scope {
         Scope::EventsWrite => "send events",
-        Scope::CountsRead => "ask for counts, read counters",
+        Scope::CountsRead => "query counts, read counters",
         Scope::CountersWrite => "create, change and archive counters",
+<<<<<<< HEAD
         Scope::BucketsWrite => "set stored counts, whatever was counted",
         Scope::MetricsRead => "read metrics alone",
         Scope::CampaignsRead => "read campaigns, their decisions and what they sent",
@@ -231,6 +248,10 @@ const fn meaning(scope: Scope) -> &'static str {
         Scope::CampaignsOperate => {
             "start and stop campaigns, redrive and cancel actions, define destinations"
         }
+=======
+        Scope::BucketsWrite => "overwrite stored counts",
+        Scope::MetricsRead => "read metrics only",
+>>>>>>> portal
         Scope::Admin => "everything",
     }
 }

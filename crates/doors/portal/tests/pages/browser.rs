@@ -6,7 +6,7 @@ use axum::extract::ConnectInfo;
 use axum::http::{Method, Request, StatusCode, header};
 use raingauge_core::access::Role;
 use raingauge_people::Options;
-use raingauge_people::secrets::{csrf_of, hash_of, new_secret};
+use raingauge_people::secrets::{csrf_of, hash_of, masked, new_secret};
 use raingauge_ports::people::{NewUser, Session, User};
 use std::net::SocketAddr;
 
@@ -84,7 +84,7 @@ impl Browser<'_> {
     /// What forms carry in this session.
     pub fn csrf(&self) -> String {
         let secret = self.cookie.as_deref().and_then(|cookie| cookie.split_once('='));
-        secret.map(|(_, secret)| csrf_of(secret)).unwrap_or_default()
+        secret.map(|(_, secret)| masked(&csrf_of(secret))).unwrap_or_default()
     }
 
     pub async fn get(&mut self, address: &str) -> Page {

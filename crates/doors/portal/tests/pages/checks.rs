@@ -84,14 +84,14 @@ async fn a_planted_mismatch_is_found_shown_and_followed() {
     let page = world.get("/checks").await;
     page.shows("1 key differs from the log").shows("999").shows("rain:city:1").shows("difference");
     world.get("/checks?outcome=differs").await.shows("rain:city:1");
-    world.get("/system").await.shows("1 key has a stored count that is not what the log comes to");
+    world.get("/system").await.shows("1 key has a stored count that differs from the log");
 
     // Repaired, it is checked again and no longer told.
     plant(&world, counter, of_the_hour());
     world.clock.set_s(NOW_S + HOUR_S);
     world.portal.operations.self_audit.look().await;
     world.get("/checks").await.lacks("differs from the log");
-    world.get("/system").await.lacks("has a stored count");
+    world.get("/system").await.lacks("a stored count that differs");
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn a_recount_shows_both_sides() {
     page.shows("Different: ").shows("999").shows("in 1 bucket").shows("zone=Europe/Berlin");
 
     let unknown = [("key", "nobody:x"), (from.0, from.1.as_str()), (to.0, to.1.as_str())];
-    recounted(&world, &unknown).await.shows("No counter that answers has a template");
+    recounted(&world, &unknown).await.shows("No active or paused counter has a template");
 
     // What people ask for is kept, too, but for keys of no counter.
     assert_eq!(outcomes(&world).await.len(), 2);

@@ -233,12 +233,25 @@ async fn the_picture_and_the_file_have_the_same_question() {
 }
 
 #[tokio::test]
+async fn the_largest_keys_are_a_file() {
+    let world = rainy().await;
+    world.get("/counters/1?range=7d").await.shows("/counters/1/keys.csv?key=rain%3Acity%3A7");
+    let file = world.get("/counters/1/keys.csv?key=rain:city:7&range=7d").await;
+    assert_eq!(file.headers["content-type"], "text/csv; charset=utf-8");
+    assert_eq!(file.headers["x-complete"], "true");
+    assert_eq!(file.text, "key,count\r\nrain:city:7,60\r\nrain:city:8,5\r\n");
+    world.counter(json!({ "state": "draft", "template": "snow:{depth}" })).await;
+    assert_eq!(world.get("/counters/2/keys.csv").await.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
 async fn a_file_for_a_spreadsheet_runs_no_formula() {
     let world = World::new();
     world.counter(json!({ "template": "{city_id}" })).await;
     world.events("rain_drop", [(NOW_S, json!({ "city_id": "=cmd|' /C calc'!A0" }))]).await;
     let file = world.get("/counters/1/series.csv?range=24h").await;
     file.shows(",\"'=cmd|' /C calc'!A0\"\r\n");
+    world.get("/counters/1/keys.csv?range=24h").await.shows("\r\n\"'=cmd|' /C calc'!A0\",1\r\n");
 }
 
 #[tokio::test]

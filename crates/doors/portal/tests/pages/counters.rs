@@ -105,14 +105,14 @@ async fn recent_activity_is_a_line_and_a_number() {
     );
 
     let page = world.get("/?sort=-activity").await;
-    page.shows("class=\"spark\"").shows(">3<").shows("as the writers saw it since they began");
+    page.shows("class=\"spark\"").shows(">3<").shows("since the writers started");
 }
 
 /// A portal that counts nothing shows what the writers announced.
 #[tokio::test]
 async fn recent_activity_of_other_processes_is_shown() {
     let world = three().await;
-    world.get("/").await.shows("No writer has told of it");
+    world.get("/").await.shows("No recent activity reported");
 
     let recent =
         json!({ "newest": NOW_S / 900, "counted": [4, 0, 3], "skipped": { "filtered": 6 } });
@@ -129,7 +129,7 @@ async fn recent_activity_of_other_processes_is_shown() {
         .await
         .shows("class=\"spark\"")
         .shows(">14<")
-        .lacks("No writer has told of it");
+        .lacks("No recent activity reported");
     world.get("/counters/1").await.shows("did not pass the filter").shows(">12<");
 }
 

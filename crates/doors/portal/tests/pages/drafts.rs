@@ -64,7 +64,7 @@ async fn where_approval_is_asked_a_second_person_gives_it() {
         .get("/drafts/1")
         .await
         .shows("A second person has to approve it")
-        .lacks("Let it take effect");
+        .lacks("Apply the draft");
     assert_eq!(decided(&world, own, "apply", "reason", "now").await, "403 Forbidden");
     assert_eq!(decided(&world, own, "send", "reason", "").await, "/drafts/1?note=reason-missing");
     assert_eq!(
@@ -88,7 +88,7 @@ async fn where_approval_is_asked_a_second_person_gives_it() {
     let others = draft_of(&world, "ada").await;
     let others = Draft { state: drafts::State::Review, reason: "we need it".to_owned(), ..others };
     let id = world.drafts.replace(others).await.expect("a draft").id;
-    world.get(&format!("/drafts/{id}")).await.shows("Approve: let it take effect");
+    world.get(&format!("/drafts/{id}")).await.shows("Approve and apply");
     assert_eq!(
         decided(&world, id, "approve", "comment", "looks good").await,
         "/counters/1?note=saved"
@@ -117,7 +117,7 @@ async fn of_two_people_the_second_approves() {
     // The author has no button for it, and cannot do without one.
     let page = ada.get("/drafts/1").await;
     page.shows("A second person has to approve it")
-        .lacks("Let it take effect")
+        .lacks("Apply the draft")
         .lacks("/drafts/1/approve");
 
     let apply = [("revision", "1"), ("reason", "now")];
@@ -269,7 +269,7 @@ async fn a_draft_that_changed_since_it_was_seen_is_looked_at_again() {
     }
 
     assert_eq!(state_of(&world, id).await, drafts::State::Review);
-    world.get("/drafts/1?note=draft-changed").await.shows("This is how it is now");
+    world.get("/drafts/1?note=draft-changed").await.shows("This is its current content");
 
     let long = "x".repeat(2_001);
     assert_eq!(decided(&world, id, "apply", "reason", &long).await, "/drafts/1?note=reason-long");
@@ -392,7 +392,7 @@ async fn counts_are_erased_and_an_archived_counter_is_purged_for_a_reason() {
     let archive = Sent::of(&world.get(&format!("{page}/archive")).await.text, "/archive\"")
         .set("reason", "done");
     world.post(&format!("{page}/archive"), &archive.pairs()).await;
-    world.get(&page).await.shows("keeps what it had counted").shows("Purge");
+    world.get(&page).await.shows("Its versions and its counts are kept").shows("Purge");
 
     let form = Sent::of(&world.get(&address).await.text, "/purge\"")
         .set("name", &name)
@@ -411,7 +411,7 @@ async fn a_backfill_is_begun_followed_and_told_of() {
 
     let id = world.counter(json!({ "eventType": "ride", "template": "rides:{zone}" })).await;
     let address = format!("/counters/{id}/backfill");
-    world.get(&address).await.shows("There has been no backfill").shows("Begin a backfill");
+    world.get(&address).await.shows("There has been no backfill").shows("Start a backfill");
     world.clock.set_s(NOW_S + 10);
     world.get(&format!("/counters/{id}")).await.shows("Nothing has been counted yet");
     assert_eq!(world.post(&address, &[]).await.location(), address);
@@ -470,7 +470,7 @@ async fn a_backfill_that_runs_follows_itself_on_the_page_of_its_counter() {
 
     // A reload shows the same again.
     for _ in 0..2 {
-        world.get(&page).await.shows(&follows).shows("29 events so far").lacks("Begin a backfill");
+        world.get(&page).await.shows(&follows).shows("29 events so far").lacks("Start a backfill");
     }
     let part =
         Request::get(format!("{page}/backfill")).header("hx-request", "true").body(Body::empty());

@@ -60,10 +60,10 @@ async fn a_counter_is_made_tried_changed_and_archived_without_scripts() {
         .set("value.1", "cash")
         .press("preview");
     let page = world.post("/drafts/form", &form.pairs()).await;
-    page.shows("60 events of this type")
+    page.shows("have this type")
         .shows("<dd>20</dd>")
         .shows("did not pass the filter")
-        .shows("What it costs");
+        .shows("Storage cost");
     assert_eq!(
         world.portal.counters.list().await.expect("counters").len(),
         0,
@@ -77,18 +77,18 @@ async fn a_counter_is_made_tried_changed_and_archived_without_scripts() {
         .await
         .shows("New counter rides")
         .shows("paid is &quot;cash&quot;")
-        .shows("Let it take effect");
+        .shows("Apply the draft");
     world.get(&format!("{draft}/preview")).await.shows("<dd>20</dd>");
     assert_eq!(applied(&world, &draft).await, "/counters/1?note=saved");
 
     let first = counter(&world, 1).await;
     assert_eq!((first.state, first.template.as_str()), (State::Active, "rides:zone:{zone}"));
-    world.get(&draft).await.shows("It became version 1").lacks("Let it take effect");
+    world.get(&draft).await.shows("It became version 1").lacks("Apply the draft");
 
     // A change, beside what it changes.
     let form = Sent::of(&world.get("/counters/1/edit").await.text, "draft-form");
     assert_eq!(
-        (form.get("field.1"), form.get("value.1"), form.get("meant.1")),
+        (form.get("field.1"), form.get("value.1"), form.get("value_type.1")),
         ("data.paid", "cash", "text")
     );
 
@@ -146,7 +146,7 @@ async fn problems_are_shown_beside_their_field_and_input_is_kept() {
         .shows("must hold one {field} at most");
     page.shows("must be a number of days")
         .shows("the field must name a field")
-        .shows("must be a date and a time");
+        .shows("must be a time in UTC");
 
     let again = Sent::of(&page.text, "draft-form");
     let kept =
@@ -196,11 +196,11 @@ async fn a_new_counter_may_have_an_id_of_ones_choice() {
 
     let page = world.post("/drafts", &late.pairs()).await;
     assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
-    page.shows("is that of the counter count_rain_drops: choose another");
+    page.shows("is the id of the counter count_rain_drops: choose another");
     world
         .post("/drafts/preview", &late.pairs())
         .await
-        .shows("is that of the counter count_rain_drops");
+        .shows("is the id of the counter count_rain_drops");
     world.get("/counters/36/edit").await.lacks("chosenId");
 }
 
@@ -279,7 +279,7 @@ async fn of_two_editors_the_second_is_warned_and_shown_the_difference() {
     world
         .get(&edit)
         .await
-        .shows("has a change of this counter under way")
+        .shows("is also changing this counter")
         .shows(&format!("href=\"{first}\""));
     let second = saved(&world, &two.set("description", "second").set("name", "renamed")).await;
     let stale = Sent::of(&world.get(&second).await.text, "/apply").set("reason", "mine");
@@ -294,7 +294,7 @@ async fn of_two_editors_the_second_is_warned_and_shown_the_difference() {
         .shows("<ins>first</ins>")
         .shows("<ins>second</ins>")
         .shows("both");
-    page.shows("<ins>ada</ins>").shows("<ins>renamed</ins>").lacks("Let it take effect");
+    page.shows("<ins>ada</ins>").shows("<ins>renamed</ins>").lacks("Apply the draft");
     assert_eq!(counter(&world, id).await.description, "first");
 
     // On top of theirs: their owner, my name, my description.
@@ -357,7 +357,11 @@ async fn a_preview_for_scripts_is_the_part_alone() {
     let world = World::new();
     rides(&world).await;
     let page = world.post("/drafts/preview", &filled(new_form(&world).await).pairs()).await;
-    assert!(page.text.starts_with("<p class=\"quiet\">60 events of this type"), "{}", page.text);
+    assert!(
+        page.text.starts_with("<p class=\"quiet\">All of the newest 60 events"),
+        "{}",
+        page.text
+    );
     page.shows("id=\"example-keys\"").shows("hx-swap-oob=\"true\"").lacks("<html");
     let incomplete = new_form(&world).await;
     world.post("/drafts/preview", &incomplete.pairs()).await.shows("Choose an event type");

@@ -29,10 +29,10 @@ async fn types_are_shown_with_freshness_and_counters() {
 
     let page = world.get("/events").await;
     page.shows("rain_drop").shows("fresh").shows("90 %").shows("count_rain_drops");
-    page.shows("nobody counts it")
+    page.shows("not counted")
         .shows("/counters/new?type=hail%2Fstone")
         .shows("/events/hail%2Fstone");
-    page.shows("Waited for").shows("sunshine").shows("count_sun");
+    page.shows("Missing event types").shows("sunshine").shows("count_sun");
 
     let rain = world.get("/events/rain_drop").await;
     rain.shows("data.city_id")
@@ -44,7 +44,7 @@ async fn types_are_shown_with_freshness_and_counters() {
     world
         .get("/events/hail%2Fstone")
         .await
-        .shows("Nobody counts it")
+        .shows("No counter counts this type")
         .shows("Its events carry no data");
     world
         .get("/events/sunshine")
@@ -101,7 +101,7 @@ async fn values_of_events_are_for_editors_and_written_down() {
         .shows("data.email")
         .lacks("zoe@rain.example")
         .lacks("oslo")
-        .shows("to editors");
+        .shows("Only editors");
 
     let mut ada = world.signed_in("ada", Role::Editor).await;
     for _ in 0..2 {

@@ -42,7 +42,7 @@ async fn the_worked_example_is_drawn() {
     let page = world.get("/query?key=rain_drops:city:111222&from=1727215430&to=1727400000").await;
     page.shows("<span class=\"total\">487</span>").shows("2024-09-24 22:00 – 2024-09-27 01:15");
     page.shows("What the count reads: 40 + 434 + 11 + 2 = 487")
-        .shows("Both ends were brought to the quarter hour");
+        .shows("Both ends were moved back to the start of their quarter hour");
     page.shows("6 cells")
         .shows("in 4 slices")
         .shows("3 rows")
@@ -78,6 +78,26 @@ async fn many_keys_are_pasted_with_errors_by_line() {
         .lacks("<b></code>");
 }
 
+/// A relative time is one wherever a time is entered, and stays in its field.
+#[tokio::test]
+async fn times_may_be_relative() {
+    let world = World::new();
+    world.counter(json!({})).await;
+    world
+        .events("rain_drop", [2, 30].map(|hours| (NOW_S - hours * HOUR_S, json!({ "city_id": 7 }))))
+        .await;
+
+    let day = world.get("/query?key=rain:city:7&from=-1d&to=now").await;
+    day.shows("<span class=\"total\">1</span>").shows("name=\"from\" value=\"-1d\"");
+    let both = world.get("/query?key=rain:city:7&from=yesterday&to=now").await;
+    both.shows("<span class=\"total\">2</span>");
+
+    let line: String = form_urlencoded::byte_serialize(b"rain:city:7 yesterday now").collect();
+    world.get(&format!("/query?batch={line}")).await.shows("<strong>2</strong>");
+    let chart = world.get("/counters/1?key=rain:city:7&from=-1d&to=now").await;
+    chart.shows("<span class=\"total\">1</span>").shows("name=\"from\" value=\"-1d\"");
+}
+
 #[tokio::test]
 async fn too_many_lines_say_where_there_is_room() {
     let world = worked_example().await;
@@ -99,14 +119,18 @@ async fn keys_are_offered_while_one_types() {
 #[tokio::test]
 async fn what_cannot_be_counted_gets_advice() {
     let world = worked_example().await;
-    world.get("/query").await.shows("Ask for a count");
+    world.get("/query").await.shows("Enter a key");
     world
         .get("/query?key=%3Cscript%3E")
         .await
         .shows("no counter has a template")
         .shows("see the templates")
         .lacks("<script>`");
-    world.get("/query?key=a&range=custom").await.shows("Say when the range begins.");
+    world.get("/query?key=a&range=custom").await.shows("The range has no “from”");
+    world
+        .get("/query?key=rain_drops:city:111222&from=soon&to=-1d")
+        .await
+        .shows("“soon” is not a time");
 
     let expired = World::new();
     expired.counter(json!({})).await;

@@ -120,7 +120,7 @@ async fn a_rollout_begins_runs_and_finishes() {
     let before = page(&world).await;
     before
         .shows("Stage 1 of 3")
-        .shows("5 s of 30 s are over, 25 s are left")
+        .shows("5 s of 30 s are over, 25 s remain")
         .shows("There is nothing to compare with yet");
     before.shows("try &lt;b&gt;none&lt;/b&gt;").shows("every 5s").lacks("Start the rollout");
     service.pass(1, 0).await;
@@ -191,7 +191,7 @@ async fn a_broken_limit_rolls_back() {
     assert_eq!(service.policy().await, (2, "live".to_owned()));
 
     let page = page(&world).await;
-    page.shows("was rolled back by itself: the 99th percentile is")
+    page.shows("was rolled back automatically: the 99th percentile is")
         .shows("Rollout 1: rolled back: the 99th percentile");
     world
         .get("/system/cache/rollouts/1")
@@ -207,7 +207,9 @@ async fn a_broken_limit_rolls_back() {
     service.beat(0).await;
 
     let page = world.get("/system/cache").await;
-    page.shows("Rollout 2 of none was rolled back by itself: 1 circuit breakers opened, above 0");
+    page.shows(
+        "Rollout 2 of none was rolled back automatically: 1 circuit breakers opened, above 0",
+    );
     assert_eq!(service.policy().await, (4, "live".to_owned()));
 }
 
@@ -353,14 +355,14 @@ async fn a_rollout_whose_portal_died_is_reported_and_taken_over() {
     }
 
     let page = world.get("/system/cache").await;
-    page.shows("The portal that conducted this rollout is gone: nobody watches at this moment");
+    page.shows("The portal that conducted this rollout is gone: the rollout is not observed");
     page.shows("id % 100 &lt; 50").shows("Stop and roll back");
     service.beat(0).await;
 
     let run = service.run().await;
     assert_eq!((run.id, run.rollout.interruptions), (begun.id, 1));
     assert_eq!(run.conductor, world.portal.operations.watch.id());
-    world.get("/system/cache").await.shows("was gone once; the window that was open began again");
+    world.get("/system/cache").await.shows("was interrupted once; the open window started again");
     service.pass(3, 0).await;
     assert_eq!(service.policy().await, (2, "none".to_owned()));
 }
@@ -441,7 +443,7 @@ async fn every_reader_is_watched_and_has_to_follow() {
 
     announce(&service, &old, 0).await;
     service.beat(0).await;
-    page(&world).await.shows("Not yet: reader-2 (012345)");
+    page(&world).await.shows("Still missing: reader-2 (012345)");
     announce(&service, &new, 0).await;
     service.beat(0).await;
     assert!(matches!(service.run().await.rollout.phase, Phase::Watching { .. }));

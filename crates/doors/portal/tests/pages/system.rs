@@ -6,7 +6,7 @@ use raingauge_policy::cache::Strategy;
 use raingauge_ports::instances::{Instance, Instances as _};
 use serde_json::json;
 
-/// Lets the process announce itself and hear of the others, for the so-manieth time.
+/// Lets the process announce itself and hear of the others, five seconds after the last time.
 async fn beat(world: &World, time: i64) {
     world.clock.set_s(NOW_S + time * 5);
     world.portal.operations.watch.announce().await;
@@ -31,7 +31,7 @@ async fn a_system_that_has_just_begun_has_a_page() {
     World::new()
         .get("/system")
         .await
-        .shows("Numbers are there when this process has run for some seconds");
+        .shows("Figures appear once this process has run for a few seconds");
 }
 
 #[tokio::test]
@@ -81,17 +81,17 @@ async fn warnings_say_what_to_do() {
         beat(&world, time).await;
     }
     let page = world.get("/system").await;
-    page.shows("circuit breaker before the result cache is open")
+    page.shows("circuit breaker of the result cache is open")
         .shows("behind the log, and falls further behind")
         .shows("has 20 B left")
         .shows("reader-2 (012345) has stopped counting: the disk is full")
-        .shows("reader-2 (012345) caches as “none”, and the policy says otherwise")
+        .shows("reader-2 (012345) caches as “none”, which is not the policy")
         .shows("Processes of several versions run: 0.0.1, 9.9.9");
 
     // A reader that is silent for long is gone.
     world.clock.set_s(NOW_S + 100);
     world.portal.operations.watch.listen().await;
-    world.get("/system").await.shows("gone").shows("did not take leave");
+    world.get("/system").await.shows("gone").shows("did not sign off");
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
 
     let preview = world.post("/system/cache/preview", &POLICY).await;
     assert_eq!(preview.status, StatusCode::OK);
-    preview.shows("2 of 3 counters are treated otherwise");
+    preview.shows("2 of 3 counters change");
     assert_eq!(world.portal.operations.policies.choice().strategy, Strategy::Live);
 
     let set = world.post("/system/cache", &POLICY).await;
@@ -153,8 +153,8 @@ async fn a_policy_is_tried_on_paper_set_and_taken_back() {
     let page = world.get(set.location()).await;
     page.shows("id % 2 &lt; 1")
         .shows("try &lt;b&gt;live&lt;/b&gt;")
-        .shows("holds")
-        .shows("every instance follows");
+        .shows("in force")
+        .shows("Every instance follows");
 
     // A person who looked at the version before is warned, and keeps what was typed.
     let late = world.post("/system/cache", &POLICY).await;

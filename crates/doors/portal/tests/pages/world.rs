@@ -353,6 +353,14 @@ impl World {
         Page { status, headers, text: String::from_utf8(bytes.to_vec()).expect("pages are UTF-8") }
     }
 
+    /// The headers and the bytes of an answer, which may be compressed.
+    pub async fn fetch(&self, request: Request<Body>) -> (HeaderMap, Vec<u8>) {
+        let response = self.router.clone().oneshot(request).await.expect("a page answers");
+        let headers = response.headers().clone();
+        let bytes = response.into_body().collect().await.expect("the page is read").to_bytes();
+        (headers, bytes.to_vec())
+    }
+
     /// What the forms of this person carry.
     pub async fn csrf(&self) -> String {
         let page = self.get("/").await;

@@ -2,14 +2,17 @@
 //!
 //! ```text
 //!        ┌──────────────────────────────────┐ 0
-//!   600 ─┤                                  │ TOP      shapes lie in a part of WIDE x TALL units that is stretched to
-//!        │  ▄   █                           │          the width of the page; texts are placed at shares of it
-//!     0 ─┤  █   █ ▄                         │ TOP + TALL
+//!   600 ─┤                                  │ TOP
+//!        │  ▄   █                           │
+//!     0 ─┤  █   █ ▄                         │ TOP + PLOT
 //!        │  24 Sep          25 Sep          │ HEIGHT
 //! ```
+//!
+//! Shapes lie in a part of WIDE x TALL units that is stretched to the width of the page; texts are
+//! placed at shares of it.
 
+use super::data::{Chart, Kind, LINES_MAX, Mark, Points};
 use super::thin::Thinned;
-use super::{Chart, Kind, LINES_MAX, Mark, Points};
 use crate::html::words;
 use maud::{Markup, html};
 use raingauge_figure::clock::{self, Tick};
@@ -31,7 +34,7 @@ const LABEL: f64 = 66.0;
 /// Longest name of a mark, in characters.
 const NAME_CHARS: usize = 24;
 /// Bars narrower than this, in pixels, would only flicker. They become one area.
-const BAR_MIN: f64 = 3.0;
+const BAR_MIN: f64 = 2.0;
 /// Size of the file: its width, and the rows above the picture.
 const FILE_WIDTH: f64 = 960.0;
 const FILE_HEAD: f64 = 48.0;
@@ -75,7 +78,8 @@ impl<'a> Drawing<'a> {
 
     pub fn picture(&self) -> Markup {
         html! {
-            svg.chart-picture role="img" width="100%" height=(HEIGHT) overflow="visible" aria-label={ (self.chart.title) ". " (self.chart.words) } {
+            svg.chart-picture role="img" width="100%" height=(HEIGHT) overflow="visible"
+                aria-label={ (self.chart.title) ". " (self.chart.words) } {
                 (self.contents())
             }
         }
@@ -87,13 +91,17 @@ impl<'a> Drawing<'a> {
         let height = HEIGHT + FILE_HEAD + 8.0;
         html! {
             svg xmlns="http://www.w3.org/2000/svg" role="img" width=(FILE_WIDTH) height=(height)
-                viewBox={ "0 0 " (FILE_WIDTH) " " (height) } font-family="system-ui, sans-serif" font-size="12" {
+                viewBox={ "0 0 " (FILE_WIDTH) " " (height) } font-family="system-ui, sans-serif"
+                font-size="12" {
                 title { (self.chart.title) }
                 desc { (self.chart.words) }
                 rect width="100%" height="100%" fill="#ffffff" {}
-                text x="16" y="22" font-size="14" font-weight="600" fill=(INK) { (self.chart.title) }
+                text x="16" y="22" font-size="14" font-weight="600" fill=(INK) {
+                    (self.chart.title)
+                }
                 (self.names())
-                svg x=(left) y=(FILE_HEAD) width=(FILE_WIDTH - left - 16.0) height=(HEIGHT) overflow="visible" { (self.contents()) }
+                svg x=(left) y=(FILE_HEAD) width=(FILE_WIDTH - left - 16.0) height=(HEIGHT)
+                    overflow="visible" { (self.contents()) }
             }
         }
     }
@@ -105,18 +113,29 @@ impl<'a> Drawing<'a> {
             @if self.chart.lines.len() > 1 {
                 @for (place, line) in self.chart.lines.iter().enumerate() {
                     @let x = 16.0 + room * place as f64;
+                    @let name = words::cut(&line.name, (room / 7.0) as usize);
                     rect x=(x) y="33" width="12" height="4" fill=(colour(line.kind, place)) {}
-                    text x=(x + 18.0) y="39" fill=(INK_SOFT) { (words::cut(&line.name, (room / 7.0) as usize)) }
+                    text x=(x + 18.0) y="39" fill=(INK_SOFT) { (name) }
                 }
             }
         }
     }
 
     fn contents(&self) -> Markup {
+        let lines = &self.thinned.lines;
+        let has_data = lines.iter().any(|line| line.values.iter().any(Option::is_some));
         html! {
             (self.grid())
-            svg y=(TOP) width="100%" height=(PLOT) viewBox={ "0 0 " (WIDE) " " (TALL) } preserveAspectRatio="none" overflow="visible" {
-                @for (place, line) in self.thinned.lines.iter().enumerate() { (self.line(place, &line.values, line.kind)) }
+            svg y=(TOP) width="100%" height=(PLOT) viewBox={ "0 0 " (WIDE) " " (TALL) }
+                preserveAspectRatio="none" overflow="visible" {
+                @for (place, line) in lines.iter().enumerate() {
+                    (self.line(place, &line.values, line.kind))
+                }
+            }
+            @if !has_data {
+                text.chart-label x="50%" y=(TOP + PLOT / 2.0) text-anchor="middle" fill=(INK_SOFT) {
+                    "No data yet"
+                }
             }
             (self.time_axis())
         }
@@ -128,7 +147,7 @@ impl<'a> Drawing<'a> {
                 @for tick in &self.values.ticks {
                     @let y = (TOP + (1.0 - self.values.share(*tick)) * PLOT).round() + 0.5;
                     line.chart-grid x2="100%" y1=(y) y2=(y) stroke=(GRID) {}
-                    text.chart-label x="-8" y=(y + 4.0) text-anchor="end" fill=(INK_SOFT) { (self.chart.unit.short(*tick)) }
+                    (label("-8", y + 4.0, 0.0, "end", &self.chart.unit.short(*tick)))
                 }
             }
         }
@@ -143,8 +162,9 @@ impl<'a> Drawing<'a> {
                 line.chart-base x2="100%" y1=(base) y2=(base) stroke=(INK_SOFT) {}
                 @if let Some(now_s) = now_s {
                     @let x = extent(self.share(now_s));
-                    line.chart-now x1=(x) x2=(x) y1="0" y2=(TOP + PLOT) stroke=(INK_SOFT) stroke-dasharray="2 3" {}
-                    text.chart-label x=(x) dx="-4" y="9" text-anchor="end" fill=(INK_SOFT) { "now" }
+                    line.chart-now x1=(x) x2=(x) y1="0" y2=(TOP + PLOT) stroke=(INK_SOFT)
+                        stroke-dasharray="2 3" {}
+                    (label(&x, 9.0, -4.0, "end", "now"))
                 }
                 (self.marks())
                 g.ticks-wide { (self.time_labels(DESK)) }
@@ -160,15 +180,18 @@ impl<'a> Drawing<'a> {
         let marks: Vec<&Mark> = self.chart.marks.iter().filter(on_axis).collect();
         html! {
             @for (place, mark) in marks.iter().enumerate() {
-                @let x = self.share(mark.at_s);
+                @let share = self.share(mark.at_s);
                 @let next = marks.get(place + 1).map_or(1.0, |next| self.share(next.at_s));
-                line.chart-event x1=(extent(x)) x2=(extent(x)) y1="0" y2=(TOP + PLOT) stroke=(INK) stroke-dasharray="4 3" {
+                @let x = extent(share);
+                @let name = words::cut(&mark.name, NAME_CHARS);
+                line.chart-event x1=(x) x2=(x) y1="0" y2=(TOP + PLOT) stroke=(INK)
+                    stroke-dasharray="4 3" {
                     title { (mark.name) }
                 }
-                @if (next - x) * PHONE >= LABEL {
-                    text.chart-label x=(extent(x)) dx="4" y="9" fill=(INK) { (words::cut(&mark.name, NAME_CHARS)) }
+                @if (next - share) * PHONE >= LABEL {
+                    (label(&x, 9.0, 4.0, "start", &name))
                 } @else if next >= 1.0 {
-                    text.chart-label x=(extent(x)) dx="-4" y="9" text-anchor="end" fill=(INK) { (words::cut(&mark.name, NAME_CHARS)) }
+                    (label(&x, 9.0, -4.0, "end", &name))
                 }
             }
         }
@@ -187,13 +210,15 @@ impl<'a> Drawing<'a> {
         html! {
             @for tick in &ticks {
                 @let start = self.share(tick.at_s);
+                @let y = foot + 18.0;
                 @if let Some(middle) = self.middle_of_wide(tick, width) {
-                    text.chart-label x=(extent(middle)) y=(foot + 18.0) text-anchor="middle" fill=(INK_SOFT) { (tick.text) }
+                    (label(&extent(middle), y, 0.0, "middle", &tick.text))
                 } @else {
-                    line.chart-mark x1=(extent(start)) x2=(extent(start)) y1=(foot) y2=(foot + 6.0) stroke=(INK_SOFT) {}
+                    @let x = extent(start);
+                    line.chart-mark x1=(x) x2=(x) y1=(foot) y2=(foot + 6.0) stroke=(INK_SOFT) {}
                     // A label that would stick out is omitted; its tick stays.
                     @if start * width + LABEL * 0.7 <= width {
-                        text.chart-label x=(extent(start)) dx="4" y=(foot + 18.0) fill=(INK_SOFT) { (tick.text) }
+                        (label(&x, y, 4.0, "start", &tick.text))
                     }
                 }
             }
@@ -283,10 +308,11 @@ impl<'a> Drawing<'a> {
         }
 
         let start = self.thinned.times.first().map_or(0.0, |first| self.share(*first) * WIDE);
+        let outline = format!("M{} {base}{steps}V{base}", start.round());
         html! {
-            path.chart-surface fill=(COLOURS[0]) fill-opacity="0.22" d={ "M" (start.round()) " " (base) (steps) "V" (base) "z" } {}
-            path class=(line_class(Kind::Bars, 0)) fill="none" stroke=(COLOURS[0]) stroke-width="1.25" vector-effect="non-scaling-stroke"
-                d={ "M" (start.round()) " " (base) (steps) "V" (base) } {}
+            path.chart-surface fill=(COLOURS[0]) fill-opacity="0.22" d={ (outline) "z" } {}
+            path class=(line_class(Kind::Bars, 0)) fill="none" stroke=(COLOURS[0])
+                stroke-width="1.25" vector-effect="non-scaling-stroke" d=(outline) {}
         }
     }
 
@@ -302,9 +328,17 @@ impl<'a> Drawing<'a> {
         let path = path::data(&path::runs(values.iter().enumerate().map(point)), false);
         let dashes = (kind == Kind::Pale).then_some("4 3");
         html! {
-            path class=(line_class(kind, place)) fill="none" stroke=(colour(kind, place)) stroke-width="1.75" stroke-linejoin="round"
-                stroke-linecap="round" stroke-dasharray=[dashes] vector-effect="non-scaling-stroke" d=(path) {}
+            path class=(line_class(kind, place)) fill="none" stroke=(colour(kind, place))
+                stroke-width="1.75" stroke-linejoin="round" stroke-linecap="round"
+                stroke-dasharray=[dashes] vector-effect="non-scaling-stroke" d=(path) {}
         }
+    }
+}
+
+/// A text of the picture, moved by `dx` pixels from its place.
+fn label(x: &str, y: f64, dx: f64, anchor: &str, text: &str) -> Markup {
+    html! {
+        text.chart-label x=(x) y=(y) dx=(dx) text-anchor=(anchor) fill=(INK_SOFT) { (text) }
     }
 }
 

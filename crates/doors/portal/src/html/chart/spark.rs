@@ -8,7 +8,11 @@ use std::fmt::Write as _;
 pub fn sparkline(values: &[f64]) -> Markup {
     let high = values.iter().copied().fold(0.0, f64::max);
     if high <= 0.0 {
-        return html! { svg.spark viewBox="0 0 10 10" preserveAspectRatio="none" aria-hidden="true" { path d="M0 10H10" {} } };
+        return html! {
+            svg.spark viewBox="0 0 10 10" preserveAspectRatio="none" aria-hidden="true" {
+                path d="M0 10H10" {}
+            }
+        };
     }
 
     let mut path = String::from("M0 20");
@@ -20,7 +24,8 @@ pub fn sparkline(values: &[f64]) -> Markup {
 
     path.push_str("V20");
     html! {
-        svg.spark viewBox={ "0 0 " (values.len().max(1)) " 20" } preserveAspectRatio="none" aria-hidden="true" { path d=(path) {} }
+        svg.spark viewBox={ "0 0 " (values.len().max(1)) " 20" } preserveAspectRatio="none"
+            aria-hidden="true" { path d=(path) {} }
     }
 }
 

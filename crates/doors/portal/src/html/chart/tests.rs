@@ -1,4 +1,5 @@
 use super::*;
+use jiff::tz::TimeZone;
 
 static UTC: TimeZone = TimeZone::UTC;
 
@@ -49,7 +50,7 @@ fn a_year_of_quarter_hours_is_a_small_surface() {
     assert!(picture.len() < 40_000, "{}", picture.len());
     let figure = markup.figure().into_string();
     assert!(figure.contains("The picture adds up 48 at a time"), "{figure}");
-    assert!(figure.contains("The latest 400 of 35040 rows"), "{figure}");
+    assert!(figure.contains("The latest 400 of 35,040 rows"), "{figure}");
 }
 
 #[test]
@@ -61,7 +62,8 @@ fn unknown_values_break_a_line_and_empty_charts_are_drawn() {
     let path = path.split('"').next().unwrap_or_default();
     assert!(path.contains('M') && !path.contains('L'), "{path}");
     let empty = chart(Vec::new(), &UTC).figure().into_string();
-    assert!(empty.contains("Every value is 0."), "{empty}");
+    assert!(empty.contains("Every value is 0.") && empty.contains("No data yet"), "{empty}");
+    assert!(!line.figure().into_string().contains("No data yet"));
 }
 
 #[test]

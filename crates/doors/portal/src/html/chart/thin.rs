@@ -1,6 +1,6 @@
 //! Merges neighbouring points until a picture has room for all.
 
-use super::{Line, Points};
+use super::data::{Line, Points};
 
 /// The points that a picture shows.
 pub struct Thinned {
@@ -42,7 +42,7 @@ fn together(chunk: &[Option<f64>], points: Points) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::html::chart::Kind;
+    use crate::html::chart::data::Kind;
 
     fn line(values: Vec<Option<f64>>) -> Line {
         Line { name: String::new(), values, kind: Kind::Bars }

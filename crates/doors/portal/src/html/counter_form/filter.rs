@@ -17,10 +17,10 @@ const OPERATORS: [(&str, &str); 9] = [
     ("lte", "≤"),
     ("in", "is one of"),
     ("prefix", "begins with"),
-    ("exists", "is there"),
+    ("exists", "exists"),
 ];
-const MEANT: [(&str, &str); 5] = [
-    ("", "as the field"),
+const VALUE_TYPES: [(&str, &str); 5] = [
+    ("", "like the field"),
     ("text", "as text"),
     ("number", "as number"),
     ("bool", "as true or false"),
@@ -43,7 +43,7 @@ impl Sheet<'_> {
                     Some(filter) => (self.node(filter, &mut 0, 0, "filter", &problems)),
                 }
                 @if self.form.filter.as_ref().is_none_or(|filter| !filter.is_group()) {
-                    div.actions { (button("add-condition", None, "Add condition")) (button("add-group", None, "Add group")) }
+                    (add_buttons(None, true))
                 }
             }
         }
@@ -75,17 +75,12 @@ impl Sheet<'_> {
             div.group role="group" aria-label="Group of conditions" {
                 (hidden(&format!("depth.{own}"), &depth.to_string()))
                 div.group-head {
-                    (select("operator", own, "How the conditions are joined", &GROUPS, &node.operator))
+                    (select("operator", own, "How conditions combine", &GROUPS, &node.operator))
                     (button("remove", Some(own), "Remove"))
                 }
-                (told(at, problems))
+                (problems_of(at, problems))
                 ul { @for inner in &inner { li { (inner) } } }
-                @if has_room {
-                    div.actions {
-                        (button("add-condition", Some(own), "Add condition"))
-                        @if depth + 2 < FILTER_DEPTH_MAX { (button("add-group", Some(own), "Add group")) }
-                    }
-                }
+                @if has_room { (add_buttons(Some(own), depth + 2 < FILTER_DEPTH_MAX)) }
             }
         }
     }
@@ -98,25 +93,28 @@ impl Sheet<'_> {
         at: &str,
         problems: &[&str],
     ) -> Markup {
-        let words = told(at, problems);
-        let is_wrong = problems.iter().any(|problem| concerns(at, problem).is_some());
+        let mark = problems.iter().any(|problem| concerns(at, problem).is_some()).then_some("true");
+        let hint = if node.operator == "in" { "values, separated by commas" } else { "value" };
         html! {
             div.condition id={ "condition-" (own) } {
                 (hidden(&format!("depth.{own}"), &depth.to_string()))
-                input type="text" id={ "field-" (own) } name={ "field." (own) } value=(node.field) list="fields" placeholder="field" aria-label="Field" autocomplete="off" spellcheck="false"
-                    aria-invalid=[is_wrong.then_some("true")]
-                    hx-post="/drafts/form" hx-trigger="change" hx-target="#lists" hx-select="#lists";
+                input type="text" id={ "field-" (own) } name={ "field." (own) } value=(node.field)
+                    list="fields" placeholder="field" aria-label="Field" autocomplete="off"
+                    spellcheck="false" aria-invalid=[mark] hx-post="/drafts/form"
+                    hx-trigger="change" hx-target="#lists" hx-select="#lists";
                 (operators(node, own))
                 @if node.operator == "exists" {
-                    (hidden(&format!("meant.{own}"), &node.meant))
+                    (hidden(&format!("value_type.{own}"), &node.value_type))
                     (presence(node, own))
                 } @else {
-                    input type="text" id={ "value-" (own) } name={ "value." (own) } value=(node.value) list={ "values-" (own) } placeholder=(if node.operator == "in" { "values, with commas between them" } else { "value" })
-                        aria-label="Value" autocomplete="off" spellcheck="false" aria-invalid=[is_wrong.then_some("true")];
-                    (select("meant", own, "How the value is meant", &MEANT, &node.meant))
+                    input type="text" id={ "value-" (own) } name={ "value." (own) }
+                        value=(node.value) list={ "values-" (own) } placeholder=(hint)
+                        aria-label="Value" autocomplete="off" spellcheck="false"
+                        aria-invalid=[mark];
+                    (select("value_type", own, "Type of the value", &VALUE_TYPES, &node.value_type))
                 }
                 (button("remove", Some(own), "Remove"))
-                (words)
+                (problems_of(at, problems))
             }
         }
     }
@@ -124,12 +122,13 @@ impl Sheet<'_> {
     /// Recent values of the fields in the conditions.
     pub(super) fn value_lists(&self) -> Markup {
         let all = self.form.filter.iter().flat_map(Node::numbered);
+        let examples = |node: &Node| {
+            self.observed_field(&node.field).into_iter().flat_map(|field| &field.examples)
+        };
         html! {
             @for (number, (_, node)) in all.enumerate().filter(|(_, (_, node))| !node.is_group()) {
                 datalist id={ "values-" (number) } {
-                    @for example in self.observed_field(&node.field).into_iter().flat_map(|field| &field.examples) {
-                        option value=(example.text) {}
-                    }
+                    @for example in examples(node) { option value=(example.text) {} }
                 }
             }
         }
@@ -144,8 +143,9 @@ fn operators(node: &Node, own: usize) -> Markup {
     let known = OPERATORS.iter().any(|(operator, _)| *operator == node.operator);
     html! {
         select id={ "operator-" (own) } name={ "operator." (own) } aria-label="Comparison"
-            hx-post="/drafts/form" hx-trigger="change" hx-target={ "#condition-" (own) } hx-select={ "#condition-" (own) } {
-            @for (operator, words) in OPERATORS { option value=(operator) selected[operator == node.operator] { (words) } }
+            hx-post="/drafts/form" hx-trigger="change" hx-target={ "#condition-" (own) }
+            hx-select={ "#condition-" (own) } {
+            (options(&OPERATORS, &node.operator))
             @if !known { option value=(node.operator) selected { (node.operator) } }
         }
     }
@@ -155,17 +155,34 @@ fn operators(node: &Node, own: usize) -> Markup {
 fn presence(node: &Node, own: usize) -> Markup {
     let there = if node.value == "true" { "true" } else { "" };
     html! {
-        select id={ "value-" (own) } name={ "value." (own) } aria-label="Whether the field is there" {
+        select id={ "value-" (own) } name={ "value." (own) } aria-label="Whether the field exists" {
             option value=(there) selected[node.value != "false"] { "yes" }
             option value="false" selected[node.value == "false"] { "no, it is missing" }
         }
     }
 }
 
-fn select(name: &str, own: usize, label: &str, options: &[(&str, &str)], chosen: &str) -> Markup {
+fn select(name: &str, own: usize, label: &str, values: &[(&str, &str)], chosen: &str) -> Markup {
     html! {
         select id={ (name) "-" (own) } name={ (name) "." (own) } aria-label=(label) {
-            @for (value, words) in options { option value=(value) selected[*value == chosen] { (words) } }
+            (options(values, chosen))
+        }
+    }
+}
+
+fn options(values: &[(&str, &str)], chosen: &str) -> Markup {
+    html! {
+        @for (value, label) in values {
+            option value=(value) selected[*value == chosen] { (label) }
+        }
+    }
+}
+
+fn add_buttons(number: Option<usize>, may_have_groups: bool) -> Markup {
+    html! {
+        div.actions {
+            (button("add-condition", number, "Add condition"))
+            @if may_have_groups { (button("add-group", number, "Add group")) }
         }
     }
 }
@@ -173,14 +190,17 @@ fn select(name: &str, own: usize, label: &str, options: &[(&str, &str)], chosen:
 fn button(action: &str, number: Option<usize>, words: &str) -> Markup {
     let value = number.map_or_else(|| action.to_owned(), |number| format!("{action}:{number}"));
     html! {
-        button.button.small type="submit" formaction="/drafts/form" name="do" value=(value) hx-post="/drafts/form" { (words) }
+        button.button.small type="submit" formaction="/drafts/form" name="do" value=(value)
+            hx-post="/drafts/form" { (words) }
     }
 }
 
 /// The problems of this node, in words that do not need its path.
-fn told(at: &str, problems: &[&str]) -> Markup {
+fn problems_of(at: &str, problems: &[&str]) -> Markup {
     html! {
-        @for detail in problems.iter().filter_map(|problem| concerns(at, problem)) { p.problem { (detail) } }
+        @for detail in problems.iter().filter_map(|problem| concerns(at, problem)) {
+            p.problem { (detail) }
+        }
     }
 }
 

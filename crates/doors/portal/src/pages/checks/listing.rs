@@ -5,7 +5,6 @@ use crate::html::parts::Column::{self, Number, Text};
 use crate::html::{parts, words};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use raingauge_core::bucket::Granularity;
 use raingauge_ports::checks::{Check, Difference, Outcome, Selection};
 
 /// Number of buckets shown for each differing key.
@@ -21,12 +20,34 @@ const COLUMNS: [Column<'_>; 7] = [
     Text("By"),
 ];
 
+const BUCKET_COLUMNS: [Column<'_>; 5] = [
+    Text("Bucket"),
+    Text("Begins"),
+    Number("Stored"),
+    Number("From the log"),
+    Number("Difference"),
+];
+
+/// The outcomes to filter by: their names in the address, and their labels.
+const OUTCOMES: [(&str, &str); 5] = [
+    ("", "all"),
+    ("differs", "differs"),
+    ("equal", "equal"),
+    ("uncovered", "not in the log"),
+    ("failed", "failed"),
+];
+
 /// The keys whose newest check found a difference.
 pub fn differing(checks: &[Check], now_s: i64, zone: &TimeZone) -> Markup {
     html! {
         section.card.alarm #differing aria-labelledby="differing-title" {
             h2 #differing-title { (words::count_of(checks.len() as i128, "key differs", "keys differ")) " from the log" }
-            p.quiet { "Stored counts that are not what the events come to. Find out what wrote them (a restore of one engine without the other, rows changed by hand, a disk); a backfill of the counter makes its counts again from the log. The audit checks these keys each time until they agree." }
+            p.quiet {
+                "The stored counts of these keys do not match the events in the log. Find out what \
+                 wrote them: a restore of one engine without the other, rows changed by hand, a \
+                 faulty disk. A backfill of the counter counts again from the log. Every audit \
+                 checks these keys until they match."
+            }
             @for check in checks {
                 article.difference {
                     div.card-head {
@@ -37,9 +58,19 @@ pub fn differing(checks: &[Check], now_s: i64, zone: &TimeZone) -> Markup {
                             a.button href={ "/counters/" (check.counter) } { "The counter" }
                         }
                     }
-                    p { (words::range(check.from_s, check.to_s, zone)) ": stored " b { (words::number(check.stored)) } ", the log comes to " b { (words::number(check.recounted)) } "." }
-                    (buckets(&check.differences[..check.differences.len().min(BUCKETS_SHOWN)], zone, &format!("Buckets of {} that differ", check.key)))
-                    @if check.differences.len() > BUCKETS_SHOWN { p.quiet { "and " (check.differences.len() - BUCKETS_SHOWN) " more buckets, at least" } }
+                    p {
+                        (words::range(check.from_s, check.to_s, zone)) ": "
+                        b { (words::number(check.stored)) } " stored, "
+                        b { (words::number(check.recounted)) } " recounted from the log."
+                    }
+                    @let shown = check.differences.len().min(BUCKETS_SHOWN);
+                    @let title = format!("Buckets of {} that differ", check.key);
+                    (buckets(&check.differences[..shown], zone, &title))
+                    @if check.differences.len() > shown {
+                        p.quiet {
+                            "and at least " (check.differences.len() - shown) " more buckets"
+                        }
+                    }
                 }
             }
         }
@@ -52,38 +83,31 @@ pub fn recount_address(check: &Check) -> String {
     format!("/checks?key={key}&from={}&to={}#recount", check.from_s, check.to_s)
 }
 
-pub const fn granularity_words(granularity: Granularity) -> &'static str {
-    match granularity {
-        Granularity::Quarter => "quarter hour",
-        Granularity::Hour => "hour",
-        Granularity::Day => "day",
-    }
-}
-
 /// Stored and recounted values, side by side.
 pub fn buckets(buckets: &[Difference], zone: &TimeZone, title: &str) -> Markup {
     let count = |count: Option<i64>| {
         count.map_or_else(|| "none".to_owned(), |count| words::number(count.into()))
     };
-    html! {
-        div.scroll tabindex="0" role="region" aria-label=(title) {
-            table {
-                thead { tr { th scope="col" { "Bucket" } th scope="col" { "Begins" } th.number scope="col" { "Stored" } th.number scope="col" { "From the log" } th.number scope="col" { "Difference" } } }
-                tbody {
-                    @for bucket in buckets {
-                        @let difference = i128::from(bucket.stored.unwrap_or(0)) - i128::from(bucket.recounted.unwrap_or(0));
-                        tr.differs[difference != 0] {
-                            td { (granularity_words(bucket.granularity)) }
-                            th scope="row" { (words::weekday_moment(bucket.time, zone)) }
-                            td.number { (count(bucket.stored)) }
-                            td.number { (count(bucket.recounted)) }
-                            td.number { @if difference == 0 { "–" } @else { (words::number(difference)) } }
-                        }
+    let whole = |count: Option<i64>| i128::from(count.unwrap_or(0));
+    parts::named_table(
+        title,
+        "",
+        &BUCKET_COLUMNS,
+        &html! {
+            @for bucket in buckets {
+                @let difference = whole(bucket.stored) - whole(bucket.recounted);
+                tr.differs[difference != 0] {
+                    td { (words::singular(bucket.granularity)) }
+                    th scope="row" { (words::weekday_moment(bucket.time, zone)) }
+                    td.number { (count(bucket.stored)) }
+                    td.number { (count(bucket.recounted)) }
+                    td.number {
+                        @if difference == 0 { "–" } @else { (words::number(difference)) }
                     }
                 }
             }
-        }
-    }
+        },
+    )
 }
 
 pub fn outcome(outcome: Outcome) -> Markup {
@@ -104,17 +128,24 @@ pub fn list(checks: &[Check], selection: Selection, zone: &TimeZone) -> Markup {
             div.card-head {
                 h2 #list-title { "Results" }
                 div.segments.actions role="group" aria-label="Outcome" {
-                    @for (name, word) in [("", "all"), ("differs", "differs"), ("equal", "equal"), ("uncovered", "not in the log"), ("failed", "failed")] {
-                        a href={ "/checks" @if !name.is_empty() { "?outcome=" (name) } "#list" } aria-current=[(name == chosen).then_some("true")] { (word) }
+                    @for (name, word) in OUTCOMES {
+                        @let mark = (name == chosen).then_some("true");
+                        a href={ "/checks" @if !name.is_empty() { "?outcome=" (name) } "#list" }
+                            aria-current=[mark] { (word) }
                     }
                 }
             }
             @if checks.is_empty() {
                 (nothing(selection))
             } @else {
-                (parts::table("list-title", &COLUMNS, &html! { @for check in checks { (row(check, zone)) } }))
+                (parts::table("list-title", &COLUMNS, &html! {
+                    @for check in checks { (row(check, zone)) }
+                }))
                 @if let (Some(last), true) = (checks.last(), checks.len() == PAGE_LEN) {
-                    p { a href={ "/checks?before=" (last.id) @if !chosen.is_empty() { "&outcome=" (chosen) } "#list" } { "Older ones" } }
+                    @let outcome = format!("&outcome={chosen}");
+                    p {
+                        a href={ "/checks?before=" (last.id) (outcome) "#list" } { "Older checks" }
+                    }
                 }
             }
         }
@@ -124,9 +155,12 @@ pub fn list(checks: &[Check], selection: Selection, zone: &TimeZone) -> Markup {
 fn nothing(selection: Selection) -> Markup {
     html! {
         @if selection.before.is_some() || selection.outcome.is_some() {
-            p.quiet { "There are none of these." }
+            p.quiet { "No check has this outcome." }
         } @else {
-            p.quiet { "Nothing has been checked yet. The first audit follows a minute after the start, when events have been counted; “Check now” does not wait." }
+            p.quiet {
+                "Nothing has been checked yet. The first audit runs a minute after the start, once \
+                 events have been counted; “Check now” starts one at once."
+            }
         }
     }
 }
@@ -141,10 +175,9 @@ fn row(check: &Check, zone: &TimeZone) -> Markup {
                 @if !check.detail.is_empty() { div.quiet { (check.detail) } }
             }
             td { (words::range(check.from_s, check.to_s, zone)) }
-            @if matches!(check.outcome, Outcome::Equal | Outcome::Differs) {
-                td.number { (words::number(check.stored)) } td.number { (words::number(check.recounted)) }
-            } @else {
-                td.number { "–" } td.number { "–" }
+            @let is_compared = matches!(check.outcome, Outcome::Equal | Outcome::Differs);
+            @for count in [check.stored, check.recounted] {
+                td.number { @if is_compared { (words::number(count)) } @else { "–" } }
             }
             td { (check.by) }
         }

@@ -1,11 +1,11 @@
 //! A recount on request: the form, its progress, and its result bucket by bucket.
 
-use super::listing::{buckets, granularity_words};
+use super::listing::buckets;
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::{layout, parts, words};
-use crate::times;
+use crate::times::{self, EnteredTime, FORMS};
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -40,14 +40,26 @@ impl RecountForm {
     /// today so far.
     pub fn of(portal: &Portal, fields: &Fields, zone: &TimeZone) -> Self {
         let now_s = portal.clock.now_s();
-        let today_s = times::bucket_start(now_s, Granularity::Day, zone);
-        let moment = |name: &str, otherwise: i64| {
-            times::field_of(times::moment_of(fields.text(name), zone).unwrap_or(otherwise), zone)
+        let field = |name: &str, otherwise: &str| {
+            let time = EnteredTime::parse(fields.text(name), zone, now_s);
+            time.map_or_else(|| otherwise.to_owned(), |time| time.in_field(zone))
         };
         Self {
             key: fields.exact("key").to_owned(),
-            from: moment("from", today_s - DAY_S),
-            to: moment("to", Granularity::Quarter.floor(now_s)),
+            from: field("from", "yesterday"),
+            to: field("to", "now"),
+            problems: Vec::new(),
+        }
+    }
+
+    /// The form of a recount that was made.
+    fn of_job(job: &Job, zone: &TimeZone) -> Self {
+        let field = |at_s: i64| EnteredTime::fixed(at_s).in_field(zone);
+        let KeyRange { key, range } = &job.asked;
+        Self {
+            key: key.clone(),
+            from: field(range.from_s),
+            to: field(range.to_s),
             problems: Vec::new(),
         }
     }
@@ -63,14 +75,14 @@ impl RecountForm {
     }
 
     /// Returns the recount that the form requests. On error, `problems` says what is wrong.
-    fn asked(&mut self, zone: &TimeZone) -> Option<KeyRange> {
+    fn asked(&mut self, zone: &TimeZone, now_s: i64) -> Option<KeyRange> {
         if self.key.is_empty() || self.key.len() > KEY_LEN_MAX {
             self.problems.push(("key", format!("A key has 1 to {KEY_LEN_MAX} bytes.")));
         }
         let moments = [("from", &self.from), ("to", &self.to)].map(|(name, text)| {
-            let moment = times::moment_of(text, zone);
+            let moment = times::moment_of(text, zone, now_s);
             if moment.is_none() {
-                self.problems.push((name, "Write a time such as 2024-09-24T22:00.".to_owned()));
+                self.problems.push((name, format!("Write a time: {FORMS}.")));
             }
             moment
         });
@@ -83,7 +95,7 @@ impl RecountForm {
                 Err("The range is empty: it has no whole quarter hour.".to_owned())
             }
             Ok(range) if range.to_s - range.from_s > DAYS_MAX * DAY_S => {
-                Err(format!("A recount covers {DAYS_MAX} days at most: ask for less at once."))
+                Err(format!("A recount covers at most {DAYS_MAX} days: choose a shorter range."))
             }
             Ok(range) => Ok(range),
             Err(error) => Err(format!("{error}.")),
@@ -107,13 +119,14 @@ impl RecountForm {
 }
 
 /// Renders the recount form.
-pub fn form(_portal: &Portal, person: &Principal, typed: &RecountForm, zone: &TimeZone) -> Markup {
-    let field =
-        |name, label, hint| parts::Field { name, label, hint, problem: typed.problem(name) };
-    let moment = |name: &'static str, label: &'static str, value: &str| {
-        field(name, label, "").around(&html! {
-            input type="datetime-local" step="900" id=(name) name=(name) value=(value) aria-invalid=[typed.problem(name).map(|_| "true")] aria-describedby={ (name) "-words" };
-        })
+pub fn form(person: &Principal, typed: &RecountForm, zone: &TimeZone) -> Markup {
+    let zone_name = words::zone(zone);
+    let key = parts::Field { name: "key", label: "Key", hint: "", problem: typed.problem("key") };
+    let time = |name, label: &str, value| {
+        let label = format!("{label}, {zone_name}");
+        let problem = typed.problem(name);
+        let input = parts::time_input(name, value, problem);
+        parts::Field { name, label: &label, hint: "", problem }.around(&input)
     };
 
     html! {
@@ -121,14 +134,17 @@ pub fn form(_portal: &Portal, person: &Principal, typed: &RecountForm, zone: &Ti
             h2 #recount-title { "Recount" }
             form.form method="post" action="/checks/recount" {
                 (parts::csrf(person))
-                input type="hidden" name="zone" value=(words::zone(zone));
-                div.row {
-                    (field("key", "Key", "").text(&typed.key))
-                    (moment("from", "From", &typed.from))
-                    (moment("to", "To", &typed.to))
+                input type="hidden" name="zone" value=(zone_name);
+                div.row.fields-row {
+                    (key.text(&typed.key))
+                    (time("from", "From", &typed.from))
+                    (time("to", "To", &typed.to))
                     button.button.primary { "Recount" }
                 }
-                p.quiet { "Times are those of " (words::zone(zone)) ". The log is read from the beginning of the range on, which takes a while when there are many events." }
+                p.quiet {
+                    "Reads the log from the start of the range. With many events, this takes a \
+                     while."
+                }
             }
         }
     }
@@ -142,9 +158,8 @@ pub async fn begin(
 ) -> Result<Response, Fault> {
     let zone = fields.zone();
     let mut typed = RecountForm::sent(&fields);
-    let Some(asked) = typed.asked(&zone) else {
-        let body =
-            html! { div.page-head { h1 { "Checks" } } (form(&portal, &person, &typed, &zone)) };
+    let Some(asked) = typed.asked(&zone, portal.clock.now_s()) else {
+        let body = html! { div.page-head { h1 { "Checks" } } (form(&person, &typed, &zone)) };
         let page = portal.page(Some(&person), layout::Place::Checks, "Checks", &body);
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     };
@@ -166,25 +181,23 @@ pub async fn page(
         return Err(Fault::new(
             StatusCode::NOT_FOUND,
             "This recount is not known here",
-            "It was made long ago, or by another portal, or before a restart. Its result stands among the checks.",
+            "It is old, or another portal made it, or the server has restarted since. Its result \
+             is in the list of checks.",
         ));
     };
 
     let is_running = job.found.is_none();
+    let address = format!("/checks/recount/{id}");
+    let state = state(&job, &fields, &zone);
     let body = html! {
-        div.page-head { h1 { "Recount of " code { (job.asked.key) } } p.quiet { a href="/checks" { "Checks" } } }
+        div.page-head {
+            h1 { "Recount of " code { (job.asked.key) } }
+            p.quiet { a href="/checks" { "Checks" } }
+        }
         // Without scripts, the browser reloads the page.
         @if is_running { noscript { meta http-equiv="refresh" content="2"; } }
-        div #job.stack aria-live="polite" hx-get=[is_running.then(|| format!("/checks/recount/{id}"))] hx-trigger=[is_running.then_some("every 1s")]
-            hx-select=[is_running.then_some("#job")] hx-target=[is_running.then_some("#job")] hx-swap=[is_running.then_some("outerHTML")] {
-            (state(&job, &fields, &zone))
-        }
-        (form(&portal, &person, &RecountForm {
-            key: job.asked.key.clone(),
-            from: times::field_of(job.asked.range.from_s, &zone),
-            to: times::field_of(job.asked.range.to_s, &zone),
-            problems: Vec::new(),
-        }, &zone))
+        (parts::live("job", is_running.then_some((address.as_str(), "every 1s")), &state))
+        (form(&person, &RecountForm::of_job(&job, &zone), &zone))
     };
     Ok(portal.page(Some(&person), layout::Place::Checks, "Recount", &body))
 }
@@ -196,17 +209,23 @@ fn state(job: &Job, fields: &Fields, zone: &TimeZone) -> Markup {
             html! {
                 div.card {
                     label.field {
-                        span { (words::number(entries.into())) " of " (words::number(of.into())) " entries of the log" }
+                        span {
+                            (words::number(entries.into())) " of " (words::number(of.into()))
+                            " entries of the log"
+                        }
                         progress max=(of.max(1)) value=(entries) {}
                     }
                 }
             }
         }
         Some(Err(reason)) => {
-            html! { div.notice.bad { "It could not be recounted: " (reason) "." } }
+            html! { div.notice.bad { "The recount failed: " (reason) "." } }
         }
         Some(Ok(None)) => html! {
-            div.notice.wait { "No counter that answers has a template that renders this key. See its " a href="/" { "template" } ", and whether it is active." }
+            div.notice.wait {
+                "No active or paused counter has a template that renders this key. Check the "
+                a href="/" { "templates" } "."
+            }
         },
         Some(Ok(Some(recount))) => result(job, recount, fields, zone),
     }
@@ -221,25 +240,39 @@ fn result(job: &Job, recount: &Recount, fields: &Fields, zone: &TimeZone) -> Mar
         @if is_uncovered {
             div.notice.wait { (detail) }
         } @else {
-            @if recount.equal {
-                div.notice.good { "Equal: " b { (words::number(recount.stored)) } " stored, and " b { (words::number(recount.recounted)) } " by the log." }
-            } @else {
-                div.notice.bad { "Different: " b { (words::number(recount.stored)) } " stored, and " b { (words::number(recount.recounted)) } " by the log, in " (words::count_of(recount.differences.len() as i128, "bucket", "buckets")) "." }
-            }
+            (verdict(recount))
             @if !detail.is_empty() { div.notice.wait { (detail) } }
             @if recount.set_buckets > 0 {
                 div.notice.wait {
                     (words::count_of(recount.set_buckets as i128, "bucket", "buckets"))
-                    " of the range did not come of events: requests set them, and the log says no more about them."
+                    " of the range were set by requests, not counted from events, so the log \
+                     cannot confirm them."
                 }
             }
             section.card aria-labelledby="buckets-title" {
                 div.card-head {
-                    h2 #buckets-title { (words::range(recount.compared_from, recount.to_time, zone)) }
+                    h2 #buckets-title {
+                        (words::range(recount.compared_from, recount.to_time, zone))
+                    }
                     (choice)
                 }
                 (table)
             }
+        }
+    }
+}
+
+fn verdict(recount: &Recount) -> Markup {
+    let both = html! {
+        b { (words::number(recount.stored)) } " stored, and "
+        b { (words::number(recount.recounted)) } " recounted from the log"
+    };
+    let buckets = words::count_of(recount.differences.len() as i128, "bucket", "buckets");
+    html! {
+        @if recount.equal {
+            div.notice.good { "Equal: " (both) "." }
+        } @else {
+            div.notice.bad { "Different: " (both) ". They differ in " (buckets) "." }
         }
     }
 }
@@ -263,15 +296,7 @@ fn side_by_side(
         own
     };
 
-    let name = |granularity: Granularity| match granularity {
-        Granularity::Quarter => "quarter",
-        Granularity::Hour => "hour",
-        Granularity::Day => "day",
-    };
-
-    let asked = Granularity::ALL
-        .into_iter()
-        .find(|granularity| name(*granularity) == fields.text("granularity"));
+    let asked = Granularity::from_name(fields.text("granularity"));
     let fits = |granularity: &Granularity| (1..=ROWS_LIKED).contains(&of(*granularity).len());
     let chosen =
         asked.or_else(|| Granularity::ALL.into_iter().find(fits)).unwrap_or(Granularity::Day);
@@ -285,22 +310,30 @@ fn side_by_side(
         rows.sort_by_key(|bucket| bucket.time);
     }
 
+    let address = |granularity: Granularity| {
+        let zone = words::zone(zone);
+        format!("/checks/recount/{}?granularity={}&zone={zone}", job.id, granularity.name())
+    };
     let choice = html! {
         div.segments.actions role="group" aria-label="Buckets" {
             @for granularity in Granularity::ALL {
-                a href={ "/checks/recount/" (job.id) "?granularity=" (name(granularity)) "&zone=" (words::zone(zone)) } aria-current=[(granularity == chosen).then_some("true")] {
-                    (granularity_words(granularity)) "s"
-                }
+                @let mark = (granularity == chosen).then_some("true");
+                a href=(address(granularity)) aria-current=[mark] { (words::plural(granularity)) }
             }
         }
     };
 
     let table = html! {
         @if rows.is_empty() {
-            p.quiet { "Neither side has a bucket of this kind: the count is 0 on both." }
+            p.quiet { "Neither side has such a bucket: both count 0." }
         } @else {
             (buckets(&rows, zone, "Stored and recounted"))
-            @if all > rows.len() { p.quiet { (rows.len()) " of " (words::number(all as i128)) " buckets: those that differ, and the first others." } }
+            @if all > rows.len() {
+                p.quiet {
+                    (words::number(rows.len() as i128)) " of " (words::number(all as i128))
+                    " buckets: all that differ, and the first of the others."
+                }
+            }
         }
     };
     (choice, table)
@@ -309,6 +342,9 @@ fn side_by_side(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 2024-09-25T00:00:00Z.
+    const NOW_S: i64 = 1_727_222_400;
 
     fn typed(key: &str, from: &str, to: &str) -> RecountForm {
         RecountForm {
@@ -322,23 +358,22 @@ mod tests {
     #[test]
     fn a_range_is_read_in_its_zone_and_bounded() {
         let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
-        let asked =
-            typed("k", "2024-09-24T22:10", "2024-09-25T01:00").asked(&berlin).expect("a range");
-        let utc = typed("k", "2024-09-24T20:00", "2024-09-24T23:00")
-            .asked(&TimeZone::UTC)
-            .expect("a range");
-        assert_eq!(asked, utc);
+        let read =
+            |from, to, zone: &TimeZone| typed("k", from, to).asked(zone, NOW_S).expect("a range");
+        let asked = read("2024-09-24T22:10", "2024-09-25 01:00", &berlin);
+        assert_eq!(asked, read("2024-09-24T20:00", "2024-09-24T23:00", &TimeZone::UTC));
+        assert_eq!(asked, read("-4h", "-1h", &TimeZone::UTC));
 
         for (key, from, to, field) in [
             ("", "2024-09-24T20:00", "2024-09-24T23:00", "key"),
-            ("k", "yesterday", "2024-09-24T23:00", "from"),
+            ("k", "soon", "2024-09-24T23:00", "from"),
             ("k", "2024-09-24T20:00", "", "to"),
             ("k", "2024-09-24T20:00", "2024-09-24T20:10", "to"),
             ("k", "2024-09-24T20:00", "2024-09-24T19:00", "to"),
             ("k", "2022-09-24T20:00", "2024-09-24T19:00", "to"),
         ] {
             let mut typed = typed(key, from, to);
-            assert_eq!(typed.asked(&TimeZone::UTC), None, "{from} {to}");
+            assert_eq!(typed.asked(&TimeZone::UTC, NOW_S), None, "{from} {to}");
             assert!(typed.problem(field).is_some(), "{from} {to}: {:?}", typed.problems);
         }
     }

@@ -1,9 +1,9 @@
 //! The answer to a query about keys: totals, series, and their chart.
 
-use super::asked::{ChartQuery, Window, before, latest_stretch, singular};
+use super::chart_query::{ChartQuery, Window, before, latest_stretch};
 use crate::Portal;
 use crate::html::chart::{Chart, Kind, Line, Points, Unit};
-use crate::html::words;
+use crate::html::words::{self, singular};
 use raingauge_core::bucket::{DAY_S, Granularity};
 use raingauge_core::code::Refusal;
 use raingauge_core::limits::SERIES_POINTS_MAX;
@@ -38,7 +38,7 @@ pub async fn answer(portal: &Portal, asked: &ChartQuery, horizons: &Horizons) ->
     let now_s = portal.clock.now_s();
     let mut notes = Vec::new();
     let latest = match asked.span {
-        super::asked::Span::Latest => latest_of(portal, asked, horizons, now_s).await,
+        super::chart_query::Span::Latest => latest_of(portal, asked, horizons, now_s).await,
         _ => None,
     };
     let window = asked.window(now_s, horizons, latest, &mut notes);
@@ -153,7 +153,7 @@ impl ChartData {
         })
     }
 
-    /// The total compared with the preceding period: `+12 % compared with the preceding period (434)`.
+    /// The total beside that of the preceding period: `+12.0 % compared with …`.
     pub fn change(&self) -> Option<String> {
         let row = self.rows.first()?;
         let before = self.before.as_ref()?;

@@ -4,7 +4,7 @@
 use crate::Portal;
 use crate::fault::Fault;
 use crate::html::{layout, words};
-use crate::trying::CALLER;
+use crate::trials::CALLER;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
@@ -72,7 +72,8 @@ pub fn panel(id: u32) -> Markup {
     html! {
         section.card aria-labelledby="cost-title" {
             h2 id="cost-title" { "Cost" }
-            div #cost hx-get=(address) hx-trigger="revealed" hx-target="this" hx-select="#cost" hx-swap="outerHTML" {
+            div #cost hx-get=(address) hx-trigger="revealed" hx-target="this" hx-select="#cost"
+                hx-swap="outerHTML" {
                 p { a href=(address) { "Measure it on the newest events" } }
             }
         }
@@ -130,28 +131,47 @@ async fn measured(
 fn sentences(preview: &Preview, counter: &Counter) -> Markup {
     html! {
         @if preview.counted == 0 {
-            p { "None of the newest " (words::count_of(preview.events.into(), "event", "events")) " in the log would be counted, so that there is nothing to measure yet." }
+            p {
+                "The counter would count none of the newest "
+                (words::count_of(preview.events.into(), "event", "events"))
+                " in the log: there is nothing to measure yet."
+            }
         }
         dl.facts {
             @if preview.counted > 0 { (amounts(preview, counter)) }
             dt { "Reads of a count" }
-            dd { "one tile of up to 120 cells for each end that is not midnight UTC, and one for each 128 days: a day " (tiles(1)) ", 30 days up to " (tiles(30)) ", a year up to " (tiles(365)) }
+            dd {
+                "one tile of up to 120 cells for each end that is not midnight UTC, and one for \
+                 each 128 days: " (tiles(1)) " for a day, up to " (tiles(30)) " for 30 days, up to "
+                (tiles(365)) " for a year"
+            }
         }
     }
 }
 
 fn amounts(preview: &Preview, counter: &Counter) -> Markup {
     let whole = |number: f64| words::number(number.round() as i128);
+    let events = words::count_of(preview.events.into(), "event", "events");
+    let keys = words::count_of(preview.keys as i128, "key", "keys");
     html! {
         dt { "Measured on" }
-        dd { "the newest " (words::count_of(preview.events.into(), "event", "events")) " of the log, of which " (words::number(preview.counted.into())) " were counted under " (words::count_of(preview.keys as i128, "key", "keys")) }
+        dd {
+            "the newest " (events) " of the log, of which " (words::number(preview.counted.into()))
+            " were counted under " (keys)
+        }
         dt { "Cells a day" }
-        dd { (whole(preview.cells_per_day)) ": a cell is the count of one key in one quarter hour, hour or day" }
+        dd {
+            (whole(preview.cells_per_day))
+            ": a cell is the count of one key in one quarter hour, hour or day"
+        }
         dt { "Storage a day" }
         dd { "about " (words::bytes(bytes_a_day(preview))) " before compression" }
         @if let Some(cells) = cells_kept(&counter.retention_days) {
             dt { "Kept" }
-            dd { "at most " (whole(cells * preview.keys as f64)) " cells for these keys, once the retention is full" }
+            dd {
+                "at most " (whole(cells * preview.keys as f64))
+                " cells for these keys, once the retention is reached"
+            }
         }
     }
 }

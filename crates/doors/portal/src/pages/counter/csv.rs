@@ -1,15 +1,18 @@
-//! The series of a query as a file for spreadsheets.
+//! Files for spreadsheets: the series of a query, and the largest keys of its range.
 
-use super::asked::{ChartQuery, Window};
+use super::chart_query::{ChartQuery, Window};
 use crate::Portal;
+use crate::download;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::words;
+use crate::largest;
 use crate::times::{bucket_end, next_bucket};
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use jiff::tz::TimeZone;
+use raingauge_app::csv::cell;
+use raingauge_app::largest::to_csv;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::limits::SERIES_POINTS_MAX;
 use raingauge_reader::{Point, Range};
@@ -26,14 +29,9 @@ pub async fn series(
     Query(fields): Query,
 ) -> Result<Response, Fault> {
     let found = portal.counters.get(id).await?;
-    let mut view = super::look(&portal, found, ChartQuery::of(&fields), false).await;
-    let Some(shown) = view.shown.take() else {
-        return Err(Fault::bad_request(
-            "There is nothing to download",
-            "Name a key of an active or paused counter: ?key=…",
-        ));
-    };
-
+    let asked = ChartQuery::of(&fields, portal.clock.now_s());
+    let mut view = super::look(&portal, found, asked, false).await;
+    let shown = view.shown.take().ok_or_else(nothing_to_download)?;
     if let Some((_, failure)) = shown.failures.into_iter().next() {
         return Err(failure.into());
     }
@@ -56,12 +54,32 @@ pub async fn series(
         columns => columns?,
     };
 
-    let name = format!("attachment; filename=\"counter-{id}.csv\"");
-    let about = [
-        (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
-        (header::CONTENT_DISPOSITION, name.as_str()),
-    ];
-    Ok((StatusCode::OK, about, file(&view.asked, window.to_s, &columns)).into_response())
+    let text = file(&view.asked, window.to_s, &columns);
+    Ok(download::file(download::CSV, &format!("counter-{id}.csv"), text))
+}
+
+/// `GET /counters/{id}/keys.csv`: the largest keys over the range of the chart, more of them than
+/// the page has room for.
+pub async fn keys(
+    State(portal): State<Portal>,
+    Path(id): Path<u32>,
+    Query(fields): Query,
+) -> Result<Response, Fault> {
+    let found = portal.counters.get(id).await?;
+    let asked = ChartQuery::of(&fields, portal.clock.now_s());
+    let shown = super::look(&portal, found, asked, false).await.shown;
+    let window = shown.ok_or_else(nothing_to_download)?.window;
+
+    let found = largest::all(&portal, id, window.from_s, window.to_s).await?;
+    let name = format!("counter-{id}-keys.csv");
+    Ok(download::part(download::CSV, &name, to_csv(&found.keys), found.is_complete))
+}
+
+fn nothing_to_download() -> Fault {
+    Fault::bad_request(
+        "There is nothing to download",
+        "Name a key of an active or paused counter: ?key=…",
+    )
 }
 
 fn rows_of(window: Window, granularity: Granularity) -> usize {
@@ -141,28 +159,9 @@ fn instant(at_s: i64, zone: &TimeZone) -> String {
         .unwrap_or_default()
 }
 
-/// Quotes a text as one cell. A spreadsheet runs text that begins with `=`, `+`, `-` or `@` as a
-/// formula, so such a text gets a leading apostrophe (OWASP, "CSV Injection").
-pub fn cell(text: &str) -> String {
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
-    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
-    if text.contains([',', '"', '\n', '\r', ';', '\t']) || is_formula {
-        return format!("\"{}\"", text.replace('"', "\"\""));
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cells_are_not_formulas() {
-        assert_eq!(cell("rain:city:7"), "rain:city:7");
-        assert_eq!(cell("=1+1"), "\"'=1+1\"");
-        assert_eq!(cell("@cmd|' /C calc'!A0"), "\"'@cmd|' /C calc'!A0\"");
-        assert_eq!(cell("a,\"b\""), "\"a,\"\"b\"\"\"");
-    }
 
     #[test]
     fn a_part_ends_with_a_day_and_the_last_with_the_window() {

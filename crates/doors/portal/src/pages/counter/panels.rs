@@ -2,6 +2,7 @@
 
 use super::View;
 use super::answer::ChartData;
+use crate::html::parts::Column::{Number, Text};
 use crate::html::{parts, words};
 use crate::largest::Largest;
 use form_urlencoded::Serializer;
@@ -31,17 +32,20 @@ pub fn query_of(shown: &ChartData, zone: &TimeZone) -> String {
 pub fn why_silent(counter: &Counter) -> Markup {
     match counter.state {
         State::Draft => html! { "A draft counts nothing until it is made active." },
-        State::Archived => {
-            html! {
-                "It is archived: it neither counts nor answers, and leaves its template to others. Its versions stay below. \
-                 It keeps what it had counted, so that it can be brought back; when an administrator purges it, the space is freed."
-            }
-        }
-        State::Active | State::Paused => {
-            html! { "Its configuration has not reached this process yet. Load the page again in some seconds; if it stays so, look whether the writer runs." }
-        }
+        State::Archived => html! {
+            "It is archived: it neither counts nor answers, and other counters may use its \
+             template. Its versions and its counts are kept, so it can be restored by rolling back \
+             to an earlier version. Purging it, which needs an administrator, frees the space."
+        },
+        State::Active | State::Paused => html! {
+            "Its configuration has not reached this process yet. Load the page again in a few \
+             seconds. If nothing changes, check that the writer runs."
+        },
     }
 }
+
+/// Number of keys in the file.
+const ALL_KEYS_MAX: i128 = raingauge_app::largest::KEYS_MAX as i128;
 
 /// The largest keys of the range, each a link to its chart.
 pub fn largest_keys(address: &str, template: &str, view: &View, shown: &ChartData) -> Markup {
@@ -49,15 +53,33 @@ pub fn largest_keys(address: &str, template: &str, view: &View, shown: &ChartDat
     let most = keys.iter().map(|key| key.count.unsigned_abs()).max().unwrap_or(1).max(1);
     html! {
         section.card aria-labelledby="largest-title" {
-            h2 id="largest-title" { "Largest keys" }
-            p.quiet { "Over the whole UTC days of " (shown.when(&view.asked)) "." }
-            @match &view.largest {
-                Largest::Looking => { p.quiet { "They are still being looked for, because there are many. Load the page again in a moment." } }
-                Largest::Failed(failure) => { (parts::notice(parts::Mood::Bad, &html! { (failure.detail) })) }
-                Largest::Found(found) if !found.is_complete => {
-                    (parts::notice(parts::Mood::Wait, &html! { "The counter has more keys than could be looked at: larger ones may be missing." }))
+            div.card-head {
+                h2 id="largest-title" { "Largest keys" }
+                span.quiet { "Over the whole UTC days of " (shown.when(&view.asked)) "." }
+                @if !keys.is_empty() {
+                    div.actions {
+                        a.button href={ (address) "/keys.csv?" (view.asked.query()) } download
+                            title={ "The " (words::number(ALL_KEYS_MAX)) " largest keys" } { "CSV" }
+                    }
                 }
-                Largest::Found(found) if found.keys.is_empty() => { p.quiet { "No key has a count in these days." } }
+            }
+            @match &view.largest {
+                Largest::Looking => p.quiet {
+                    "This counter has many keys, and the search is still running. Load the page \
+                     again in a moment."
+                },
+                Largest::Failed(failure) => {
+                    (parts::notice(parts::Mood::Bad, &html! { (failure.detail) }))
+                }
+                Largest::Found(found) if !found.is_complete => {
+                    (parts::notice(parts::Mood::Wait, &html! {
+                        "The counter has more keys than could be searched: larger ones may be \
+                         missing."
+                    }))
+                }
+                Largest::Found(found) if found.keys.is_empty() => {
+                    p.quiet { "No key has a count on these days." }
+                }
                 Largest::Found(_) => {}
             }
             @if !keys.is_empty() {
@@ -73,16 +95,20 @@ fn key_bar(address: &str, template: &str, view: &View, key: &Key, most: u64) -> 
     let width = format!("{:.1}%", key.count.unsigned_abs() as f64 / most as f64 * 100.0);
     let shared = shared_len(template, &key.key);
     let with: Vec<&str> = keys.iter().map(String::as_str).chain([key.key.as_str()]).collect();
+    let place = |keys: &[&str]| format!("{address}?{}", view.asked.query_with(keys));
 
     html! {
         li {
-            a.key-bar href={ (address) "?" (view.asked.query_with(&[&key.key])) } aria-current=[is_shown.then_some("true")] {
-                svg.key-bar-fill width="100%" height="100%" aria-hidden="true" { rect width=(width) height="100%" rx="4" {} }
+            a.key-bar href=(place(&[&key.key])) aria-current=[is_shown.then_some("true")] {
+                svg.key-bar-fill width="100%" height="100%" aria-hidden="true" {
+                    rect width=(width) height="100%" rx="4" {}
+                }
                 span.key-text { span.key-shared { (key.key[..shared]) } (key.key[shared..]) }
                 span.key-count { (words::number(key.count.into())) }
             }
             @if !is_shown {
-                a.key-add href={ (address) "?" (view.asked.query_with(&with)) } aria-label={ "Compare with " (key.key) } title="Compare with this key" { "+" }
+                a.key-add href=(place(&with)) aria-label={ "Compare with " (key.key) }
+                    title="Compare with this key" { "+" }
             }
         }
     }
@@ -100,13 +126,14 @@ const ABOVE: [&str; 4] = ["name", "template", "state", "description"];
 
 /// Describes the counter in sentences.
 pub fn configuration(counter: &Counter) -> Markup {
+    let facts = difference::say(counter);
     html! {
         section.card aria-labelledby="configuration-title" {
             h2 id="configuration-title" { "Configuration" }
             dl.facts {
-                @for said in difference::say(counter).iter().filter(|said| !ABOVE.contains(&said.field)) {
-                    dt { (said.label) }
-                    dd { (said.words) }
+                @for fact in facts.iter().filter(|fact| !ABOVE.contains(&fact.field)) {
+                    dt { (fact.label) }
+                    dd { (fact.words) }
                 }
                 dt { "Id" }
                 dd { (counter.id) }
@@ -118,31 +145,33 @@ pub fn configuration(counter: &Counter) -> Markup {
 
 /// Events that the counter did not count, by reason.
 pub fn not_counted(recent: Option<&Recent>) -> Markup {
-    let skipped: Vec<_> = recent
-        .iter()
-        .flat_map(|recent| &recent.skipped)
-        .filter(|(_, events)| **events > 0)
-        .collect();
+    let skipped = recent.iter().flat_map(|recent| &recent.skipped);
+    let skipped = skipped.map(|(reason, events)| (reason_words(reason).to_owned(), *events));
+    let late = recent.iter().flat_map(|recent| &recent.late).map(|(granularity, events)| {
+        (format!("arrived after the {granularity} buckets of their time had expired"), *events)
+    });
+    let rows: Vec<(String, u64)> = skipped.chain(late).filter(|(_, events)| *events > 0).collect();
 
-    let late: Vec<_> =
-        recent.iter().flat_map(|recent| &recent.late).filter(|(_, events)| **events > 0).collect();
     html! {
         section.card aria-labelledby="skipped-title" {
             h2 id="skipped-title" { "Not counted" }
-            @if skipped.is_empty() && late.is_empty() {
-                p.quiet { "Every event of its type was counted, as far as the writers have told." }
+            @if rows.is_empty() {
+                p.quiet { "Every event of its type was counted, as far as the writers report." }
             } @else {
-                table.reasons {
-                    thead { tr { th scope="col" { "Why" } th.number scope="col" { "Events" } } }
-                    tbody {
-                        @for (reason, events) in skipped { tr { th scope="row" { (reason_words(reason)) } td.number { (words::number((*events).into())) } } }
-                        @for (granularity, events) in late {
-                            tr { th scope="row" { "came after the " (granularity) " buckets of their time had expired" } td.number { (words::number((*events).into())) } }
+                (parts::table("skipped-title", &[Text("Reason"), Number("Events")], &html! {
+                    @for (reason, events) in &rows {
+                        tr {
+                            th.wrap scope="row" { (reason) }
+                            td.number { (words::number((*events).into())) }
                         }
                     }
-                }
+                }))
             }
-            p.quiet { "Added up over the writers, since each of them began. The same is in the metrics " code { "raingauge_events_skipped_total" } " and " code { "raingauge_late_refused_total" } "." }
+            p.quiet {
+                "All writers together, since each of them started. The metrics "
+                code { "raingauge_events_skipped_total" } " and "
+                code { "raingauge_late_refused_total" } " show the same."
+            }
         }
     }
 }
@@ -152,9 +181,9 @@ fn reason_words(reason: &str) -> &str {
     match reason {
         "filtered" => "did not pass the filter",
         "no_key" => "had no value for a field of the template",
-        "no_value" => "had no number to add, or one that is not whole",
-        "too_many_keys" => "had a new key, and the counter has as many keys as it may have",
-        "outside_activity" => "happened outside the time in which the counter is active",
+        "no_value" => "had no number to add, or one that is not whole after scaling",
+        "too_many_keys" => "had a new key, but the counter has the most keys that it may have",
+        "outside_activity" => "happened outside the counter's active time",
         other => other,
     }
 }

@@ -3,8 +3,9 @@
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Query;
+use crate::html::drafts::changes;
+use crate::html::parts::Column::Text;
 use crate::html::{layout, parts, words};
-use crate::times::zone_of;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::Html;
@@ -24,30 +25,37 @@ pub fn panel(id: u32, versions: &[Versioned], zone: &TimeZone) -> Markup {
         section.card aria-labelledby="versions-title" {
             h2 id="versions-title" { "Versions" }
             (table(id, &versions[..versions.len().min(LISTED_MAX + 1)], LISTED_MAX, zone))
-            @if versions.len() > LISTED_MAX { p { a href={ "/counters/" (id) "/versions" } { "All " (versions.len()) " versions" } } }
+            @if versions.len() > LISTED_MAX {
+                p {
+                    a href={ "/counters/" (id) "/versions" } { "All " (versions.len()) " versions" }
+                }
+            }
         }
     }
 }
 
 fn table(id: u32, versions: &[Versioned], len_max: usize, zone: &TimeZone) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="Versions" {
-            table {
-                thead { tr { th scope="col" { "Version" } th scope="col" { "When" } th scope="col" { "Principal" } th scope="col" { "Why" } th scope="col" { "What changed" } } }
-                tbody {
-                    @for (place, version) in versions.iter().take(len_max).enumerate() {
-                        tr {
-                            th scope="row" { (version.version) }
-                            td { (parts::moment(version.changed_at, zone)) }
-                            td { (version.changed_by) }
-                            td { @if version.reason.is_empty() { span.quiet { "–" } } @else { (version.reason) } }
-                            td { (changed(id, version, versions.get(place + 1))) }
-                        }
+    let time = format!("Time, {}", words::zone(zone));
+    let columns = [Text("Version"), Text(&time), Text("By"), Text("Reason"), Text("Changes")];
+    parts::named_table(
+        "Versions",
+        "",
+        &columns,
+        &html! {
+            @for (place, version) in versions.iter().take(len_max).enumerate() {
+                tr {
+                    th scope="row" { (version.version) }
+                    td { (parts::moment(version.changed_at, zone)) }
+                    td { (version.changed_by) }
+                    td.wrap {
+                        @if version.reason.is_empty() { span.quiet { "–" } }
+                        @else { (version.reason) }
                     }
+                    td.wrap { (changed(id, version, versions.get(place + 1))) }
                 }
             }
-        }
-    }
+        },
+    )
 }
 
 /// The fields that a version changed, with a link to the details.
@@ -72,7 +80,7 @@ pub async fn compare(
     Query(fields): Query,
 ) -> Result<Html<String>, Fault> {
     let versions = portal.counters.versions(id).await?;
-    let zone = zone_of(fields.text("zone")).unwrap_or(TimeZone::UTC);
+    let zone = fields.zone();
     let Some(newest) = versions.first() else {
         return Err(Fault::not_found("such counter"));
     };
@@ -88,7 +96,9 @@ pub async fn compare(
         section.card aria-label="Difference" {
             (choice(id, &versions, &from, &to))
             (sides(&from, &to, &zone))
-            @if person.may(Role::Editor) && from.version != newest.version { (roll_back(id, &from, newest)) }
+            @if person.may(Role::Editor) && from.version != newest.version {
+                (roll_back(id, &from, newest))
+            }
         }
         section.card aria-labelledby="versions-title" {
             h2 id="versions-title" { "All versions" }
@@ -109,7 +119,7 @@ fn find(versions: &[Versioned], text: &str) -> Result<Versioned, Fault> {
     let found = versions.iter().find(|version| Some(version.version) == number);
     found.cloned().ok_or_else(|| {
         let last = versions.first().map_or(0, |newest| newest.version);
-        let advice = format!("This counter has the versions 1 to {last}; choose two of them.");
+        let advice = format!("This counter has the versions 1 to {last}: choose two of them.");
         Fault::new(StatusCode::NOT_FOUND, "There is no such version", advice)
     })
 }
@@ -122,10 +132,8 @@ fn choice(id: u32, versions: &[Versioned], from: &Versioned, to: &Versioned) -> 
                     label for=(name) { (label) }
                     select id=(name) name=(name) {
                         @for version in versions {
-                            option value=(version.version) selected[version.version == chosen.version] {
-                                (version.version) " · " (words::cut(&version.changed_by, 24))
-                                @if !version.reason.is_empty() { " · " (words::cut(&version.reason, 40)) }
-                            }
+                            @let is_chosen = version.version == chosen.version;
+                            option value=(version.version) selected[is_chosen] { (brief(version)) }
                         }
                     }
                 }
@@ -133,6 +141,15 @@ fn choice(id: u32, versions: &[Versioned], from: &Versioned, to: &Versioned) -> 
             button.button type="submit" { "Compare" }
         }
     }
+}
+
+/// A version in a few words.
+fn brief(version: &Versioned) -> String {
+    let words = format!("{} · {}", version.version, words::cut(&version.changed_by, 24));
+    if version.reason.is_empty() {
+        return words;
+    }
+    format!("{words} · {}", words::cut(&version.reason, 40))
 }
 
 /// Compares field by field: differences are marked, equal fields are folded away.
@@ -143,24 +160,16 @@ fn sides(from: &Versioned, to: &Versioned, zone: &TimeZone) -> Markup {
         .iter()
         .filter(|said| !changed.iter().any(|changed| changed.field == said.field))
         .collect();
-    let head = |version: &Versioned| {
-        html! { "Version " (version.version) span.quiet { " · " (parts::moment(version.changed_at, zone)) " · " (version.changed_by) } }
+    let title = |version: &Versioned| {
+        let time = words::moment(version.changed_at, zone);
+        format!("Version {} · {time} · {}", version.version, version.changed_by)
     };
 
     html! {
         @if changed.is_empty() {
-            p { "These versions do not differ." }
+            p { "These versions are equal." }
         } @else {
-            div.scroll tabindex="0" role="region" aria-label="Fields that differ" {
-                table.difference {
-                    thead { tr { th scope="col" { "Field" } th scope="col" { (head(from)) } th scope="col" { (head(to)) } } }
-                    tbody {
-                        @for changed in &changed {
-                            tr { th scope="row" { (changed.label) } td { del { (changed.before) } } td { ins { (changed.after) } } }
-                        }
-                    }
-                }
-            }
+            (changes(&changed, &title(from), &title(to)))
         }
         @if !same.is_empty() {
             details {
@@ -174,8 +183,13 @@ fn sides(from: &Versioned, to: &Versioned, zone: &TimeZone) -> Markup {
 fn roll_back(id: u32, from: &Versioned, newest: &Versioned) -> Markup {
     html! {
         div.actions {
-            a.button href={ "/counters/" (id) "/roll-back?version=" (from.version) } { "Roll back to version " (from.version) }
-            p.quiet { "Makes a new version " (newest.version + 1) " that is like version " (from.version) ". Nothing is lost." }
+            a.button href={ "/counters/" (id) "/roll-back?version=" (from.version) } {
+                "Roll back to version " (from.version)
+            }
+            p.quiet {
+                "Creates version " (newest.version + 1) ", equal to version " (from.version)
+                ". Nothing is lost."
+            }
         }
     }
 }

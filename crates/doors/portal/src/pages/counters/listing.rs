@@ -161,8 +161,15 @@ impl Listing {
             return true;
         }
         let id = counter.id.to_string();
-        let text = [&counter.name, &counter.template, &counter.event_type, &counter.owner, &id]
-            .map(|text| text.to_lowercase());
+        let text = [
+            &counter.name,
+            &counter.template,
+            &counter.description,
+            &counter.event_type,
+            &counter.owner,
+            &id,
+        ]
+        .map(|text| text.to_lowercase());
         let search = self.search.to_lowercase();
         search.split_whitespace().all(|word| text.iter().any(|text| text.contains(word)))
     }

@@ -5,7 +5,7 @@ use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Fields;
 use crate::guard::NoChange;
-use crate::pages::deeds;
+use crate::pages::audit_actions;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -69,7 +69,7 @@ fn answer(
         }
         _ => to(id, "saved"),
     };
-    Ok((Extension(deeds::of_draft(verb, &change)), place).into_response())
+    Ok((Extension(audit_actions::of_draft(verb, &change)), place).into_response())
 }
 
 /// The page of a draft, with a note on top.

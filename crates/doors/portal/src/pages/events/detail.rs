@@ -5,6 +5,7 @@ use super::{arrival, completeness, create_address, freshness, listeners};
 use crate::Portal;
 use crate::fault::Fault;
 use crate::fields::Query;
+use crate::html::parts::Column::{self, Number, Text};
 use crate::html::{layout, parts, words};
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
@@ -43,8 +44,9 @@ pub async fn page(
     if found.is_none() && own.is_empty() {
         return Err(Fault::new(
             StatusCode::NOT_FOUND,
-            "No event of this type",
-            "None of the newest events has it, and no counter listens to it. See /events for those that arrive.",
+            "There are no events of this type",
+            "None of the newest events has it, and no counter counts it. The page /events lists \
+             the types that arrive.",
         ));
     }
 
@@ -57,17 +59,25 @@ pub async fn page(
         div.page-head {
             h1 { code { (name) } }
             p.quiet { a href="/events" { "Events" } }
-            @if person.may(Role::Editor) { div.actions { a.button href=(create_address(&name)) { "New counter" } } }
+            @if person.may(Role::Editor) {
+                div.actions { a.button href=(create_address(&name)) { "New counter" } }
+            }
         }
         @match found {
-            None => div.notice.wait { "None of the newest " (words::number(observed.events.into())) " events has this type. See that its producer runs." },
+            None => div.notice.wait {
+                "None of the newest " (words::number(observed.events.into()))
+                " events has this type. Check that its producer runs."
+            },
             Some(found) => {
                 div.columns {
-                    (arrived(found, portal.clock.now_s(), &zone))
+                    div.stack {
+                        (arrived(found, portal.clock.now_s(), &zone))
+                        (sources(found))
+                        (arrival(&portal))
+                    }
                     (counted(&portal, &own))
                 }
                 (fields_of(found, shows_values))
-                div.columns { (sources(found)) (arrival(&portal)) }
                 @if shows_values { (samples(found, &zone)) } @else { (without_values(&portal)) }
             }
         }
@@ -87,26 +97,45 @@ async fn note_view(portal: &Portal, person: &Principal, origin: &Origin, name: &
 fn without_values(portal: &Portal) -> Markup {
     html! {
         p.quiet {
-            @if portal.limits.samples.are_shown { "Values of events are shown to editors and administrators." }
-            @else { "Values of events are shown to nobody here: " code { "portal.show_samples" } " is off." }
+            @if portal.limits.samples.are_shown {
+                "Only editors and administrators see the values of events."
+            } @else {
+                "Nobody sees the values of events here: " code { "portal.show_samples" } " is off."
+            }
         }
     }
 }
 
 fn arrived(found: &EventType, now_s: i64, zone: &TimeZone) -> Markup {
     let late = found.lateness;
+    let seconds = |seconds: i64| words::duration(seconds as f64);
     html! {
         section.card aria-labelledby="arrived-title" {
             h2 #arrived-title { "Freshness and completeness" }
             dl.facts {
-                dt { "Lately" } dd { (words::count_of(found.events.into(), "event", "events")) " of the newest in the log" }
-                dt { "Newest event" } dd { (freshness(found, now_s)) " " (parts::moment(found.newest_s, zone)) ", " (parts::ago(now_s - found.newest_s)) }
-                dt { "Last arrival" } dd { (parts::ago(now_s - found.appended_s)) }
-                dt { "Delay" } dd { "half within " (words::duration(late.median_s as f64)) ", 99 of 100 within " (words::duration(late.p99_s as f64)) ", the longest " (words::duration(late.max_s as f64)) }
-                dt { "After 15 min" } dd { (completeness(found)) " had arrived" }
-                dt { "After an hour" } dd { (words::share(found.events - late.over_hour, found.events)) " had arrived" }
+                dt { "Events" }
+                dd { (words::count_of(found.events.into(), "event", "events")) " among the newest of the log" }
+                dt { "Newest event" }
+                dd {
+                    (freshness(found, now_s)) " " (parts::moment(found.newest_s, zone)) ", "
+                    (parts::ago(now_s - found.newest_s))
+                }
+                dt { "Last arrival" }
+                dd { (parts::ago(now_s - found.appended_s)) }
+                dt { "Delay" }
+                dd {
+                    "half within " (seconds(late.median_s)) ", 99 of 100 within "
+                    (seconds(late.p99_s)) ", the longest " (seconds(late.max_s))
+                }
+                dt { "After 15 min" }
+                dd { (completeness(found)) " had arrived" }
+                dt { "After an hour" }
+                dd { (words::share(found.events - late.over_hour, found.events)) " had arrived" }
             }
-            p.quiet { "So complete is a quarter hour when that time has gone by since its events happened. Later ones count too, in the quarter hour in which they happened, while it is kept." }
+            p.quiet {
+                "How complete a bucket is that long after its events happened. Later events still \
+                 count, in the bucket that they happened in, as long as it is kept."
+            }
         }
     }
 }
@@ -116,59 +145,73 @@ fn counted(portal: &Portal, own: &[&Versioned]) -> Markup {
         section.card aria-labelledby="counted-title" {
             h2 #counted-title { "Counters" }
             @if own.is_empty() {
-                p { "Nobody counts it." }
+                p { "No counter counts this type." }
             } @else {
-                div.scroll tabindex="0" role="region" aria-labelledby="counted-title" {
-                    table {
-                        thead { tr { th scope="col" { "Counter" } th scope="col" { "State" } th.number scope="col" { "Too late" } th.number scope="col" { "Gave nothing" } } }
-                        tbody {
-                            @for found in own {
-                                @let id = found.counter.id;
-                                @let late: u64 = portal.operations.measures.late_refused(id).values().sum();
-                                @let skipped: u64 = portal.operations.measures.skipped(id).values().sum();
-                                tr {
-                                    th.wrap scope="row" { a href={ "/counters/" (id) } { (found.counter.name) } }
-                                    td { (parts::state(found.counter.state)) }
-                                    td.number { (words::number(late.into())) }
-                                    td.number { (words::number(skipped.into())) }
-                                }
-                            }
-                        }
-                    }
+                (parts::table("counted-title", &COUNTERS, &html! {
+                    @for found in own { (counter_row(portal, found)) }
+                }))
+                p.quiet {
+                    "Too late: the buckets of these events had expired. Skipped: a field was \
+                     missing or not a number. Both since the writers started."
                 }
-                p.quiet { "Too late: contributions to buckets that were past their retention. Gave nothing: a field was missing, or no number. Both since the writers began." }
             }
         }
     }
 }
 
+const COUNTERS: [Column<'_>; 4] =
+    [Text("Counter"), Text("State"), Number("Too late"), Number("Skipped")];
+
+fn counter_row(portal: &Portal, found: &Versioned) -> Markup {
+    let id = found.counter.id;
+    let late: u64 = portal.operations.measures.late_refused(id).values().sum();
+    let skipped: u64 = portal.operations.measures.skipped(id).values().sum();
+    html! {
+        tr {
+            th.wrap scope="row" { a href={ "/counters/" (id) } { (found.counter.name) } }
+            td { (parts::state(found.counter.state)) }
+            td.number { (words::number(late.into())) }
+            td.number { (words::number(skipped.into())) }
+        }
+    }
+}
+
 fn fields_of(found: &EventType, shows_values: bool) -> Markup {
+    let has_data = found.fields.iter().any(|field| field.path.starts_with("data."));
+    let columns = &FIELDS[..FIELDS.len() - usize::from(!shows_values)];
     html! {
         section.card aria-labelledby="fields-title" {
             h2 #fields-title { "Fields" }
-            @if !found.fields.iter().any(|field| field.path.starts_with("data.")) { p.quiet { "Its events carry no data." } }
+            @if !has_data { p.quiet { "Its events carry no data." } }
             @if !found.fields.is_empty() {
-                div.scroll tabindex="0" role="region" aria-labelledby="fields-title" {
-                    table {
-                        thead { tr { th scope="col" { "Field" } th scope="col" { "Kind" } th.number scope="col" { "Has it" } th.number scope="col" { "Different values" } @if shows_values { th scope="col" { "Examples, the most frequent first" } } } }
-                        tbody {
-                            @for field in &found.fields {
-                                tr {
-                                    th.wrap scope="row" { code { (field.path) } }
-                                    td { (field.kind.name()) }
-                                    td.number { (words::share(field.events, found.events)) }
-                                    td.number { (words::number(field.values as i128)) @if field.has_more_values { "+" } }
-                                    @if shows_values { td.wrap { (examples(field)) } }
-                                }
+                (parts::table("fields-title", columns, &html! {
+                    @for field in &found.fields {
+                        tr {
+                            th.wrap scope="row" { code { (field.path) } }
+                            td { (field.kind.name()) }
+                            td.number { (words::share(field.events, found.events)) }
+                            td.number {
+                                (words::number(field.values as i128))
+                                @if field.has_more_values { "+" }
                             }
+                            @if shows_values { td.wrap { (examples(field)) } }
                         }
                     }
-                }
-                @if found.has_more_fields { p.quiet { "There are more fields than are looked at." } }
+                }))
+                @if found.has_more_fields { p.quiet { "The events have more fields than these." } }
             }
         }
     }
 }
+
+/// The last column is only for people who may see values.
+const FIELDS: [Column<'_>; 5] = [
+    Text("Field"),
+    Text("Type"),
+    Number("Present in"),
+    Number("Distinct values"),
+    Text("Examples, most frequent first"),
+];
 
 fn examples(field: &Field) -> Markup {
     html! {
@@ -183,16 +226,14 @@ fn sources(found: &EventType) -> Markup {
     html! {
         section.card aria-labelledby="sources-title" {
             h2 #sources-title { "Sources" }
-            div.scroll tabindex="0" role="region" aria-labelledby="sources-title" {
-                table {
-                    thead { tr { th scope="col" { "Source" } th.number scope="col" { "Events" } } }
-                    tbody {
-                        @for (source, events) in found.sources.iter().take(SOURCES_SHOWN) {
-                            tr { th.wrap scope="row" { code { (words::cut(source, 120)) } } td.number { (words::number((*events).into())) } }
-                        }
+            (parts::table("sources-title", &[Text("Source"), Number("Events")], &html! {
+                @for (source, events) in found.sources.iter().take(SOURCES_SHOWN) {
+                    tr {
+                        th.wrap scope="row" { code { (words::cut(source, 120)) } }
+                        td.number { (words::number((*events).into())) }
                     }
                 }
-            }
+            }))
         }
     }
 }
@@ -202,16 +243,23 @@ fn samples(found: &EventType, zone: &TimeZone) -> Markup {
         details.card {
             summary { "The newest events" }
             div.stack {
-                @for sample in found.samples.iter().rev().take(SAMPLES_SHOWN) { (one(sample, zone)) }
+                @for sample in found.samples.iter().rev().take(SAMPLES_SHOWN) {
+                    (one(sample, zone))
+                }
             }
         }
     }
 }
 
 fn one(sample: &Sample, zone: &TimeZone) -> Markup {
+    let name = |text: &str| html! { " " code { (words::cut(text, 80)) } };
     html! {
         div {
-            p.quiet { (parts::moment(sample.time_ms.div_euclid(1_000), zone)) ", " code { (words::cut(&sample.source, 80)) } " " code { (words::cut(&sample.id, 80)) } @if let Some(subject) = &sample.subject { " " code { (words::cut(subject, 80)) } } }
+            p.quiet {
+                (parts::moment(sample.time_ms.div_euclid(1_000), zone))
+                (name(&sample.source)) (name(&sample.id))
+                @if let Some(subject) = &sample.subject { (name(subject)) }
+            }
             pre.data tabindex="0" { code { (words::cut(&sample.data, DATA_CHARS)) } }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::question::Question;
 use crate::Portal;
+use crate::html::parts::Column::{Number, Text};
 use crate::html::{parts, words};
 use crate::times::moment_of;
 use jiff::tz::TimeZone;
@@ -22,10 +23,10 @@ struct Line {
 }
 
 /// Parses the lines. A line with only a key uses the range of the form.
-fn lines(text: &str, range: Option<(i64, i64)>, zone: &TimeZone) -> Vec<Line> {
+fn lines(text: &str, range: Option<(i64, i64)>, zone: &TimeZone, now_s: i64) -> Vec<Line> {
     let numbered = text.lines().enumerate().map(|(place, line)| (place + 1, line.trim()));
     let asked = numbered.filter(|(_, line)| !line.is_empty()).map(|(line, text)| {
-        let (key, own) = match with_range(text, zone) {
+        let (key, own) = match with_range(text, zone, now_s) {
             Some((key, own)) => (key, Some(own)),
             None => (text, None),
         };
@@ -43,21 +44,24 @@ fn lines(text: &str, range: Option<(i64, i64)>, zone: &TimeZone) -> Vec<Line> {
 
 /// Parses `KEY FROM TO`, separated by blanks, tabs, commas or semicolons. Keys may contain blanks,
 /// times may not.
-fn with_range<'a>(text: &'a str, zone: &TimeZone) -> Option<(&'a str, (i64, i64))> {
+fn with_range<'a>(text: &'a str, zone: &TimeZone, now_s: i64) -> Option<(&'a str, (i64, i64))> {
     let separators = [' ', '\t', ',', ';'];
     let cut = |text: &'a str| text.trim_end_matches(separators).rsplit_once(separators);
     let (rest, to) = cut(text)?;
     let (key, from) = cut(rest)?;
     let key = key.trim_end_matches(separators).trim_matches('"');
-    Some((key, (moment_of(from, zone)?, moment_of(to, zone)?))).filter(|(key, _)| !key.is_empty())
+
+    let moment = |text: &str| moment_of(text, zone, now_s);
+    Some((key, (moment(from)?, moment(to)?))).filter(|(key, _)| !key.is_empty())
 }
 
 /// Answers each line independently.
 pub async fn answered(portal: &Portal, question: &Question) -> Markup {
-    let asked = lines(&question.batch, question.range, &question.zone);
+    let asked = lines(&question.batch, question.range(), &question.zone, question.now_s);
     if asked.len() > BATCH_LINES_MAX {
         let words = format!(
-            "There are {} lines, and a page takes {BATCH_LINES_MAX}. Leave some out, or ask POST /v1/counts, which takes 1,000.",
+            "There are {} lines, and a page takes {BATCH_LINES_MAX}. Leave some out, or use \
+             POST /v1/counts, which takes 1,000.",
             asked.len()
         );
         return parts::notice(parts::Mood::Wait, &html! { (words) });
@@ -89,18 +93,17 @@ pub async fn answered(portal: &Portal, question: &Question) -> Markup {
         .collect();
 
     let failed = rows.iter().filter(|(_, answer)| answer.is_err()).count();
+    let range = format!("Range, {}", words::zone(&question.zone));
+    let columns = [Number("Line"), Text("Key"), Text(&range), Number("Count")];
     html! {
         section.card aria-label="Answers" {
             p aria-live="polite" {
                 (words::count_of(rows.len() as i128, "range", "ranges")) " in " strong { (took) }
                 @if failed > 0 { "; " strong { (failed) } " could not be counted" } "."
             }
-            div.scroll tabindex="0" role="region" aria-label="Answers by line" {
-                table {
-                    thead { tr { th.number scope="col" { "Line" } th scope="col" { "Key" } th scope="col" { "Range, " (words::zone(&question.zone)) } th.number scope="col" { "Count" } } }
-                    tbody { @for (asked, answer) in &rows { (row(asked, answer, &question.zone)) } }
-                }
-            }
+            (parts::named_table("Answers by line", "", &columns, &html! {
+                @for (asked, answer) in &rows { (row(asked, answer, &question.zone)) }
+            }))
         }
     }
 }
@@ -130,7 +133,7 @@ mod tests {
     #[test]
     fn lines_are_keys_with_or_without_a_range() {
         let text = "a:1 900 1800\n\n a:São Paulo\t1970-01-01T00:15:00Z,1970-01-01T00:30\r\na:2\na:3 1800 900\n";
-        let found = lines(text, Some((0, 900)), &zone_of("").unwrap());
+        let found = lines(text, Some((0, 900)), &zone_of("").unwrap(), 86_400);
         let expected = [
             (1, "a:1", Ok((900, 1_800))),
             (3, "a:São Paulo", Ok((900, 1_800))),
@@ -142,13 +145,13 @@ mod tests {
             found,
             expected.map(|(line, key, range)| Line { line, key: key.to_owned(), range })
         );
-        assert!(lines("a:2", None, &zone_of("").unwrap())[0].range.is_err());
+        assert!(lines("a:2", None, &zone_of("").unwrap(), 0)[0].range.is_err());
     }
 
     proptest! {
         #[test]
         fn any_text_has_lines(text in "(\\PC|\\n|\\t|[0-9]){0,60}") {
-            let found = lines(&text, None, &zone_of("").unwrap());
+            let found = lines(&text, None, &zone_of("").unwrap(), 0);
             prop_assert!(found.len() <= text.lines().count());
             prop_assert!(found.iter().all(|asked| !asked.key.is_empty()));
         }

@@ -12,7 +12,9 @@
 //! It is not to scale: a quarter hour beside a year would be too narrow to see.
 
 use crate::Portal;
-use crate::html::words;
+use crate::html::parts;
+use crate::html::parts::Column::{Number, Text};
+use crate::html::words::{self, extent};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::bucket::Granularity;
@@ -92,7 +94,7 @@ fn places(slices: &[Sliced]) -> Vec<(f64, f64)> {
 
 pub fn drawn(slices: &[Sliced], total: i64) -> Markup {
     if slices.is_empty() {
-        return html! { p.quiet { "Both ends lie in the same quarter hour, so that nothing is read." } };
+        return html! { p.quiet { "Both ends are in the same quarter hour: nothing is read." } };
     }
     let places = places(slices);
     let sums: Vec<String> = slices.iter().map(|sliced| sum_words(sliced.sum)).collect();
@@ -101,16 +103,22 @@ pub fn drawn(slices: &[Sliced], total: i64) -> Markup {
     html! {
         figure.plan {
             div.plan-plot {
-                svg role="img" width="100%" height=(HEIGHT) overflow="visible" aria-label={ "What the count reads: " (label) } {
+                svg role="img" width="100%" height=(HEIGHT) overflow="visible"
+                    aria-label={ "What the count reads: " (label) } {
                     g aria-hidden="true" {
                         (lanes())
-                        @for (sliced, place) in slices.iter().zip(&places) { (slice(sliced, *place)) }
+                        @for (sliced, place) in slices.iter().zip(&places) {
+                            (slice(sliced, *place))
+                        }
                         (ends(slices, &places))
                         (additions(&sums, &places))
                     }
                 }
             }
-            figcaption.plan-total { "The slices add up to " strong { (words::number(total.into())) } ". Times are UTC; widths are not to scale." }
+            figcaption.plan-total {
+                "The slices add up to " strong { (words::number(total.into())) }
+                ". Times are UTC; widths are not to scale."
+            }
         }
     }
 }
@@ -118,6 +126,9 @@ pub fn drawn(slices: &[Sliced], total: i64) -> Markup {
 fn sum_words(sum: Option<i64>) -> String {
     sum.map_or_else(|| "?".to_owned(), |sum| words::number(sum.into()))
 }
+
+const LANES: [(Granularity, &str); 3] =
+    [(Granularity::Day, "days"), (Granularity::Hour, "hours"), (Granularity::Quarter, "¼ hours")];
 
 const fn lane_of(granularity: Granularity) -> f64 {
     match granularity {
@@ -129,7 +140,7 @@ const fn lane_of(granularity: Granularity) -> f64 {
 
 fn lanes() -> Markup {
     html! {
-        @for (granularity, name) in [(Granularity::Day, "days"), (Granularity::Hour, "hours"), (Granularity::Quarter, "¼ hours")] {
+        @for (granularity, name) in LANES {
             @let y = lane_of(granularity) + BOX / 2.0;
             text.chart-label x="-8" y=(y + 4.0) text-anchor="end" { (name) }
             line.chart-grid x1="0" x2="100%" y1=(y) y2=(y) {}
@@ -143,38 +154,53 @@ fn slice(sliced: &Sliced, (from, to): (f64, f64)) -> Markup {
     // A small gap between neighbours.
     let (from, to) = (from + 0.004, to - 0.004);
     let width = (to - from) / sliced.points.len().max(1) as f64;
+    let cell = |x: f64, width: f64| {
+        html! { rect.plan-cell x=(extent(x)) width=(extent(width)) y=(y) height=(BOX) rx="3" {} }
+    };
+    let label = |x: f64, text: &str| {
+        let y = y + BOX / 2.0 + 4.0;
+        html! { text.plan-value x=(extent(x)) y=(y) text-anchor="middle" { (text) } }
+    };
+
     html! {
         @if sliced.points.is_empty() {
-            rect.plan-cell x=(words::extent(from)) width=(words::extent(to - from)) y=(y) height=(BOX) rx="3" {}
-            text.plan-value x=(words::extent((from + to) / 2.0)) y=(y + BOX / 2.0 + 4.0) text-anchor="middle" { (words::short_number(sliced.cells as f64)) " " (words_of(sliced)) }
+            @let cells = words::short_number(sliced.cells as f64);
+            (cell(from, to - from))
+            (label((from + to) / 2.0, &format!("{cells} {}", words_of(sliced))))
         }
         @for (place, point) in sliced.points.iter().enumerate() {
             @let x = from + width * place as f64;
             @let text = words::short_number(point.count as f64);
-            rect.plan-cell x=(words::extent(x)) width=(words::extent(width)) y=(y) height=(BOX) rx="2" {}
+            (cell(x, width))
             @if text.chars().count() as f64 * DIGIT + 4.0 <= width * DESK {
-                text.plan-value x=(words::extent(x + width / 2.0)) y=(y + BOX / 2.0 + 4.0) text-anchor="middle" { (text) }
+                (label(x + width / 2.0, &text))
             }
         }
     }
 }
 
 fn words_of(sliced: &Sliced) -> &'static str {
-    crate::pages::counter::asked::plural(sliced.slice.granularity)
+    words::plural(sliced.slice.granularity)
 }
 
 /// The times at which slices begin and end. They also stand below the picture, so that a phone may
 /// omit them.
 fn ends(slices: &[Sliced], places: &[(f64, f64)]) -> Markup {
-    let last = slices.len() - 1;
+    let mark = |x: f64, anchor: &str, at_s: i64| {
+        let x = extent(x);
+        html! {
+            line.chart-mark x1=(x) x2=(x) y1="18" y2=(HEIGHT - 34.0) {}
+            text.chart-label x=(x) y="12" text-anchor=(anchor) { (time_words(at_s)) }
+        }
+    };
+
     html! {
         g.ticks-wide {
-            @for (sliced, place) in slices.iter().zip(places) {
-                line.chart-mark x1=(words::extent(place.0)) x2=(words::extent(place.0)) y1="18" y2=(HEIGHT - 34.0) {}
-                text.chart-label x=(words::extent(place.0)) y="12" text-anchor=(if place.0 == 0.0 { "start" } else { "middle" }) { (time_words(sliced.slice.from_s)) }
+            @for (sliced, (from, _)) in slices.iter().zip(places) {
+                @let anchor = if *from == 0.0 { "start" } else { "middle" };
+                (mark(*from, anchor, sliced.slice.from_s))
             }
-            line.chart-mark x1="100%" x2="100%" y1="18" y2=(HEIGHT - 34.0) {}
-            text.chart-label x="100%" y="12" text-anchor="end" { (time_words(slices[last].slice.to_s)) }
+            @if let Some(last) = slices.last() { (mark(1.0, "end", last.slice.to_s)) }
         }
     }
 }
@@ -190,32 +216,35 @@ fn time_words(at_s: i64) -> String {
 fn additions(sums: &[String], places: &[(f64, f64)]) -> Markup {
     html! {
         @for (place, (sum, (from, to))) in sums.iter().zip(places).enumerate() {
-            @if place > 0 { text.plan-plus x=(words::extent(*from)) y=(HEIGHT - 8.0) text-anchor="middle" { "+" } }
-            text.plan-sum x=(words::extent((from + to) / 2.0)) y=(HEIGHT - 8.0) text-anchor="middle" { (sum) }
+            @let y = HEIGHT - 8.0;
+            @let middle = extent((from + to) / 2.0);
+            @if place > 0 {
+                text.plan-plus x=(extent(*from)) y=(y) text-anchor="middle" { "+" }
+            }
+            text.plan-sum x=(middle) y=(y) text-anchor="middle" { (sum) }
         }
     }
 }
 
-/// The same as a table.
+/// The same as a table. Like the count, each slice ends just before its end.
 pub fn table(slices: &[Sliced], zone: &TimeZone) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label="What was read" {
-            table {
-                caption { "What was read, in the order of time" }
-                thead { tr { th scope="col" { "Read" } th scope="col" { "Range, " (words::zone(zone)) } th.number scope="col" { "Cells" } th.number scope="col" { "Sum" } } }
-                tbody {
-                    @for sliced in slices {
-                        tr {
-                            th scope="row" { (words_of(sliced)) }
-                            td { (words::range(sliced.slice.from_s, sliced.slice.to_s, zone)) }
-                            td.number { (words::number(sliced.cells.into())) }
-                            td.number { (sum_words(sliced.sum)) }
-                        }
-                    }
+    let range = format!("From – to, {}", words::zone(zone));
+    let columns = [Text("Read"), Text(&range), Number("Cells"), Number("Sum")];
+    parts::named_table(
+        "What was read",
+        "",
+        &columns,
+        &html! {
+            @for sliced in slices {
+                tr {
+                    th scope="row" { (words_of(sliced)) }
+                    td { (words::span(sliced.slice.from_s, sliced.slice.to_s, zone)) }
+                    td.number { (words::number(sliced.cells.into())) }
+                    td.number { (sum_words(sliced.sum)) }
                 }
             }
-        }
-    }
+        },
+    )
 }
 
 #[cfg(test)]
@@ -243,10 +272,7 @@ mod tests {
         assert!((places[2].1 - 1.0).abs() < 1e-9);
 
         let picture = drawn(&slices, 21_168).into_string();
-        assert!(
-            picture.contains("What the count reads: 7 + 21,000 + 161 = 21,168"),
-            "{picture}"
-        );
+        assert!(picture.contains("What the count reads: 7 + 21,000 + 161 = 21,168"), "{picture}");
         assert!(!picture.contains("style="));
     }
 

@@ -13,7 +13,7 @@ use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::parts::Mood;
 use crate::html::{layout, notes, parts};
-use crate::pages::deeds;
+use crate::pages::audit_actions;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -71,8 +71,8 @@ pub async fn set(
                 form.problems.push((
                     "version",
                     format!(
-                        "Someone else has set version {current} since; it stands in the history below. What you \
-                         entered is kept: compare, and set it again if it should still hold."
+                        "Someone else has set version {current} since: see the history below. Your \
+                         input is kept. Compare it, and set it again if it is still wanted."
                     ),
                 ));
                 form.version = current;
@@ -99,8 +99,8 @@ pub async fn back(
     let number = |name: &str| fields.text(name).parse::<u32>().ok();
     let (Some(to), Some(expected)) = (number("to"), number("version")) else {
         return Err(Fault::bad_request(
-            "Which version?",
-            "Go back to the page of the cache and choose one of its history.",
+            "The version is missing",
+            "Go back to the page of the cache, and choose a version of its history.",
         ));
     };
 
@@ -135,7 +135,7 @@ async fn put(
     let counters = portal.list.counters(portal).await.unwrap_or_default();
     let share =
         preview::share(&counters, &portal.operations.watch.instances(), &before, &set.policy);
-    Ok(deeds::of_policy("cache_policy.replace", &before, &set, &share))
+    Ok(audit_actions::of_policy("cache_policy.replace", &before, &set, &share))
 }
 
 /// The policy that was entered, or an error when the form has problems.
@@ -157,13 +157,12 @@ async fn whole(
     let is_running = runs.as_ref().is_ok_and(|runs| rollout::running_of(runs).is_some());
     let body = html! {
         div.page-head {
-            h1 { "Cache rollout" }
-            p.quiet { a href="/system" { "System" } }
+            h1 { "Cache" }
         }
         div #note.stack { (notes::shown(asked)) }
         p.lead {
-            "A counter is answered by one strategy for all requests: by arithmetic on its id, so that it is never on two sides. "
-            "A change holds on every instance within seconds."
+            "One cache strategy answers all requests for a counter. The policy chooses it by \
+             arithmetic on the counter's id. Every instance follows a change within seconds."
         }
         @match &runs {
             Ok(runs) => (rollout::section(portal, person, &overview, runs, rollout)),
@@ -178,7 +177,7 @@ async fn whole(
                         (form.markup(person, &overview))
                     } @else {
                         (history::policy(&current.policy))
-                        p.quiet { "An administrator can change it, or begin a guarded rollout." }
+                        p.quiet { "An administrator can change it, or start a guarded rollout." }
                     }
                 }
                 (preview::section(&counters, &overview, &current.policy, planned))
@@ -189,7 +188,7 @@ async fn whole(
         (strategies())
     };
 
-    portal.page(Some(person), layout::Place::System, "Cache rollout", &body)
+    portal.page(Some(person), layout::Place::Cache, "Cache", &body)
 }
 
 fn strategies() -> Markup {
@@ -198,9 +197,22 @@ fn strategies() -> Markup {
             summary { "What the strategies do" }
             dl.facts {
                 dt { "none" } dd { "Every count is read from the bucket store." }
-                dt { "result" } dd { "A sum is kept for five minutes under the key and the range. At each quarter hour all of them get new names, and the store is asked for all at once." }
-                dt { "phased" } dd { "As result, but each key moves on to the next quarter hour at a moment of its own, within five minutes: no boundary is shared. Some answers are one quarter hour older, and say so." }
-                dt { "live" } dd { "Tiles of keys in use are kept in memory and follow the writers. Nothing expires at a quarter hour, and nothing is stale." }
+                dt { "result" }
+                dd {
+                    "Sums are cached for five minutes by key and range. At each quarter hour, all \
+                     cache keys change, and the store is queried for all of them at once."
+                }
+                dt { "phased" }
+                dd {
+                    "Like result, but each key moves on to the next quarter hour at its own time, \
+                     within five minutes, which spreads the load. Some answers end one quarter hour \
+                     earlier, and say so."
+                }
+                dt { "live" }
+                dd {
+                    "Tiles of keys in use stay in memory and follow the writers. Nothing expires \
+                     at a quarter hour, and nothing is stale."
+                }
             }
         }
     }
@@ -212,7 +224,7 @@ fn strategy_words(name: &str) -> Markup {
 
 fn reason_of(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("Say why in a few words: it stands in the history.".to_owned()),
+        "" => Err("Say why in a few words, for the history.".to_owned()),
         reason if reason.chars().count() > REASON_CHARS_MAX => {
             Err(format!("At most {REASON_CHARS_MAX} characters."))
         }
@@ -225,7 +237,8 @@ fn select(id: &str, name: &str, label: &str, chosen: &str) -> Markup {
     html! {
         select id=(id) name=(name) aria-label=(label) {
             @for strategy in Strategy::ALL {
-                option value=(strategy.name()) selected[strategy.name() == chosen] { (strategy.name()) }
+                @let name = strategy.name();
+                option value=(name) selected[name == chosen] { (name) }
             }
         }
     }
@@ -234,9 +247,4 @@ fn select(id: &str, name: &str, label: &str, chosen: &str) -> Markup {
 /// The problem of a field, below it.
 fn problem(text: Option<&str>) -> Markup {
     html! { @if let Some(text) = text { p.problem { (text) } } }
-}
-
-/// The hidden fields of a form that changes the policy.
-fn hidden(person: &Principal, version: u32) -> Markup {
-    html! { (parts::csrf(person)) input type="hidden" name="version" value=(version); }
 }

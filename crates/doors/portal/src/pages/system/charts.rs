@@ -28,10 +28,10 @@ pub fn section(overview: &Overview) -> Markup {
                     line(overview, "errors", |span| Some(span.rate(ERRORS))),
                 ])))
                 (card("Latency of /v1/counts", &draw(overview, "Latency of batches of counts", Unit::Seconds, vec![
-                    line(overview, "half are faster", |span| span.values.latency(0.5)),
-                    line(overview, "99 of 100 are faster", |span| span.values.latency(0.99)),
+                    line(overview, "median", |span| span.values.latency(0.5)),
+                    line(overview, "99th percentile", |span| span.values.latency(0.99)),
                 ])))
-                (card("Log lag", &draw(overview, "Age of the oldest event that waits to be counted", Unit::Seconds, lag_lines(overview))))
+                (card("Log lag", &draw(overview, "Age of the oldest uncounted event", Unit::Seconds, lag_lines(overview))))
             }
             (effect(overview))
         }
@@ -59,6 +59,7 @@ pub fn effect(overview: &Overview) -> Markup {
     };
 
     let policy = overview.policy();
+    let changes = changes(overview);
     html! {
         div.card #effect {
             div.card-head {
@@ -66,10 +67,10 @@ pub fn effect(overview: &Overview) -> Markup {
                 p.quiet {
                     "Strategy " b { (policy.policy.choice.strategy.name()) }
                     @if policy.version > 0 { ", version " (policy.version) }
-                    ". " a href="/system/cache" { "Rollout and history" }
+                    ". " a href="/system/cache" { "Policy and rollouts" }
                 }
             }
-            (marked(overview, "Store load and cache hits each second", Unit::PerSecond, lines, changes(overview)))
+            (marked(overview, "Store load and cache hits each second", Unit::PerSecond, lines, changes))
         }
     }
 }

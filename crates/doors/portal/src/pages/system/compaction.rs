@@ -29,7 +29,7 @@ pub async fn start(
     let maintenance = of(&portal)?;
     maintenance.compact(&person.name).map_err(refused)?;
     let last = maintenance.status().last.into_iter().next();
-    let details = last.map_or_else(|| json!({}), |run| json!({ "last": told(&run) }));
+    let details = last.map_or_else(|| json!({}), |run| json!({ "last": summary(&run) }));
     let action = AuditAction::new("compaction.begin", "compaction".to_owned(), details);
     Ok((Extension(action), Redirect::to("/system?note=compaction-begun#compaction"))
         .into_response())
@@ -40,14 +40,14 @@ pub async fn stop(State(portal): State<Portal>) -> Result<Response, Fault> {
     let maintenance = of(&portal)?;
     let running = maintenance.status().running;
     maintenance.stop().map_err(refused)?;
-    let details = running.map_or_else(|| json!({}), |run| json!({ "stopped": told(&run) }));
+    let details = running.map_or_else(|| json!({}), |run| json!({ "stopped": summary(&run) }));
     let action = AuditAction::new("compaction.stop", "compaction".to_owned(), details);
     Ok((Extension(action), Redirect::to("/system?note=compaction-stopping#compaction"))
         .into_response())
 }
 
 /// A run in short, for the audit log.
-fn told(run: &Run) -> Json {
+fn summary(run: &Run) -> Json {
     let result = run.result.map_or("running", |result| result.name());
     let done = done_nodes(run);
     json!({ "began": format_rfc3339(run.started_at), "why": trigger(&run.trigger), "result": result,
@@ -66,7 +66,7 @@ fn of(portal: &Portal) -> Result<&Maintenance, Fault> {
         Fault::new(
             StatusCode::NOT_FOUND,
             "This process compacts nothing",
-            "Ask a process that runs with the role portal.",
+            "Use a process with the role portal.",
         )
     })
 }
@@ -93,19 +93,29 @@ pub fn section(overview: &Overview, person: &Principal) -> Markup {
 }
 
 fn button(person: &Principal, is_running: bool) -> Markup {
+    let (action, label) = if is_running {
+        ("/system/compaction/stop", "Stop")
+    } else {
+        ("/system/compaction", "Compact now")
+    };
     html! {
-        @if is_running {
-            form.actions method="post" action="/system/compaction/stop" { (parts::csrf(person)) button.button.danger #compaction-button { "Stop it" } }
-        } @else {
-            form.actions method="post" action="/system/compaction" { (parts::csrf(person)) button.button #compaction-button { "Compact now" } }
+        form.actions method="post" action=(action) {
+            (parts::csrf(person))
+            button.button.danger[is_running] #compaction-button { (label) }
         }
     }
 }
 
 fn running(overview: &Overview, run: &Run) -> Markup {
     html! {
-        p { "Running since " (parts::moment(run.started_at, &overview.zone)) ", " (trigger(&run.trigger)) ": " (done_nodes(run)) " of " (run.nodes.len()) " nodes are done." }
-        @for node in run.nodes.iter().filter(|node| node.state == NodeState::Running) { (node_progress(node)) }
+        p {
+            "Running since " (parts::moment(run.started_at, &overview.zone)) ", "
+            (trigger(&run.trigger)) ": " (done_nodes(run)) " of " (run.nodes.len())
+            " nodes are done."
+        }
+        @for node in run.nodes.iter().filter(|node| node.state == NodeState::Running) {
+            (node_progress(node))
+        }
     }
 }
 
@@ -113,7 +123,10 @@ fn node_progress(node: &Compaction) -> Markup {
     html! {
         @if let Some(progress) = &node.progress {
             label.field {
-                span { (node.node) ": " (words::number(progress.done.into())) " of " (words::number(progress.total.into())) " " (progress.unit) }
+                span {
+                    (node.node) ": " (words::number(progress.done.into())) " of "
+                    (words::number(progress.total.into())) " " (progress.unit)
+                }
                 progress max=(progress.total.max(1)) value=(progress.done) {}
             }
         } @else {
@@ -125,18 +138,24 @@ fn node_progress(node: &Compaction) -> Markup {
 fn trigger(trigger: &Trigger) -> String {
     match trigger {
         Trigger::Schedule(expression) => format!("by the schedule {expression}"),
-        Trigger::Request(who) => format!("asked for by {who}"),
+        Trigger::Request(who) => format!("requested by {who}"),
     }
 }
 
 fn planned(overview: &Overview, status: &Status) -> Markup {
     html! {
         @if status.schedules.is_empty() {
-            p.quiet { "Nothing is planned. " code { "maintenance.schedule" } " in the configuration plans it, for hours with little traffic." }
+            p.quiet {
+                "No compaction is scheduled. Set " code { "maintenance.schedule" }
+                " in the configuration, for hours with little traffic."
+            }
         } @else {
             ul {
                 @for upcoming in &status.schedules {
-                    li { "Next: " (parts::moment(upcoming.next, &overview.zone)) " (" code { (upcoming.expression) } ", " (status.timezone) ")" }
+                    li {
+                        "Next: " (parts::moment(upcoming.next, &overview.zone))
+                        " (" code { (upcoming.expression) } ", " (status.timezone) ")"
+                    }
                 }
             }
         }
@@ -146,7 +165,7 @@ fn planned(overview: &Overview, status: &Status) -> Markup {
 fn ended(overview: &Overview, status: &Status) -> Markup {
     parts::table(
         "compaction-title",
-        &[Text("Began"), Text("Why"), Text("Result"), Number("Nodes"), Number("Took")],
+        &[Text("Started"), Text("Reason"), Text("Result"), Number("Nodes"), Number("Duration")],
         &html! {
             @for run in status.last.iter().take(RUNS_SHOWN) {
                 @let result = run.result.map_or("running", |result| result.name());
@@ -154,13 +173,26 @@ fn ended(overview: &Overview, status: &Status) -> Markup {
                     td { (parts::moment(run.started_at, &overview.zone)) }
                     td { (trigger(&run.trigger)) }
                     td.wrap {
-                        span.state data-state=(match result { "finished" => "good", "failed" => "bad", _ => "wait" }) { (result.replace('_', " ")) }
+                        span.state data-state=(mood(result)) { (result.replace('_', " ")) }
                         @if let Some(detail) = &run.detail { " " (detail) }
                     }
                     td.number { (run.nodes.len()) }
-                    td.number { (run.ended_at.map_or_else(|| "–".to_owned(), |ended_at| words::duration((ended_at - run.started_at) as f64))) }
+                    td.number { (duration(run)) }
                 }
             }
         },
     )
+}
+
+fn mood(result: &str) -> &'static str {
+    match result {
+        "finished" => "good",
+        "failed" => "bad",
+        _ => "wait",
+    }
+}
+
+fn duration(run: &Run) -> String {
+    let seconds = run.ended_at.map(|ended_at| (ended_at - run.started_at) as f64);
+    seconds.map_or_else(|| "–".to_owned(), words::duration)
 }

@@ -32,7 +32,7 @@ pub fn section(overview: &Overview) -> Markup {
         section.card aria-labelledby="figures-title" {
             h2 #figures-title { "The last minute" }
             @if present.seconds == 0.0 {
-                p.quiet { "Numbers are there when this process has run for some seconds." }
+                p.quiet { "Figures appear once this process has run for a few seconds." }
             } @else {
                 dl.figures {
                     @for figure in figures {
@@ -63,7 +63,7 @@ fn counts(present: &Span) -> Figure {
     Figure {
         label: "Range counts",
         value: rate(present.rate(RANGE_COUNTS)),
-        words: "by HTTP, gRPC and these pages".to_owned(),
+        words: "by HTTP, gRPC and the portal".to_owned(),
     }
 }
 
@@ -71,9 +71,9 @@ fn latency(present: &Span) -> Figure {
     let quantile = |quantile| present.values.latency(quantile).map(words::duration);
     let (value, words) = match (quantile(0.5), quantile(0.99)) {
         (Some(median), Some(p99)) => {
-            (p99, format!("99 of 100 batches to /v1/counts; half of them {median}"))
+            (p99, format!("99th percentile of /v1/counts; median {median}"))
         }
-        _ => ("–".to_owned(), "nobody has asked /v1/counts".to_owned()),
+        _ => ("–".to_owned(), "no requests to /v1/counts".to_owned()),
     };
     Figure { label: "Latency", value, words }
 }
@@ -96,14 +96,14 @@ fn caching(overview: &Overview) -> Figure {
     let hits = present.values.total(TILE_HITS);
     let misses = present.values.total(TILE_MISSES);
     if hits + misses > 0.0 {
-        let words = format!("of the tiles were in memory; strategy {strategy}");
+        let words = format!("of the tiles in memory; strategy {strategy}");
         return Figure { label: "Cache hits", value: percent(hits / (hits + misses)), words };
     }
 
     Figure {
         label: "Cache hits",
         value: "–".to_owned(),
-        words: format!("nothing looked up; strategy {strategy}"),
+        words: format!("no lookups; strategy {strategy}"),
     }
 }
 
@@ -112,8 +112,8 @@ fn reads(present: &Span) -> Figure {
     if let (Some(requests), Some(rows)) =
         (present.ratio(CQL_REQUESTS, CQL_COUNTS), present.ratio(CQL_ROWS, CQL_COUNTS))
     {
-        let words = format!("requests and {} rows for each count that was read", number(rows));
-        return Figure { label: "Reads of the store", value: number(requests), words };
+        let words = format!("requests and {} rows for each count read", number(rows));
+        return Figure { label: "Store reads", value: number(requests), words };
     }
 
     match present.ratio(ROWS, RANGE_COUNTS) {
@@ -122,13 +122,11 @@ fn reads(present: &Span) -> Figure {
                 "tiles for each count, {} of them from disk",
                 rate(present.rate(TILE_MISSES))
             );
-            Figure { label: "Reads of the store", value: number(tiles), words }
+            Figure { label: "Store reads", value: number(tiles), words }
         }
-        None => Figure {
-            label: "Reads of the store",
-            value: "–".to_owned(),
-            words: "nothing was read".to_owned(),
-        },
+        None => {
+            Figure { label: "Store reads", value: "–".to_owned(), words: "no reads".to_owned() }
+        }
     }
 }
 
@@ -137,10 +135,7 @@ fn lag(overview: &Overview) -> Figure {
     Figure {
         label: "Log lag",
         value: words::duration(overview.totals.largest(LAG_SECONDS)),
-        words: format!(
-            "{} to be counted",
-            words::count_of(events as i128, "event waits", "events wait")
-        ),
+        words: format!("{} waiting", words::count_of(events as i128, "event", "events")),
     }
 }
 
@@ -150,7 +145,6 @@ fn errors(present: &Span) -> Figure {
         .by(ERRORS)
         .max_by(|one, other| one.1.total_cmp(&other.1))
         .filter(|(_, count)| *count > 0.0);
-    let words = most
-        .map_or_else(|| "none was answered".to_owned(), |(code, _)| format!("most of them {code}"));
+    let words = most.map_or_else(|| "no errors".to_owned(), |(code, _)| format!("mostly {code}"));
     Figure { label: "Errors", value: rate(present.rate(ERRORS)), words }
 }

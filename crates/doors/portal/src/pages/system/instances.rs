@@ -1,7 +1,7 @@
 //! The running processes: roles, versions, and the activity of each.
 
 use super::overview::Overview;
-use crate::html::parts::Column::{self, Text};
+use crate::html::parts::Column::{self, Number, Text};
 use crate::html::{parts, words};
 use maud::{Markup, html};
 use raingauge_operations::measures::values::PARTITIONS_COUNTED;
@@ -13,9 +13,9 @@ const COLUMNS: [Column<'_>; 8] = [
     Text("Roles"),
     Text("Version"),
     Text("Address"),
-    Text("Runs since"),
+    Text("Started"),
     Text("Strategy"),
-    Text("Partitions"),
+    Number("Partitions"),
 ];
 
 pub fn section(overview: &Overview) -> Markup {
@@ -25,7 +25,9 @@ pub fn section(overview: &Overview) -> Markup {
             @if overview.seen.is_empty() {
                 p.quiet { "Processes announce themselves every few seconds." }
             } @else {
-                (parts::table("instances-title", &COLUMNS, &html! { @for seen in &overview.seen { (row(overview, seen)) } }))
+                (parts::table("instances-title", &COLUMNS, &html! {
+                    @for seen in &overview.seen { (row(overview, seen)) }
+                }))
             }
         }
     }
@@ -33,12 +35,18 @@ pub fn section(overview: &Overview) -> Markup {
 
 fn row(overview: &Overview, seen: &KnownInstance) -> Markup {
     let instance = &seen.instance;
+    let values = &seen.announcement.values;
+    let is_writer = instance.roles.iter().any(|role| role == "writer");
     html! {
         tr {
-            th scope="row" { (seen.title()) @if seen.is_own { span.quiet { " this one" } } }
+            th scope="row" {
+                (seen.title())
+                @if seen.is_own { " " span.state { "this process" } }
+            }
             td {
                 @if seen.is_gone {
-                    span.state data-state="bad" { "gone" } " " span.quiet { (parts::ago(overview.now_s - instance.seen_s)) }
+                    span.state data-state="bad" { "gone" } " "
+                    span.quiet { (parts::ago(overview.now_s - instance.seen_s)) }
                 } @else if seen.announcement.failure.is_some() {
                     span.state data-state="bad" { "stopped" }
                 } @else {
@@ -49,10 +57,18 @@ fn row(overview: &Overview, seen: &KnownInstance) -> Markup {
             td { (instance.version) }
             td { code { (instance.address) } }
             td { (parts::moment(instance.started_s, &overview.zone)) }
-            td { @if let Some(choice) = &seen.announcement.choice { (choice.strategy.name()) @if !choice.rollout.is_empty() { " and others" } } }
             td {
-                @if seen.announcement.values.has(PARTITIONS_COUNTED) { (words::number(seen.announcement.values.total(PARTITIONS_COUNTED) as i128)) }
-                @else if instance.roles.iter().any(|role| role == "writer") { (overview.partitions) }
+                @if let Some(choice) = &seen.announcement.choice {
+                    (choice.strategy.name())
+                    @if !choice.rollout.is_empty() { " and others" }
+                }
+            }
+            td.number {
+                @if values.has(PARTITIONS_COUNTED) {
+                    (words::number(values.total(PARTITIONS_COUNTED) as i128))
+                } @else if is_writer {
+                    (overview.partitions)
+                }
             }
         }
     }

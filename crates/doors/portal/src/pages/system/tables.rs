@@ -1,7 +1,7 @@
 //! Log lag by partition, circuit breakers, errors.
 
 use super::overview::Overview;
-use crate::html::parts::Column::{Number, Text};
+use crate::html::parts::Column::{self, Number, Text};
 use crate::html::{parts, words};
 use maud::{Markup, html};
 use raingauge_operations::measures::values::{
@@ -11,6 +11,14 @@ use std::collections::BTreeMap;
 
 /// Number of rows in the tables of error codes.
 const CODES_MAX: usize = 12;
+
+const LAG: [Column<'_>; 3] = [Text("Partition"), Number("Events waiting"), Number("Oldest for")];
+const BREAKERS: [Column<'_>; 3] = [Text("Engine"), Text("State"), Text("Last change")];
+const CODES: [Column<'_>; 3] = [Text("Code"), Text("Kind"), Number("Number")];
+
+/// The kinds of failures, with their metrics.
+const FAILURES: [(&str, &str); 3] =
+    [("request failed", ERRORS), ("event refused", REJECTED), ("message set aside", DEAD_LETTERS)];
 
 pub fn section(overview: &Overview) -> Markup {
     html! {
@@ -27,16 +35,18 @@ fn lag(overview: &Overview) -> Markup {
     partitions.sort_by_key(|(partition, _)| partition.parse::<u32>().unwrap_or(u32::MAX));
     html! {
         section.card aria-labelledby="lag-title" {
-            h2 #lag-title { "Log lag" }
+            h2 #lag-title { "Lag by partition" }
             @if partitions.is_empty() {
-                p.quiet { "No writer has told how far it is." }
+                p.quiet { "No writer has reported its position." }
             } @else {
-                (parts::table("lag-title", &[Text("Partition"), Number("Events that wait"), Number("The oldest since")], &html! {
+                (parts::table("lag-title", &LAG, &html! {
                     @for (partition, events) in partitions {
                         tr {
                             th scope="row" { (partition) }
                             td.number { (words::number(events as i128)) }
-                            td.number { (words::duration(overview.totals.of(LAG_SECONDS, partition))) }
+                            td.number {
+                                (words::duration(overview.totals.of(LAG_SECONDS, partition)))
+                            }
                         }
                     }
                 }))
@@ -57,9 +67,9 @@ fn breakers(overview: &Overview) -> Markup {
         section.card aria-labelledby="breakers-title" {
             h2 #breakers-title { "Circuit breakers" }
             @if engines.is_empty() {
-                p.quiet { "No reader has one." }
+                p.quiet { "No reader has a circuit breaker." }
             } @else {
-                (parts::table("breakers-title", &[Text("Before"), Text("State"), Text("Last change")], &html! {
+                (parts::table("breakers-title", &BREAKERS, &html! {
                     @for (engine, state) in engines {
                         @let (word, mood) = state_words(state);
                         tr {
@@ -67,7 +77,10 @@ fn breakers(overview: &Overview) -> Markup {
                             td { span.state data-state=(mood) { (word) } }
                             td {
                                 @match last.get(engine) {
-                                    Some((at_s, to)) => { "to " (to.replace('_', " ")) ", " (parts::ago(overview.now_s - at_s)) },
+                                    Some((at_s, to)) => {
+                                        "to " (to.replace('_', " ")) ", "
+                                        (parts::ago(overview.now_s - at_s))
+                                    },
                                     None => { span.quiet { "none within the hour" } },
                                 }
                             }
@@ -91,9 +104,8 @@ fn state_words(state: f64) -> (&'static str, &'static str) {
 fn last_transitions(overview: &Overview) -> BTreeMap<String, (i64, String)> {
     let mut last = BTreeMap::new();
     for span in &overview.spans {
-        for (labels, count) in span.values.by(BREAKER_TRANSITIONS).filter(|(_, count)| *count > 0.0)
-        {
-            let _ = count;
+        let changed = span.values.by(BREAKER_TRANSITIONS).filter(|(_, count)| *count > 0.0);
+        for (labels, _) in changed {
             if let Some((engine, to)) = labels.split_once('/') {
                 last.insert(engine.to_owned(), (span.to_s.min(overview.now_s), to.to_owned()));
             }
@@ -105,9 +117,7 @@ fn last_transitions(overview: &Overview) -> BTreeMap<String, (i64, String)> {
 fn errors(overview: &Overview) -> Markup {
     let mut hour = BTreeMap::<(&str, &str), f64>::new();
     for span in &overview.spans {
-        for (what, metric) in
-            [("answered", ERRORS), ("event refused", REJECTED), ("message set aside", DEAD_LETTERS)]
-        {
+        for (what, metric) in FAILURES {
             for (code, count) in span.values.by(metric).filter(|(_, count)| *count > 0.0) {
                 *hour.entry((what, code)).or_default() += count;
             }
@@ -122,9 +132,13 @@ fn errors(overview: &Overview) -> Markup {
             @if codes.is_empty() {
                 p.quiet { "None." }
             } @else {
-                (parts::table("errors-title", &[Text("Code"), Text("What"), Number("How often")], &html! {
+                (parts::table("errors-title", &CODES, &html! {
                     @for ((what, code), count) in codes.iter().take(CODES_MAX) {
-                        tr { th scope="row" { code { (code) } } td { (what) } td.number { (words::number(*count as i128)) } }
+                        tr {
+                            th scope="row" { code { (code) } }
+                            td { (what) }
+                            td.number { (words::number(*count as i128)) }
+                        }
                     }
                 }))
             }

@@ -9,14 +9,14 @@ use raingauge_operations::measures::values::{
 use std::collections::BTreeSet;
 
 /// Thresholds of the lag: above the first the page warns, above the second the warning is grave.
-const LAG_TOLD_S: f64 = 30.0;
+const LAG_SHOWN_S: f64 = 30.0;
 const LAG_GRAVE_S: f64 = 300.0;
 /// Age of the value with which the current lag is compared.
 const LAG_BEFORE_S: i64 = 300;
 /// The share of a disk that should be free.
 const DISK_FREE_MIN: f64 = 0.1;
 /// How long a missing instance is reported; after that it counts as taken out of service.
-const GONE_TOLD_S: i64 = 3_600;
+const GONE_SHOWN_S: i64 = 3_600;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
@@ -39,7 +39,8 @@ pub fn of(overview: &Overview) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let Some(reason) = &overview.failure {
         let words = format!(
-            "The catalog is out of reach, so that only this process is shown, and what is set may be older: {reason}."
+            "The catalog is unavailable, so this page shows only this process, and settings may be \
+             outdated: {reason}."
         );
         warnings.push(grave(words));
     }
@@ -76,7 +77,7 @@ fn stopped(overview: &Overview, warnings: &mut Vec<Warning>) {
     for seen in overview.present_instances() {
         if let Some(reason) = &seen.announcement.failure {
             warnings.push(grave(format!(
-                "{} has stopped counting: {reason}. Look at its log, remove the cause and restart it.",
+                "{} has stopped counting: {reason}. Check its log, remove the cause and restart it.",
                 seen.title()
             )));
         }
@@ -93,15 +94,17 @@ fn writers(overview: &Overview, warnings: &mut Vec<Warning>) {
 
     if !has_role("writer") {
         warnings.push(grave(
-            "No writer runs: events are kept in the log and are not counted. Start a process with the role writer."
+            "No writer runs: events stay in the log and are not counted. Start a process with the \
+             role writer."
                 .to_owned(),
         ));
     } else if overview.totals.has(PARTITIONS_COUNTED) {
         let counted = overview.totals.total(PARTITIONS_COUNTED) as usize;
         if counted < overview.partitions {
             warnings.push(mild(format!(
-                "{counted} of {} partitions of the log are being counted. A writer that has just started takes its share \
-                 within a minute; after that, look at the logs of the writers.",
+                "{counted} of {} partitions of the log are being counted. A writer that has just \
+                 started takes its share within a minute; after that, check the logs of the \
+                 writers.",
                 overview.partitions
             )));
         }
@@ -117,7 +120,7 @@ fn writers(overview: &Overview, warnings: &mut Vec<Warning>) {
 
 fn lag(overview: &Overview, warnings: &mut Vec<Warning>) {
     let now = overview.totals.largest(LAG_SECONDS);
-    if now < LAG_TOLD_S {
+    if now < LAG_SHOWN_S {
         return;
     }
 
@@ -128,11 +131,11 @@ fn lag(overview: &Overview, warnings: &mut Vec<Warning>) {
     let behind = words::duration(now);
     let words = if now >= before {
         format!(
-            "Counting is {behind} behind the log, and falls further behind. Add a writer, or look at what slows the bucket \
-             store down; no event is lost in that time."
+            "Counting is {behind} behind the log, and falls further behind. Add a writer, or find \
+             out what slows the bucket store down. No event is lost."
         )
     } else {
-        format!("Counting is {behind} behind the log, and catches up.")
+        format!("Counting is {behind} behind the log, and catching up.")
     };
     warnings.push(if now >= before && now >= LAG_GRAVE_S { grave(words) } else { mild(words) });
 }
@@ -142,12 +145,13 @@ fn breakers(overview: &Overview, warnings: &mut Vec<Warning>) {
         let name = super::tables::engine_words(engine);
         if state >= 2.0 {
             warnings.push(grave(format!(
-                "The circuit breaker before the {name} is open: what needs it is refused or passed over at once. See that \
-                 the {name} runs and can be reached; it is asked again every few seconds."
+                "The circuit breaker of the {name} is open: requests that need it fail or go \
+                 without it at once. Check that the {name} runs and can be reached; it is tried \
+                 again every few seconds."
             )));
         } else if state >= 1.0 {
             warnings.push(mild(format!(
-                "The {name} is being tried again after its circuit breaker was open."
+                "The {name} is being tried again: its circuit breaker is half open."
             )));
         }
     }
@@ -158,7 +162,7 @@ fn mismatches(overview: &Overview, warnings: &mut Vec<Warning>) {
         let keys = words::count_of(overview.mismatches as i128, "key has", "keys have");
         warnings.push(Warning {
             is_grave: true,
-            words: format!("{keys} a stored count that is not what the log comes to."),
+            words: format!("{keys} a stored count that differs from the log."),
             link: Some(("/checks".to_owned(), "See the checks")),
         });
     }
@@ -171,8 +175,8 @@ fn disk(overview: &Overview, warnings: &mut Vec<Warning>) {
         let all = values.total(DISK_BYTES);
         if all > 0.0 && free < all * DISK_FREE_MIN {
             warnings.push(grave(format!(
-                "The disk of {} has {} left. Make room, or let the log keep less (log.retention_bytes): when it is full, \
-                 events are refused.",
+                "The disk of {} has {} left. Free space, or keep less of the log \
+                 (log.retention_bytes): events are refused once it is full.",
                 seen.title(),
                 words::bytes(free)
             )));
@@ -194,7 +198,8 @@ fn policies(overview: &Overview, warnings: &mut Vec<Warning>) {
         };
         if choice != policy.policy.choice_of(&seen.instance.name) {
             warnings.push(mild(format!(
-                "{} caches as “{}”, and the policy says otherwise. It may not reach the catalog: look at its log.",
+                "{} caches as “{}”, which is not the policy. It may be cut off from the catalog: \
+                 check its log.",
                 seen.title(),
                 choice.strategy.name()
             )));
@@ -206,10 +211,10 @@ fn instances(overview: &Overview, warnings: &mut Vec<Warning>) {
     let gone = overview
         .seen
         .iter()
-        .filter(|seen| seen.is_gone && overview.now_s - seen.instance.seen_s < GONE_TOLD_S);
+        .filter(|seen| seen.is_gone && overview.now_s - seen.instance.seen_s < GONE_SHOWN_S);
     for seen in gone {
         warnings.push(mild(format!(
-            "{} was seen {} for the last time and did not take leave. If it should run, start it.",
+            "{} was last seen {} and did not sign off. If it should run, start it.",
             seen.title(),
             parts::ago(overview.now_s - seen.instance.seen_s)
         )));
@@ -220,7 +225,8 @@ fn instances(overview: &Overview, warnings: &mut Vec<Warning>) {
     if versions.len() > 1 {
         let versions: Vec<&str> = versions.into_iter().collect();
         warnings.push(mild(format!(
-            "Processes of several versions run: {}. During an upgrade that is as it should be; end it soon.",
+            "Processes of several versions run: {}. That is normal during an upgrade; complete it \
+             soon.",
             versions.join(", ")
         )));
     }

@@ -178,17 +178,17 @@ async fn only_the_browser_that_left_comes_back_and_in_time() {
     let foreign = provider.begin(&mut world.browser(), "/").await.text("state").to_owned();
     for wrong in ["", &foreign, &state[1..], &state.to_uppercase()] {
         browser.cookie.clone_from(&trip);
-        come_back(&mut browser, wrong).await.refuses(StatusCode::BAD_REQUEST, "Begin again");
+        come_back(&mut browser, wrong).await.refuses(StatusCode::BAD_REQUEST, "Start again");
     }
 
     let mut other = world.browser();
-    come_back(&mut other, &state).await.refuses(StatusCode::BAD_REQUEST, "Begin again");
+    come_back(&mut other, &state).await.refuses(StatusCode::BAD_REQUEST, "Start again");
 
     // A cookie with another time is another trip.
     let later = format!(".{}.", NOW_S + 1);
     other.cookie = trip.as_ref().map(|trip| trip.replace(&format!(".{NOW_S}."), &later));
     world.clock.set_s(NOW_S + TRIP_S);
-    come_back(&mut other, &state).await.refuses(StatusCode::BAD_REQUEST, "Begin again");
+    come_back(&mut other, &state).await.refuses(StatusCode::BAD_REQUEST, "Start again");
     come_back(&mut browser, &state).await.refuses(StatusCode::BAD_REQUEST, "more than 10 minutes");
     assert_eq!(provider.says(|says| says.asked.len()), 0);
     world.clock.set_s(NOW_S + TRIP_S - 1);
@@ -414,7 +414,7 @@ async fn the_provider_may_say_no() {
     let mut browser = world.browser();
     let told = provider.begin(&mut browser, "/").await;
     let page = browser.get(&format!("{OPENID_BACK}?state={}", told.text("state"))).await;
-    page.refuses(StatusCode::BAD_GATEWAY, "Begin again");
+    page.refuses(StatusCode::BAD_GATEWAY, "Start again");
 }
 
 #[tokio::test]
@@ -441,7 +441,7 @@ async fn nobody_is_led_elsewhere() {
 
     come_back(&mut browser, told.text("state"))
         .await
-        .refuses(StatusCode::BAD_REQUEST, "Begin again");
+        .refuses(StatusCode::BAD_REQUEST, "Start again");
 }
 
 #[tokio::test]

@@ -209,8 +209,10 @@ async fn token(State(provider): State<Provider>, headers: HeaderMap, body: Strin
             claims["nonce"] = json!(says.nonce);
         }
 
-        let claims: IdTokenClaims<Others, CoreGenderClaim> = serde_json::from_value(claims).unwrap();
-        let signed = Token::new(claims, &says.key, CoreJwsSigningAlgorithm::EdDsa, None, None).unwrap();
+        let claims: IdTokenClaims<Others, CoreGenderClaim> =
+            serde_json::from_value(claims).unwrap();
+        let algorithm = CoreJwsSigningAlgorithm::EdDsa;
+        let signed = Token::new(claims, &says.key, algorithm, None, None).unwrap();
         let signed = serde_json::to_value(signed).unwrap().as_str().unwrap().to_owned();
         let answer =
             json!({ "access_token": "an-access-token", "token_type": "Bearer", "id_token": (says.forge)(signed) });

@@ -54,9 +54,9 @@ async fn a_person_ends_their_own_sessions() {
 
     one.get("/account")
         .await
-        .shows("this one")
+        .shows("this session")
         .shows(&session(&second.cookie))
-        .shows("End all others");
+        .shows("End all other sessions");
 
     // Another person's session is none of theirs.
     let of_max = session(&max.cookie);

@@ -14,7 +14,7 @@ async fn a_token_is_shown_once_and_revoked() {
         .await
         .is(StatusCode::OK)
         .shows("No token is in use")
-        .shows("asks nobody for a token");
+        .shows("does not require tokens");
 
     let fields =
         [("name", "shop"), ("scope", "counts:read"), ("scope", "events:write"), ("expires", "30")];
@@ -56,7 +56,7 @@ async fn problems_of_a_token_are_shown_beside_the_field() {
         ("", "admin", "", "Give a name"),
         (&*long, "admin", "", "Give a name"),
         ("shop", "sing", "", "Choose what the token is good for"),
-        ("shop", "admin", "7", "Choose one of the times"),
+        ("shop", "admin", "7", "Choose one of the lifetimes"),
     ] {
         let page =
             admin.post("/tokens", &[("name", name), ("scope", scope), ("expires", expires)]).await;
@@ -81,7 +81,7 @@ async fn tokens_of_people_who_left_are_pointed_out() {
         .is(StatusCode::OK);
     root.get("/tokens").await.lacks("makers may not sign in");
     root.post("/people/2/disable", &[]).await.leads_to("/people?note=disabled-tokens");
-    root.get("/people?note=disabled-tokens").await.shows("Tokens that they made are still good");
+    root.get("/people?note=disabled-tokens").await.shows("Tokens that they made are still valid");
     root.get("/tokens").await.shows("makers may not sign in any more: <b>shop</b>");
 
     // Removed for good, the name stands nowhere.

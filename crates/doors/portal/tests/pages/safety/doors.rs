@@ -1,11 +1,16 @@
 //! Every route, asked by everybody: the table is the router's own, so that a new route is asked
 //! too.
 
-use crate::browser::Browser;
+use crate::browser::{Browser, HOST};
 use crate::world::{Page, World};
-use axum::http::{Method, StatusCode, header};
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{Method, Request, StatusCode, header};
+use flate2::read::GzDecoder;
 use raingauge_core::access::Role;
 use raingauge_portal::{CONTENT_SECURITY_POLICY, Needs, Route, routes};
+use std::collections::HashSet;
+use std::io::Read as _;
 
 /// An address of a route, with something in the place of each of its names.
 pub fn address_of(route: &Route) -> String {
@@ -147,6 +152,44 @@ async fn each_answer_protects_itself() {
             asset.path
         );
     }
+}
+
+/// The text of a page that was sent compressed.
+fn unpacked(page: &[u8]) -> String {
+    let mut text = String::new();
+    GzDecoder::new(page).read_to_string(&mut text).expect("the page is compressed");
+    text
+}
+
+#[tokio::test]
+async fn pages_are_compressed_and_their_tokens_masked() {
+    let world = World::closed();
+    let root = world.user("root", Role::Admin).await;
+    let browser = world.browser_of(&root).await;
+    let ask = async |address: &str| {
+        let request = Request::get(address)
+            .header(header::HOST, HOST)
+            .header(header::ACCEPT_ENCODING, "gzip")
+            .header(header::COOKIE, browser.cookie.as_deref().expect("a session"));
+        let mut request = request.body(Body::empty()).expect("a request");
+        request.extensions_mut().insert(ConnectInfo(browser.address));
+        world.fetch(request).await
+    };
+
+    let mut tokens = HashSet::new();
+    for address in ["/people", "/people", "/tokens", "/counters/99"] {
+        let (headers, bytes) = ask(address).await;
+        assert_eq!(headers[header::CONTENT_ENCODING], "gzip", "{address}");
+        let text = unpacked(&bytes);
+        let (_, rest) = text.split_once("name=\"csrf\" content=\"").expect("a token");
+        let token = rest.split('"').next().unwrap_or_default();
+        assert_eq!(text.matches("name=\"csrf\"").count(), text.matches(token).count());
+        assert!(tokens.insert(token.to_owned()), "{address} repeats a token");
+    }
+
+    let (headers, bytes) = ask("/assets/style.css").await;
+    assert_eq!(headers[header::CONTENT_ENCODING], "gzip");
+    assert!(unpacked(&bytes).contains(":root"));
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! The form of a cache policy: a strategy for all counters, steps that give some counters another
 //! one, and overrides for single instances.
 
-use super::{hidden, problem, reason_of, select};
+use super::{problem, reason_of, select};
 use crate::fields::Fields;
+use crate::html::parts::{self, Field};
 use crate::pages::system::overview::Overview;
 use maud::{Markup, html};
 use raingauge_core::limits::{POLICY_OVERRIDES_MAX, POLICY_STEPS_MAX};
@@ -188,9 +189,19 @@ impl Form {
             .map(|seen| seen.instance.name.as_str())
             .filter(|name| !name.is_empty())
             .collect();
+
+        let blank = Row::default();
+        let steps = self.steps.iter().chain([&blank, &blank]);
+        let canaries = self.canaries.iter().chain([&blank]);
+        let problem_of = self.problem("reason");
+        let reason = Field { name: "reason", label: "Reason", hint: "", problem: problem_of };
+
         html! {
-            form.form #policy-form method="post" action="/system/cache" hx-post="/system/cache/preview" hx-trigger="input delay:300ms, change" hx-select="#preview" hx-target="#preview" hx-swap="outerHTML" {
-                (hidden(person, self.version))
+            form.form #policy-form method="post" action="/system/cache"
+                hx-post="/system/cache/preview" hx-trigger="input delay:300ms, change"
+                hx-select="#preview" hx-target="#preview" hx-swap="outerHTML" {
+                (parts::csrf(person))
+                input type="hidden" name="version" value=(self.version);
                 (problem(self.problem("version")))
                 div.field {
                     label for="strategy" { "All counters" }
@@ -198,24 +209,25 @@ impl Form {
                     (problem(self.problem("strategy")))
                 }
                 fieldset.field {
-                    legend { "But these counters" }
-                    p.quiet { "A counter is chosen when its id % modulo < below: 100 and 5 choose five of a hundred. The first row that fits decides." }
-                    @for (place, row) in self.steps.iter().chain([&Row::default(), &Row::default()]).enumerate() { (step_row(place, row)) }
+                    legend { "Except these counters" }
+                    p.quiet {
+                        "A counter is selected when its id % modulo < below: 100 and 5 select five \
+                         of a hundred. The first matching row decides."
+                    }
+                    @for (place, row) in steps.enumerate() { (step_row(place, row)) }
                     (problem(self.problem("steps")))
                 }
                 fieldset.field {
-                    legend { "But on these instances" }
-                    p.quiet { "A canary tries a change before the others. It needs a row without arithmetic, for all its counters." }
+                    legend { "Except these instances" }
+                    p.quiet {
+                        "A canary tries a change before the others. It needs a row without \
+                         arithmetic, for all its counters."
+                    }
                     datalist #instance-names { @for name in &names { option value=(name) {} } }
-                    @for (place, row) in self.canaries.iter().chain([&Row::default()]).enumerate() { (canary_row(place, row)) }
+                    @for (place, row) in canaries.enumerate() { (canary_row(place, row)) }
                     (problem(self.problem("canaries")))
                 }
-                div.field {
-                    label for="reason" { "Why" }
-                    input type="text" id="reason" name="reason" value=(self.reason) autocomplete="off" aria-describedby="reason-words"
-                        aria-invalid=[self.problem("reason").map(|_| "true")];
-                    div.field-words id="reason-words" { (problem(self.problem("reason"))) }
-                }
+                (reason.text(&self.reason))
                 div.actions {
                     button.button.primary { "Set the policy" }
                     button.button formaction="/system/cache/preview" { "Preview" }
@@ -242,7 +254,7 @@ fn step_of(
     };
     if modulo == 0 || below > modulo {
         fail(format!(
-            "{modulo} and {below} choose nothing sensible: modulo is at least 1, and below at most modulo."
+            "{modulo} and {below} do not fit: modulo must be at least 1, and below at most modulo."
         ));
         return None;
     }
@@ -257,7 +269,16 @@ fn step_of(
 }
 
 fn number(name: &str, label: &str, value: &str, placeholder: &str) -> Markup {
-    html! { input type="text" inputmode="numeric" name=(name) value=(value) aria-label=(label) placeholder=(placeholder) autocomplete="off"; }
+    html! {
+        input type="text" inputmode="numeric" name=(name) value=(value) aria-label=(label)
+            placeholder=(placeholder) autocomplete="off";
+    }
+}
+
+/// The strategy of a row, whose id is unique on the page.
+fn strategy_of_row(kind: &str, place: usize, label: &str, row: &Row) -> Markup {
+    let name = format!("{kind}-strategy");
+    select(&format!("{name}-{place}"), &name, label, &row.strategy)
 }
 
 fn step_row(place: usize, row: &Row) -> Markup {
@@ -269,7 +290,7 @@ fn step_row(place: usize, row: &Row) -> Markup {
             span { "<" }
             (number("step-below", &label("below"), &row.below, "5"))
             span { "by" }
-            (select(&format!("step-strategy-{place}"), "step-strategy", &label("strategy"), &row.strategy))
+            (strategy_of_row("step", place, &label("strategy"), row))
         }
     }
 }
@@ -278,13 +299,15 @@ fn canary_row(place: usize, row: &Row) -> Markup {
     let label = |what: &str| format!("Canary row {}: {what}", place + 1);
     html! {
         div.rule.canary {
-            input type="text" name="canary-instance" value=(row.instance) list="instance-names" aria-label=(label("instance")) placeholder="instance" autocomplete="off" spellcheck="false";
+            input type="text" name="canary-instance" value=(row.instance) list="instance-names"
+                aria-label=(label("instance")) placeholder="instance" autocomplete="off"
+                spellcheck="false";
             span { "id %" }
             (number("canary-modulo", &label("modulo"), &row.modulo, "all"))
             span { "<" }
             (number("canary-below", &label("below"), &row.below, ""))
             span { "by" }
-            (select(&format!("canary-strategy-{place}"), "canary-strategy", &label("strategy"), &row.strategy))
+            (strategy_of_row("canary", place, &label("strategy"), row))
         }
     }
 }

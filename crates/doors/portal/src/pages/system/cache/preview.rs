@@ -3,7 +3,7 @@
 use super::strategy_words;
 use crate::html::parts::Column::{Number, Text};
 use crate::html::{parts, words};
-use crate::pages::deeds::Share;
+use crate::pages::audit_actions::Share;
 use crate::pages::system::overview::Overview;
 use maud::{Markup, html};
 use raingauge_operations::watch::KnownInstance;
@@ -99,17 +99,21 @@ pub fn section(
         section.card #preview aria-labelledby="preview-title" aria-live="polite" {
             h2 #preview-title { "What changes" }
             @if ids.is_empty() {
-                p.quiet { "No counter answers yet: a policy has nothing to choose between." }
+                p.quiet { "No counter answers yet, so a policy has no effect." }
             } @else {
                 p { (summary(&whole, ids.len(), current == planned)) }
                 (table(&whole))
                 @if !whole.changed.is_empty() { (named(&answering, &whole.changed)) }
                 @for (instance, choice) in &planned.overrides {
                     @let own = difference(&ids, &asked, &planned.choice, choice);
-                    p { b { (instance) } " treats " (words::count_of(own.changed.len() as i128, "counter", "counters")) " otherwise than the rest." }
+                    @let changed = own.changed.len() as i128;
+                    p {
+                        b { (instance) } " uses another strategy for "
+                        (words::count_of(changed, "counter", "counters")) "."
+                    }
                 }
                 @if whole.asked == 0 {
-                    p.quiet { "Shares of the counts asked for appear when readers have answered some." }
+                    p.quiet { "Shares of queries appear once readers have answered some." }
                 }
             }
         }
@@ -118,20 +122,17 @@ pub fn section(
 
 fn summary(whole: &Difference, counters: usize, is_same: bool) -> String {
     if is_same {
-        return "This is the policy that holds.".to_owned();
+        return "This is the policy in force.".to_owned();
     }
 
     if whole.changed.is_empty() {
-        return "No counter that answers today is treated otherwise.".to_owned();
+        return "No active or paused counter changes its strategy.".to_owned();
     }
     let share = match whole.asked {
         0 => String::new(),
-        asked => format!(
-            ", {} of the counts that are asked for",
-            words::share(whole.asked_changed, asked)
-        ),
+        asked => format!(", with {} of the queries", words::share(whole.asked_changed, asked)),
     };
-    format!("{} of {counters} counters are treated otherwise{share}.", whole.changed.len())
+    format!("{} of {counters} counters change their strategy{share}.", whole.changed.len())
 }
 
 fn table(whole: &Difference) -> Markup {
@@ -145,7 +146,7 @@ fn table(whole: &Difference) -> Markup {
             Text("Strategy"),
             Number("Counters now"),
             Number("then"),
-            Number("Asked for now"),
+            Number("Queries now"),
             Number("then"),
         ],
         &html! {
@@ -164,13 +165,17 @@ fn table(whole: &Difference) -> Markup {
 
 fn named(answering: &[&Versioned], changed: &[u32]) -> Markup {
     let left_out = changed.len().saturating_sub(NAMED_MAX);
+    let name_of = |id: u32| {
+        let found = answering.iter().find(|found| found.counter.id == id);
+        found.map_or("", |found| found.counter.name.as_str())
+    };
+
     html! {
         p.quiet {
             "Changed: "
             @for (place, id) in changed.iter().take(NAMED_MAX).enumerate() {
                 @if place > 0 { ", " }
-                @let name = answering.iter().find(|found| found.counter.id == *id).map_or("", |found| &found.counter.name);
-                a href={ "/counters/" (id) } { (name) " (" (id) ")" }
+                a href={ "/counters/" (id) } { (name_of(*id)) " (" (id) ")" }
             }
             @if left_out > 0 { " and " (left_out) " more" }
             "."
@@ -185,13 +190,9 @@ mod tests {
 
     #[test]
     fn a_change_is_described_in_counters_and_in_counts() {
-        let (before, after) = (
-            Choice { strategy: Strategy::Result, rollout: Vec::new() },
-            Choice {
-                strategy: Strategy::Result,
-                rollout: vec![Step { strategy: Strategy::Live, modulo: 2, below: 1 }],
-            },
-        );
+        let before = Choice { strategy: Strategy::Result, rollout: Vec::new() };
+        let step = Step { strategy: Strategy::Live, modulo: 2, below: 1 };
+        let after = Choice { strategy: Strategy::Result, rollout: vec![step] };
 
         let asked = Demand::from([(2, 30), (3, 70)]);
         let found = difference(&[1, 2, 3, 4], &asked, &before, &after);
@@ -203,7 +204,7 @@ mod tests {
 
         assert_eq!(
             summary(&found, 4, false),
-            "2 of 4 counters are treated otherwise, 30 % of the counts that are asked for."
+            "2 of 4 counters change their strategy, with 30 % of the queries."
         );
     }
 }

@@ -1,20 +1,21 @@
 //! Guarded rollouts: starting, watching and stopping them, and their reports.
 
 mod form;
-mod shown;
+mod view;
 
 pub use form::Form;
-pub use shown::stages;
+pub use view::stages;
 
 use super::{Planned, whole};
 use crate::Portal;
+use crate::download;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::parts::Column::{Silent, Text};
 use crate::html::{layout, parts, words};
 use crate::pages::system::overview::Overview;
 use axum::extract::{Extension, Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use raingauge_core::access::Role;
@@ -38,7 +39,7 @@ pub async fn begin(
     if let Ok(plan) = form.plan() {
         match portal.operations.rollouts.begin(plan, &person.name, form.reason()).await {
             Ok(run) => {
-                let action = AuditAction::new("rollout.begin", object(&run), told(&run));
+                let action = AuditAction::new("rollout.begin", object(&run), summary(&run));
                 return Ok((Extension(action), Redirect::to("/system/cache?note=rollout-begun"))
                     .into_response());
             }
@@ -91,21 +92,21 @@ pub async fn report(
     let body = html! {
         div.page-head {
             h1 { (title) }
-            p.quiet { a href="/system/cache" { "Cache rollout" } }
+            p.quiet { a href="/system/cache" { "Cache" } }
             div.actions { a.button href={ "/system/cache/rollouts/" (id) "/report.json" } { "As JSON" } }
         }
-        (shown::ending(&run, false))
+        (view::ending(&run, false))
         section.card aria-labelledby="stages-title" {
             h2 #stages-title { "Stages" }
             (stages("stages-title", &run.rollout, &zone))
         }
         section.card aria-labelledby="plan-title" {
             h2 #plan-title { "Plan" }
-            (shown::facts(&run, &zone))
+            (view::facts(&run, &zone))
         }
     };
 
-    Ok(portal.page(Some(&person), layout::Place::System, &title, &body))
+    Ok(portal.page(Some(&person), layout::Place::Cache, &title, &body))
 }
 
 /// `GET /system/cache/rollouts/{id}/report.json`
@@ -115,18 +116,16 @@ pub async fn report_json(
 ) -> Result<Response, Fault> {
     let Run { started_at, started_by, reason, ended_at, rollout, .. } =
         portal.operations.rollouts.rollouts().get(id).await.map_err(Error::from)?;
-    let mut report = json!({ "id": id, "startedAt": started_at, "startedBy": started_by, "reason": reason,
-        "endedAt": ended_at });
+    let mut report = json!({
+        "id": id, "startedAt": started_at, "startedBy": started_by, "reason": reason,
+        "endedAt": ended_at,
+    });
     if let (Some(report), Json::Object(rollout)) = (report.as_object_mut(), json!(rollout)) {
         report.extend(rollout);
     }
 
-    let name = format!("attachment; filename=\"rollout-{id}.json\"");
-    let about = [
-        (header::CONTENT_TYPE, "application/json".to_owned()),
-        (header::CONTENT_DISPOSITION, name),
-    ];
-    Ok((about, format!("{report:#}\n")).into_response())
+    let name = format!("rollout-{id}.json");
+    Ok(download::file("application/json", &name, format!("{report:#}\n")))
 }
 
 impl From<Error> for Fault {
@@ -151,9 +150,12 @@ fn object(run: &Run) -> String {
 }
 
 /// A plan in short, for the audit log.
-fn told(run: &Run) -> Json {
+fn summary(run: &Run) -> Json {
     let Plan { to, shares, canary_s, hold_s, limits } = &run.rollout.plan;
-    json!({ "to": to, "shares": shares, "canaryS": canary_s, "holdS": hold_s, "limits": limits, "reason": run.reason })
+    json!({
+        "to": to, "shares": shares, "canaryS": canary_s, "holdS": hold_s, "limits": limits,
+        "reason": run.reason,
+    })
 }
 
 /// How far a rollout had come, for the audit log.
@@ -183,13 +185,16 @@ pub fn section(
     let again =
         format!("/system/cache?zone={}", words::step_of_address(words::zone(&overview.zone)));
     let live = running.map(|_| again.as_str());
+    let others = live.map(|_| "#note,#by-hand,#effect,#history");
 
     html! {
-        div #rollout.stack hx-get=[live] hx-trigger=[live.map(|_| "every 5s")] hx-select="#rollout" hx-select-oob=[live.map(|_| "#note,#by-hand,#effect,#history")] hx-target="#rollout" hx-swap="outerHTML" data-live[live.is_some()] {
+        div #rollout.stack hx-get=[live] hx-trigger=[live.map(|_| "every 5s")] hx-select="#rollout"
+            hx-select-oob=[others] hx-target="#rollout" hx-swap="outerHTML"
+            data-live[live.is_some()] {
             @if let Some(run) = running {
-                (shown::running(portal, person, overview, run))
+                (view::running(portal, person, overview, run))
             } @else {
-                @if let Some(last) = runs.first() { (shown::ending(last, true)) }
+                @if let Some(last) = runs.first() { (view::ending(last, true)) }
                 @if person.may(Role::Admin) { (form.markup(person)) }
             }
             @if runs.iter().any(|run| run.ended_at.is_some()) { (ended(runs, overview)) }
@@ -202,9 +207,9 @@ fn ended(runs: &[Run], overview: &Overview) -> Markup {
         Text("Rollout"),
         Text("To"),
         Text("By"),
-        Text("Why"),
-        Text("Began"),
-        Text("Took"),
+        Text("Reason"),
+        Text("Started"),
+        Text("Duration"),
         Text("Result"),
         Silent("Report"),
     ];

@@ -31,20 +31,20 @@ const STEPS: [About; 3] = [
     about(
         "shares",
         "shares",
-        "Steps, in hundredths of the counters",
-        "By arithmetic on their ids: a counter is never on two sides.",
+        "Steps, in percent of the counters",
+        "Chosen by arithmetic on their ids.",
     ),
     about(
         "hold",
         "holdS",
         "Minutes for each step",
-        "The service is watched as long before the first step: all limits compare with that.",
+        "The service is observed as long before the first step, and limits compare with that.",
     ),
     about(
         "canary",
         "canaryS",
         "Minutes for a canary",
-        "One hundredth more goes ahead of each step; 0 for no canary.",
+        "One percent more goes ahead of each step; 0 for no canary.",
     ),
 ];
 
@@ -53,19 +53,19 @@ const LIMITS: [About; 6] = [
         "p99-times",
         "p99Times",
         "p99 latency, times the earlier one",
-        "99 of 100 batches of counts are faster.",
+        "The 99th percentile of batches of counts.",
     ),
     about(
         "p99-free",
         "p99FreeMs",
-        "but free below, in ms",
-        "A p99 below this never matters, however it was before.",
+        "p99 latency that is always fine, in ms",
+        "Below this, the comparison does not matter.",
     ),
     about(
         "failed",
         "failedShare",
         "Failed counts, % more than before",
-        "Counts that time out, are turned away, or find no store.",
+        "Counts that time out, are refused, or find no store.",
     ),
     about(
         "store-times",
@@ -83,7 +83,7 @@ const LIMITS: [About; 6] = [
         "batches",
         "batchesMin",
         "Batches that a step needs",
-        "Fewer say nothing: the step waits, ten times its length at most.",
+        "With fewer, the step waits for up to ten times its length.",
     ),
 ];
 
@@ -212,26 +212,34 @@ impl Form {
     }
 
     pub fn markup(&self, person: &Principal) -> Markup {
+        let field = |name, label, hint| Field { name, label, hint, problem: self.problem(name) };
+        let strategy = field("to", "Strategy", "The strategy that counters get.");
+        let reason = field("why", "Reason", "");
+
         html! {
             details.card #rollout-form open[self.is_sent] {
-                summary { "Begin a guarded rollout" }
+                summary { "Start a guarded rollout" }
                 p.lead {
-                    "A strategy goes to more and more counters, step by step. Latency, errors, store load and circuit breakers are "
-                    "watched against limits; when one is broken, the previous policy comes back by itself."
+                    "Extends a strategy to more and more counters, step by step. Latency, errors, \
+                     store load and circuit breakers are compared with limits. When one is \
+                     exceeded, the previous policy is restored automatically."
                 }
                 form.form method="post" action="/system/cache/rollouts" {
                     (parts::csrf(person))
                     div.fields {
-                        (Field { name: "to", label: "Strategy", hint: "Counters get this one.", problem: self.problem("to") }
-                            .around(&select("to", "to", "Strategy to roll out", &self.to)))
+                        (strategy.around(&select("to", "to", "Strategy to roll out", &self.to)))
                         @for about in &STEPS { (self.field(about)) }
                     }
                     fieldset.field {
                         legend { "Limits" }
-                        p.quiet { "A step is judged when a fifth of its time is over and enough was asked in it. Up to " (STORE_REQUESTS_FREE) " requests to the store for a count are always free." }
+                        p.quiet {
+                            "A step is judged once a fifth of its time is over and it has had \
+                             enough requests. Up to " (STORE_REQUESTS_FREE)
+                            " requests to the store for each count are always fine."
+                        }
                         div.fields { @for about in &LIMITS { (self.field(about)) } }
                     }
-                    (Field { name: "why", label: "Why", hint: "", problem: self.problem("why") }.text(&self.reason))
+                    (reason.text(&self.reason))
                     div.actions { button.button.primary { "Start the rollout" } }
                 }
             }

@@ -2,8 +2,8 @@
 
 use super::{badge, why};
 use crate::Portal;
-use crate::html::parts::Column::{self, Number, Text};
-use crate::html::parts::{self, Mood};
+use crate::html::parts::Column::{self, Number, Silent, Text};
+use crate::html::parts::{self, ButtonForm, Mood};
 use crate::html::words;
 use crate::pages::system::cache::history;
 use crate::pages::system::overview::Overview;
@@ -16,12 +16,13 @@ use raingauge_policy::rollout::{
 };
 use raingauge_ports::rollouts::Run;
 
-const LIMITS: [Column<'_>; 4] = [Text("Limit"), Number("Seen"), Number("At most"), Text("")];
+const LIMITS: [Column<'_>; 4] =
+    [Text("Limit"), Number("Observed"), Number("At most"), Silent("Verdict")];
 const STAGES: [Column<'_>; 9] = [
     Text("Stage"),
     Text("State"),
-    Text("Began"),
-    Text("Watched"),
+    Text("Started"),
+    Text("Observed for"),
     Number("Counts/s"),
     Number("p99"),
     Number("Failed"),
@@ -40,7 +41,8 @@ pub fn running(portal: &Portal, person: &Principal, overview: &Overview, run: &R
                 @if person.may(Role::Admin) { (buttons(person, &address, rollout)) }
             }
             p.quiet {
-                "By " (run.started_by) ", since " (parts::moment(run.started_at, &overview.zone)) ": " (run.reason)
+                "By " (run.started_by) ", since " (parts::moment(run.started_at, &overview.zone))
+                ": " (run.reason)
             }
             (lost(portal, overview, run))
             (present(rollout))
@@ -62,12 +64,10 @@ fn buttons(person: &Principal, address: &str, rollout: &Rollout) -> Markup {
         div.actions {
             form method="post" action={ (address) "/go-on" } {
                 (parts::csrf(person))
-                button.button disabled[!is_watching] { "Go on at once" }
+                button.button disabled[!is_watching] { "Continue now" }
             }
-            form method="post" action={ (address) "/stop" } {
-                (parts::csrf(person))
-                button.button.danger { "Stop and roll back" }
-            }
+            (ButtonForm::new(&format!("{address}/stop"), "Stop and roll back").class("danger")
+                .markup(person))
         }
     }
 }
@@ -78,7 +78,10 @@ fn lost(portal: &Portal, overview: &Overview, run: &Run) -> Markup {
     if is_there || run.conductor == portal.operations.watch.id() {
         return html! {
             @if run.rollout.interruptions > 0 {
-                p.quiet { "The portal that conducted it was gone " (times(run.rollout.interruptions)) "; the window that was open began again." }
+                p.quiet {
+                    "The portal that conducted it was interrupted "
+                    (times(run.rollout.interruptions)) "; the open window started again."
+                }
             }
         };
     }
@@ -87,8 +90,9 @@ fn lost(portal: &Portal, overview: &Overview, run: &Run) -> Markup {
     parts::notice(
         Mood::Wait,
         &html! {
-            "The portal that conducted this rollout is gone: nobody watches at this moment, and the policy below stays as it is. "
-            "Another portal takes it over within " (seconds) " seconds and begins the open window again. You can roll back now."
+            "The portal that conducted this rollout is gone: the rollout is not observed at the \
+             moment, and the policy below stays in force. Another portal takes over within "
+            (seconds) " seconds and starts the open window again. You can roll back now."
         },
     )
 }
@@ -111,12 +115,12 @@ fn present(rollout: &Rollout) -> Markup {
             Phase::Following { lagging, .. } => {
                 p.quiet {
                     "Its policy is set, and every process follows it within seconds."
-                    @if !lagging.is_empty() { " Not yet: " (lagging.join(", ")) "." }
+                    @if !lagging.is_empty() { " Still missing: " (lagging.join(", ")) "." }
                 }
                 progress aria-label="Waiting until all follow" {}
             }
             Phase::Watching { .. } => (time(rollout, &stage)),
-            Phase::Returning { why, .. } => { p.problem { "Going back, because " (why) "." } }
+            Phase::Returning { why, .. } => { p.problem { "Rolling back, because " (why) "." } }
             Phase::Ended { .. } => {}
         }
     }
@@ -124,7 +128,7 @@ fn present(rollout: &Rollout) -> Markup {
 
 fn doing(stage: &Stage) -> String {
     match stage.kind {
-        Kind::Before => "the service as it is, which everything is compared with".to_owned(),
+        Kind::Before => "the service as it is, for comparison".to_owned(),
         Kind::Canary => format!("a canary, {}", share(stage.share)),
         Kind::Step => share(stage.share),
     }
@@ -147,12 +151,15 @@ fn time(rollout: &Rollout, stage: &Stage) -> Markup {
         label.field {
             span.quiet {
                 @if left > 0.0 {
-                    (words::duration(window.seconds.round())) " of " (words::duration(stage.seconds)) " are over, " (words::duration(left.ceil())) " are left."
+                    (words::duration(window.seconds.round())) " of "
+                    (words::duration(stage.seconds)) " are over, "
+                    (words::duration(left.ceil())) " remain."
                 } @else {
                     "The time is over."
                 }
                 @if !limits.suffice(&window) {
-                    " " (words::number(window.batches as i128)) " batches were asked so far; " (limits.batches_min) " are needed, and waited for."
+                    " Waiting for " (limits.batches_min) " batches; there were "
+                    (words::number(window.batches as i128)) " so far."
                 }
             }
             progress max=(stage.seconds) value=(window.seconds.min(stage.seconds)) {}
@@ -171,10 +178,13 @@ fn limits(rollout: &Rollout) -> Markup {
             h3 #rollout-limits { "Limits" }
             @if verdicts.is_empty() {
                 p.quiet {
-                    @if rollout.baseline().is_none() { "There is nothing to compare with yet." } @else { "The window opens when all follow." }
+                    @if rollout.baseline().is_none() { "There is nothing to compare with yet." }
+                    @else { "The window opens once all processes follow." }
                 }
             } @else {
-                (parts::table("rollout-limits", &LIMITS, &html! { @for verdict in &verdicts { (limit(verdict, is_settled)) } }))
+                (parts::table("rollout-limits", &LIMITS, &html! {
+                    @for verdict in &verdicts { (limit(verdict, is_settled)) }
+                }))
             }
         }
     }
@@ -183,14 +193,25 @@ fn limits(rollout: &Rollout) -> Markup {
 fn limit(verdict: &Verdict, is_settled: bool) -> Markup {
     let is_early = !is_settled && verdict.limit != Limit::Breakers;
     let number = |value| verdict.limit.number(value);
+    let (mood, word) = if is_early {
+        ("wait", "too early")
+    } else if verdict.holds() {
+        ("good", "holds")
+    } else {
+        ("bad", "broken")
+    };
     html! {
         tr {
             th scope="row" { (limit_words(verdict.limit)) }
             td.number { (number(verdict.seen)) }
             td.number { (number(verdict.at_most)) }
-            td { @if is_early { span.state data-state="wait" { "too early" } } @else if verdict.holds() { span.state data-state="good" { "holds" } } @else { span.state data-state="bad" { "broken" } } }
+            td { (badge_of(mood, word)) }
         }
     }
+}
+
+fn badge_of(mood: &str, word: &str) -> Markup {
+    html! { span.state data-state=(mood) { (word) } }
 }
 
 const fn limit_words(limit: Limit) -> &'static str {
@@ -209,7 +230,10 @@ fn in_force(overview: &Overview, rollout: &Rollout) -> Markup {
         div {
             h3 { "In force" }
             p { (history::policy(&policy.policy)) }
-            p.quiet { "Version " (policy.version) ". Rolling back sets: " (history::policy(&rollout.before)) }
+            p.quiet {
+                "Version " (policy.version) ". Rolling back sets: "
+                (history::policy(&rollout.before))
+            }
             p.quiet { "To set a policy by hand, stop the rollout first." }
         }
     }
@@ -218,6 +242,8 @@ fn in_force(overview: &Overview, rollout: &Rollout) -> Markup {
 /// All stages: finished ones with their measurements, and those to come.
 pub fn stages(title_id: &str, rollout: &Rollout, zone: &TimeZone) -> Markup {
     let open = rollout.window();
+    let next = rollout.stage().map(|_| rollout.watched.len());
+    let later = if rollout.end().is_some() { "not reached" } else { "waits" };
     parts::table(
         title_id,
         &STAGES,
@@ -225,11 +251,12 @@ pub fn stages(title_id: &str, rollout: &Rollout, zone: &TimeZone) -> Markup {
             @for (place, stage) in rollout.plan.stages().iter().enumerate() {
                 @match rollout.watched.get(place) {
                     Some(watched) => (over(watched, zone)),
-                    None if place == rollout.watched.len() && rollout.stage().is_some() => (current(rollout, stage, open.as_ref(), zone)),
+                    None if next == Some(place) => (current(rollout, stage, open.as_ref(), zone)),
                     None => tr.quiet {
                         th scope="row" { (stage.words()) }
-                        td { span.state { @if rollout.end().is_some() { "not reached" } @else { "waits" } } }
-                        td {} td { (words::duration(stage.seconds)) }
+                        td { span.state { (later) } }
+                        td {}
+                        td { (words::duration(stage.seconds)) }
                         @for _ in 4..STAGES.len() { td {} }
                     },
                 }
@@ -240,13 +267,16 @@ pub fn stages(title_id: &str, rollout: &Rollout, zone: &TimeZone) -> Markup {
 
 fn over(watched: &WatchedStage, zone: &TimeZone) -> Markup {
     let holds = watched.verdicts.iter().all(Verdict::holds);
+    let (mood, word) = match watched.stage.kind {
+        _ if !holds => ("bad", "broken"),
+        Kind::Before => ("good", "observed"),
+        Kind::Canary | Kind::Step => ("good", "held"),
+    };
     html! {
         tr {
             th scope="row" { (watched.stage.words()) }
             td {
-                @if !holds { span.state data-state="bad" { "broken" } }
-                @else if watched.stage.kind == Kind::Before { span.state data-state="good" { "watched" } }
-                @else { span.state data-state="good" { "held" } }
+                (badge_of(mood, word))
                 @if let Some(by) = &watched.cut_by { " " span.quiet { "cut short by " (by) } }
             }
             td { (parts::moment(watched.from_ms.div_euclid(1_000), zone)) }
@@ -261,9 +291,16 @@ fn current(rollout: &Rollout, stage: &Stage, open: Option<&Window>, zone: &TimeZ
     html! {
         tr aria-current="step" {
             th scope="row" { (stage.words()) }
-            td { span.state data-state="wait" { @if open.is_some() { "runs" } @else { "begins" } } }
-            td { @if let Phase::Watching { since_ms, .. } = rollout.phase { (parts::moment(since_ms.div_euclid(1_000), zone)) } }
-            td { @if let Some(window) = open { (words::duration(window.seconds.round())) " of " } (words::duration(stage.seconds)) }
+            td { (badge_of("wait", if open.is_some() { "running" } else { "starting" })) }
+            td {
+                @if let Phase::Watching { since_ms, .. } = rollout.phase {
+                    (parts::moment(since_ms.div_euclid(1_000), zone))
+                }
+            }
+            td {
+                @if let Some(window) = open { (words::duration(window.seconds.round())) " of " }
+                (words::duration(stage.seconds))
+            }
             @match open {
                 Some(window) => (numbers(window, &verdicts)),
                 None => { @for _ in 4..STAGES.len() { td {} } },
@@ -285,7 +322,8 @@ fn numbers(window: &Window, verdicts: &[Verdict]) -> Markup {
     html! {
         td.number { (words::number(window.counts_per_s.round() as i128)) }
         @for (limit, value) in seen {
-            td.number { @if is_broken(limit) { b.problem { (limit.number(value)) } } @else { (limit.number(value)) } }
+            @let number = limit.number(value);
+            td.number { @if is_broken(limit) { b.problem { (number) } } @else { (number) } }
         }
     }
 }
@@ -295,7 +333,7 @@ pub fn ending(run: &Run, has_link: bool) -> Markup {
     let Some(end) = run.rollout.end() else {
         return parts::notice(
             Mood::Wait,
-            &html! { "This rollout is under way. " a href="/system/cache" { "Watch it" } },
+            &html! { "This rollout is running. " a href="/system/cache" { "Follow it" } },
         );
     };
 
@@ -323,10 +361,10 @@ fn sentence(rollout: &Rollout, end: End) -> (Mood, String) {
             (Mood::Good, format!("has finished: {to} answers {answered}, and every limit held."))
         }
         End::Finished => (Mood::Wait, format!("has finished: {to} answers {answered}.")),
-        End::Broken => (Mood::Bad, format!("of {to} was rolled back by itself: {why}. {back}")),
+        End::Broken => (Mood::Bad, format!("of {to} was rolled back automatically: {why}. {back}")),
         End::Stopped => (Mood::Wait, format!("of {to} has ended: {why}. {back}")),
         End::Inconclusive | End::Failed => {
-            (Mood::Bad, format!("of {to} was given up: {why}. {back}"))
+            (Mood::Bad, format!("of {to} was abandoned: {why}. {back}"))
         }
         End::Overruled => (Mood::Wait, format!("of {to} has ended: {why}, which stays.")),
     }
@@ -338,21 +376,34 @@ pub fn facts(run: &Run, zone: &TimeZone) -> Markup {
     let shares: Vec<String> = plan.shares.iter().map(ToString::to_string).collect();
     let limits = &plan.limits;
 
+    let hold = words::duration(plan.hold_s);
+    let canary = (plan.canary_s > 0.0).then(|| words::duration(plan.canary_s));
+
     html! {
         dl.facts {
-            dt { "Begun" } dd { (parts::zoned(run.started_at, zone)) " by " (run.started_by) }
-            dt { "Why" } dd { (run.reason) }
+            dt { "Started" } dd { (parts::zoned(run.started_at, zone)) " by " (run.started_by) }
+            dt { "Reason" } dd { (run.reason) }
             @if let (Some(ended_at), Some(end)) = (run.ended_at, run.rollout.end()) {
                 dt { "Ended" } dd { (parts::zoned(ended_at, zone)) " " (badge(end)) }
             }
             dt { "Strategy" } dd { (plan.to.name()) }
-            dt { "Steps" } dd { (shares.join(", ")) " of 100 counters, " (words::duration(plan.hold_s)) " each" @if plan.canary_s > 0.0 { ", with canaries of " (words::duration(plan.canary_s)) } }
+            dt { "Steps" }
+            dd {
+                (shares.join(", ")) " % of the counters, " (hold) " each"
+                @if let Some(canary) = canary { ", with canaries of " (canary) }
+            }
             dt { "Previous policy" } dd { (history::policy(&run.rollout.before)) }
-            dt { "p99 latency" } dd { (limits.p99_times) " times the earlier one, and free below " (limits.p99_free_ms) " ms" }
-            dt { "Failed counts" } dd { (Limit::Errors.number(limits.failed_share)) " more than before" }
-            dt { "Store load" } dd { (limits.store_times) " times the earlier requests for each count" }
-            dt { "Circuit breakers" } dd { (limits.breakers) " may open" }
-            dt { "Batches" } dd { (limits.batches_min) " at least for each stage" }
+            dt { "p99 latency" }
+            dd {
+                "at most " (limits.p99_times) " times the earlier one; always fine below "
+                (limits.p99_free_ms) " ms"
+            }
+            dt { "Failed counts" }
+            dd { "at most " (Limit::Errors.number(limits.failed_share)) " more than before" }
+            dt { "Store load" }
+            dd { "at most " (limits.store_times) " times the earlier requests for each count" }
+            dt { "Circuit breakers" } dd { "at most " (limits.breakers) " may open" }
+            dt { "Batches" } dd { "at least " (limits.batches_min) " for each stage" }
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::fields::Fields;
 use crate::html::chart::{LINES_MAX, Scale};
-use crate::times::{bucket_end, bucket_start, moment_of, rolling, zone_of};
+use crate::html::words::plural;
+use crate::times::{Ends, bucket_end, bucket_start, rolling};
 use form_urlencoded::Serializer;
 use jiff::tz::TimeZone;
 use raingauge_core::bucket::{DAY_S, Granularity, HOUR_S};
@@ -46,8 +47,8 @@ impl Span {
 pub struct ChartQuery {
     pub keys: Vec<String>,
     pub span: Span,
-    /// The two ends of a custom range, seconds since 1970.
-    pub ends: Option<(i64, i64)>,
+    /// The two ends of a custom range.
+    pub ends: Option<Ends>,
     /// `None` derives the granularity from the length of the range.
     pub granularity: Option<Granularity>,
     pub zone: TimeZone,
@@ -66,16 +67,9 @@ pub struct Window {
 }
 
 impl ChartQuery {
-    pub fn of(fields: &Fields) -> Self {
+    pub fn of(fields: &Fields, now_s: i64) -> Self {
         let mut problems = Vec::new();
-        let zone = zone_of(fields.text("zone")).unwrap_or_else(|| {
-            problems.push(format!(
-                "“{}” is not a time zone such as UTC or America/New_York; times are shown in UTC.",
-                fields.text("zone")
-            ));
-            TimeZone::UTC
-        });
-
+        let zone = fields.zone_or_problem(&mut problems);
         let mut span = match fields.text("range") {
             "" if fields.given("from").is_some() => Span::Custom,
             "" => Span::Latest,
@@ -86,7 +80,8 @@ impl ChartQuery {
             }),
         };
 
-        let ends = if span == Span::Custom { ends_of(fields, &zone, &mut problems) } else { None };
+        let is_custom = span == Span::Custom;
+        let ends = is_custom.then(|| ends_of(fields, &zone, now_s, &mut problems)).flatten();
         if span == Span::Custom && ends.is_none() {
             span = Span::Latest;
         }
@@ -94,7 +89,7 @@ impl ChartQuery {
         let granularity = match fields.text("granularity") {
             "" | "auto" => None,
             name => Granularity::from_name(name).or_else(|| {
-                problems.push(format!("“{name}” is no width of bars: it is quarter, hour or day."));
+                problems.push(format!("Bars cannot be “{name}”: choose quarter, hour or day."));
                 None
             }),
         };
@@ -118,8 +113,8 @@ impl ChartQuery {
         query.extend_pairs(keys.iter().map(|key| ("key", key)));
         query.append_pair("range", self.span.name());
 
-        if let Some((from_s, to_s)) = self.ends {
-            query.append_pair("from", &from_s.to_string()).append_pair("to", &to_s.to_string());
+        if let Some((from, to)) = &self.ends {
+            query.append_pair("from", &from.in_address()).append_pair("to", &to.in_address());
         }
 
         if let Some(granularity) = self.granularity {
@@ -158,9 +153,9 @@ impl ChartQuery {
         latest: Option<(i64, i64)>,
         notes: &mut Vec<String>,
     ) -> Window {
-        let (from_s, to_s) = match (self.span, self.ends, latest) {
-            (Span::Custom, Some((from_s, to_s)), _) => {
-                (Granularity::Quarter.floor(from_s), Granularity::Quarter.floor(to_s))
+        let (from_s, to_s) = match (self.span, &self.ends, latest) {
+            (Span::Custom, Some((from, to)), _) => {
+                (Granularity::Quarter.floor(from.at_s), Granularity::Quarter.floor(to.at_s))
             }
             (Span::Latest, _, Some((from_s, to_s))) => (
                 bucket_start(from_s, Granularity::Day, &self.zone),
@@ -230,22 +225,6 @@ impl ChartQuery {
     }
 }
 
-pub const fn plural(granularity: Granularity) -> &'static str {
-    match granularity {
-        Granularity::Quarter => "quarter hours",
-        Granularity::Hour => "hours",
-        Granularity::Day => "days",
-    }
-}
-
-pub const fn singular(granularity: Granularity) -> &'static str {
-    match granularity {
-        Granularity::Quarter => "quarter hour",
-        Granularity::Hour => "hour",
-        Granularity::Day => "day",
-    }
-}
-
 fn keys_of(fields: &Fields, problems: &mut Vec<String>) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for key in fields.values("key").filter(|key| !key.is_empty()) {
@@ -265,35 +244,26 @@ fn keys_of(fields: &Fields, problems: &mut Vec<String>) -> Vec<String> {
 }
 
 /// The ends of a custom range; `None` when they are wrong, with the reasons in `problems`.
-fn ends_of(fields: &Fields, zone: &TimeZone, problems: &mut Vec<String>) -> Option<(i64, i64)> {
-    let mut end = |name: &str| {
-        let text = fields.text(name);
-        let found = moment_of(text, zone);
-        if found.is_none() {
-            problems.push(match text {
-                "" => format!("The range has no “{name}”: give both of its ends."),
-                text => format!(
-                    "“{text}” is not a time: write 2024-09-24T22:00, epoch seconds or RFC 3339."
-                ),
-            });
-        }
-
-        found
-    };
-
-    let (from_s, to_s) = (end("from")?, end("to")?);
-    if Granularity::Quarter.floor(from_s) >= Granularity::Quarter.floor(to_s) {
+fn ends_of(
+    fields: &Fields,
+    zone: &TimeZone,
+    now_s: i64,
+    problems: &mut Vec<String>,
+) -> Option<Ends> {
+    let (from, to) = fields.ends(zone, now_s, problems)?;
+    let begins = Granularity::Quarter.floor(from.at_s);
+    if begins >= Granularity::Quarter.floor(to.at_s) {
         problems.push("The range must end at least a quarter hour after it begins.".to_owned());
         return None;
     }
 
-    if to_s - from_s > RANGE_DAYS_MAX * DAY_S {
+    if to.at_s - from.at_s > RANGE_DAYS_MAX * DAY_S {
         problems
-            .push(format!("A range covers at most {RANGE_DAYS_MAX} days: ask for parts of it."));
+            .push(format!("A range covers at most {RANGE_DAYS_MAX} days: choose a part of it."));
         return None;
     }
 
-    Some((from_s, to_s))
+    Some((from, to))
 }
 
 /// Number of days without data that ends a stretch.
@@ -353,7 +323,7 @@ mod tests {
     const NOW_S: i64 = 20_000 * DAY_S + 12 * HOUR_S;
 
     fn asked(query: &str) -> ChartQuery {
-        ChartQuery::of(&Fields::parse(query.as_bytes()))
+        ChartQuery::of(&Fields::parse(query.as_bytes()), NOW_S)
     }
 
     fn window(query: &str, horizons: Horizons) -> (Window, Vec<String>) {
@@ -366,6 +336,11 @@ mod tests {
         let query = "key=a%3Ab&key=c&range=custom&from=900&to=86400&granularity=hour&zone=Asia%2FTokyo&compare=1&scale=log";
         assert_eq!(asked(query).query(), query);
         assert_eq!(asked("key=a&key=a&key=").query(), "key=a&range=latest");
+
+        let relative = asked("key=a&from=-7d&to=today");
+        assert_eq!(relative.query(), "key=a&range=custom&from=-7d&to=today");
+        let window = relative.window(NOW_S, &Horizons::default(), None, &mut Vec::new());
+        assert_eq!((window.from_s, window.to_s), (NOW_S - 7 * DAY_S, 20_000 * DAY_S));
     }
 
     #[test]
@@ -375,6 +350,7 @@ mod tests {
         );
         assert_eq!((odd.problems.len(), odd.keys.len()), (4, LINES_MAX), "{:?}", odd.problems);
         assert_eq!(asked("range=custom&from=900").problems.len(), 1);
+        assert_eq!(asked("range=custom&from=soon").problems.len(), 2);
         assert_eq!(
             asked("from=1800&to=900").problems,
             ["The range must end at least a quarter hour after it begins."]
@@ -412,7 +388,7 @@ mod tests {
 
     #[test]
     fn the_time_before_has_as_many_days() {
-        let zone = zone_of("Europe/Berlin").unwrap();
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
         let (from_s, to_s) = rolling(30, 1_712_052_000, Granularity::Day, &zone);
         let earlier =
             before(Window { from_s, to_s, granularity: Granularity::Day }, &zone).unwrap();
@@ -431,7 +407,9 @@ mod tests {
             let horizons = Horizons { quarter_s: kept * DAY_S, hour_s: kept * DAY_S / 2, day_s: 0 };
             let (window, _) = window(&query, horizons);
             prop_assert!(window.from_s < window.to_s, "{window:?}");
-            prop_assert!((window.to_s - window.from_s) / window.granularity.width_s() < SERIES_POINTS_MAX as i64 * 4);
+
+            let points = (window.to_s - window.from_s) / window.granularity.width_s();
+            prop_assert!(points < SERIES_POINTS_MAX as i64 * 4);
         }
     }
 }
