@@ -240,18 +240,13 @@ const fn meaning(scope: Scope) -> &'static str {
         Scope::EventsWrite => "send events",
         Scope::CountsRead => "query counts, read counters",
         Scope::CountersWrite => "create, change and archive counters",
-<<<<<<< HEAD
-        Scope::BucketsWrite => "set stored counts, whatever was counted",
-        Scope::MetricsRead => "read metrics alone",
+        Scope::BucketsWrite => "overwrite stored counts",
+        Scope::MetricsRead => "read metrics only",
         Scope::CampaignsRead => "read campaigns, their decisions and what they sent",
         Scope::CampaignsWrite => "define campaigns, load tables, test",
         Scope::CampaignsOperate => {
             "start and stop campaigns, redrive and cancel actions, define destinations"
         }
-=======
-        Scope::BucketsWrite => "overwrite stored counts",
-        Scope::MetricsRead => "read metrics only",
->>>>>>> portal
         Scope::Admin => "everything",
     }
 }
