@@ -206,6 +206,10 @@ impl Worker {
         let started_ms = self.deps.clock.elapsed_ms();
         let compiled = Arc::clone(&self.compiled);
         let due = self.due(batch.log_ms)?;
+        if due.len() >= self.options.timers_max {
+            // What is due goes by the documents of its time, so it comes first.
+            batch.leave_orders(self.checkpoint.position);
+        }
         let deps = self.deps.clone();
         let documents = Arc::clone(&self.documents);
         let control = Arc::clone(&self.control);
