@@ -23,7 +23,7 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 /// Steps of one history.
-const STEPS: usize = 32;
+const STEPS: usize = 26;
 
 /// What a worker might do wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
