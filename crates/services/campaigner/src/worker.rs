@@ -170,11 +170,13 @@ impl Worker {
         let bounds = self.bounds();
         let from = self.checkpoint.position;
         let blocks = bounds.blocks(&*self.deps.log, from)?;
-        if let Some(rest) = self.rest(&blocks, bounds) {
+        let mut batch = Batch::of(&blocks, from, self.checkpoint.log_ms, bounds, &self.consumer)?;
+        // Somebody waits for a document to take effect.
+        let is_urgent = !batch.orders.is_empty();
+        if let Some(rest) = self.rest(&blocks, bounds).filter(|_| !is_urgent) {
             return Ok(Progress::Waits(rest));
         }
 
-        let mut batch = Batch::of(&blocks, from, self.checkpoint.log_ms, bounds, &self.consumer)?;
         let is_all = batch.orders.is_empty() && batch.end == self.deps.log.end();
         if is_all && self.deps.clock.is_sound() {
             batch.log_ms = batch.log_ms.max(now_ms);
