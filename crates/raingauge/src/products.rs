@@ -38,6 +38,7 @@ use raingauge_ports::scans::Scans;
 use raingauge_reader::Reader as Counts;
 use raingauge_settings::{Group, Reader};
 use raingauge_writer::Ingest;
+use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,9 +55,36 @@ pub struct Product {
     pub configure: fn(&mut Reader) -> Opening,
 }
 
-/// Opens the services of a product.
-pub type Opening =
-    Box<dyn Fn(Foundation) -> BoxFuture<'static, anyhow::Result<Additions>> + Send + Sync>;
+/// Opens the services of a product, with its settings.
+pub struct Opening {
+    settings: Box<dyn ProductSettings>,
+    open: Open,
+}
+
+type Open = Box<dyn Fn(Foundation) -> BoxFuture<'static, anyhow::Result<Additions>> + Send + Sync>;
+
+/// The settings of a product, of any type.
+trait ProductSettings: Any + Send + Sync {
+    fn equals(&self, other: &dyn Any) -> bool;
+}
+
+impl<S: PartialEq + Any + Send + Sync> ProductSettings for S {
+    fn equals(&self, other: &dyn Any) -> bool {
+        other.downcast_ref::<S>().is_some_and(|other| self == other)
+    }
+}
+
+impl Opening {
+    pub fn new<S, R>(settings: S, open: impl Fn(S, Foundation) -> R + Send + Sync + 'static) -> Self
+    where
+        S: Clone + PartialEq + Send + Sync + 'static,
+        R: Future<Output = anyhow::Result<Additions>> + Send + 'static,
+    {
+        let own = settings.clone();
+        let open: Open = Box::new(move |foundation| Box::pin(open(own.clone(), foundation)));
+        Self { settings: Box::new(settings), open }
+    }
+}
 
 /// The products of a configuration, with their settings.
 #[derive(Clone, Default)]
@@ -139,7 +167,7 @@ impl Openings {
         let mut all = Additions::default();
         for opening in self.0.iter() {
             let Additions { kinds, consumers, services, waits, routes, pages, tasks } =
-                opening(foundation.clone()).await?;
+                (opening.open)(foundation.clone()).await?;
             all.kinds.extend(kinds);
             all.consumers.extend(consumers);
             all.services.extend(services);
@@ -166,10 +194,13 @@ impl Default for Additions {
     }
 }
 
-/// Two configurations are compared by their settings, which the products have taken.
 impl PartialEq for Openings {
     fn eq(&self, other: &Self) -> bool {
-        self.0.len() == other.0.len()
+        let is_equal = |(own, other): (&Opening, &Opening)| {
+            let other: &dyn Any = &*other.settings;
+            own.settings.equals(other)
+        };
+        self.0.len() == other.0.len() && self.0.iter().zip(&*other.0).all(is_equal)
     }
 }
 

@@ -121,32 +121,20 @@ enum Command {
     #[command(
         after_help = "Example: raingauge campaigns test -f orders.yaml --events events.ndjson"
     )]
-    Test {
-        #[command(flatten)]
-        test: replays::Test,
-    },
+    Test(replays::Test),
     /// Show what campaigns would have decided on the events of the log
     #[command(
         after_help = "Example: raingauge campaigns backtest -f orders.yaml --from -30d --to now\nExample: raingauge campaigns backtest -f orders.yaml --events orders.csv --mapping orders.toml"
     )]
-    Backtest {
-        #[command(flatten)]
-        backtest: replays::Backtest,
-    },
+    Backtest(replays::Backtest),
     /// Show who would gain and lose by another version of a campaign
     #[command(
         after_help = "Example: raingauge campaigns compare 7 orders.yaml --from -30d --to now"
     )]
-    Compare {
-        #[command(flatten)]
-        compare: replays::Compare,
-    },
+    Compare(replays::Compare),
     /// Say why a subject got something, or did not
     #[command(after_help = "Example: raingauge campaigns explain 7 --subject u-7 --event mart o-2")]
-    Explain {
-        #[command(flatten)]
-        explain: replays::Explain,
-    },
+    Explain(replays::Explain),
     /// Show what a campaign granted, refused and spent, by local day
     #[command(after_help = "Example: raingauge campaigns usage 7 --from -7d --to now")]
     Usage {
@@ -215,10 +203,10 @@ impl Campaigns {
             Command::Activate { change } => {
                 change.send(Method::POST, "/activate", "is active", json)
             }
-            Command::Test { test } => test.run(json),
-            Command::Backtest { backtest } => backtest.run(json),
-            Command::Compare { compare } => compare.run(json),
-            Command::Explain { explain } => explain.run(json),
+            Command::Test(test) => test.run(json),
+            Command::Backtest(backtest) => backtest.run(json),
+            Command::Compare(compare) => compare.run(json),
+            Command::Explain(explain) => explain.run(json),
             Command::Usage { id, from, to, place } => {
                 place.with(|session| usage(session, id, [from, to], json))
             }

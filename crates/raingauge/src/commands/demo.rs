@@ -62,7 +62,9 @@ impl Demo {
 
         let ended = shown.map(|(replay, receiver)| {
             if let Some(replay) = replay {
-                receiver.show();
+                if !self.json {
+                    receiver.show();
+                }
                 own.runtime.block_on(signals.received());
                 replay.stop();
             }

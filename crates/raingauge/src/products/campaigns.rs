@@ -43,7 +43,7 @@ fn configure(reader: &mut Reader) -> Opening {
         }
         settings.enabled = false;
     }
-    Box::new(move |foundation| Box::pin(open(settings.clone(), databases.clone(), foundation)))
+    Opening::new((settings, databases), open)
 }
 
 /// Whether the engines are those of a cluster, as far as the settings say without a problem.
@@ -54,8 +54,7 @@ fn is_cluster(reader: &mut Reader) -> bool {
 }
 
 async fn open(
-    settings: Settings,
-    databases: DatabaseSettings,
+    (settings, databases): (Settings, DatabaseSettings),
     foundation: Foundation,
 ) -> anyhow::Result<Additions> {
     if !settings.enabled {

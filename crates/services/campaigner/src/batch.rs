@@ -104,6 +104,14 @@ impl<'b> Batch<'b> {
         Ok(true)
     }
 
+    /// Leaves the documents that take effect to a later batch, which begins here as well.
+    pub fn leave_orders(&mut self, from: Offset) {
+        if !self.orders.is_empty() {
+            self.orders.clear();
+            self.end = from;
+        }
+    }
+
     /// Leaves out the events from a place on, and what follows them.
     pub fn cut(&mut self, place: usize) {
         let Some(first) = self.events.get(place) else { return };

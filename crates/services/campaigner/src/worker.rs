@@ -170,11 +170,13 @@ impl Worker {
         let bounds = self.bounds();
         let from = self.checkpoint.position;
         let blocks = bounds.blocks(&*self.deps.log, from)?;
-        if let Some(rest) = self.rest(&blocks, bounds) {
+        let mut batch = Batch::of(&blocks, from, self.checkpoint.log_ms, bounds, &self.consumer)?;
+        // Somebody waits for a document to take effect.
+        let is_urgent = !batch.orders.is_empty();
+        if let Some(rest) = self.rest(&blocks, bounds).filter(|_| !is_urgent) {
             return Ok(Progress::Waits(rest));
         }
 
-        let mut batch = Batch::of(&blocks, from, self.checkpoint.log_ms, bounds, &self.consumer)?;
         let is_all = batch.orders.is_empty() && batch.end == self.deps.log.end();
         if is_all && self.deps.clock.is_sound() {
             batch.log_ms = batch.log_ms.max(now_ms);
@@ -206,6 +208,10 @@ impl Worker {
         let started_ms = self.deps.clock.elapsed_ms();
         let compiled = Arc::clone(&self.compiled);
         let due = self.due(batch.log_ms)?;
+        if due.len() >= self.options.timers_max {
+            // What is due goes by the documents of its time, so it comes first.
+            batch.leave_orders(self.checkpoint.position);
+        }
         let deps = self.deps.clone();
         let documents = Arc::clone(&self.documents);
         let control = Arc::clone(&self.control);

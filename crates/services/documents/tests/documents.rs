@@ -415,6 +415,10 @@ async fn a_change_that_does_not_take_effect_is_saved_all_the_same() {
     assert!(matches!(late, Err(Error::NotInEffect { version: 1, .. })), "{late:?}");
     let found = world.documents.get(Kind::Destination, "messages", None).await.unwrap();
     assert_eq!(found.version, 1);
+
+    // It is in the log already, and waits for the worker there.
+    world.documents.reconcile().await.unwrap();
+    assert_eq!(world.entries().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

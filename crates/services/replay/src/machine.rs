@@ -205,7 +205,9 @@ impl Machine {
         let mut found = Vec::new();
         extract(event, &self.subject, &mut found);
         let subject = found.pop().flatten();
-        subject.is_some_and(|subject| xxh3_64(subject.as_text().as_bytes()) % self.sample == 0)
+        subject.is_some_and(|subject| {
+            xxh3_64(subject.as_text().as_bytes()).is_multiple_of(self.sample)
+        })
     }
 
     /// Decides an event, or only counts it.

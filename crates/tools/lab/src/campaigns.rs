@@ -71,11 +71,14 @@ pub fn run(
     options: &Options,
 ) -> Result<Report> {
     ensure!((1..=100).contains(&options.triggers_percent), "--triggers-percent lies in 1..=100");
-    ensure!(options.types > 0 && options.body_events > 0, "there is at least one of each");
+    let has_types = (1..=options.campaigns).contains(&options.types);
+    ensure!(
+        has_types && options.body_events > 0,
+        "each type has a campaign, and bodies have events"
+    );
 
     let sink = Sink::start()?;
-    let mut client = Client::connect(target)?;
-    documents::prepare(&mut client, &sink.url(), options)?;
+    documents::prepare(target, &sink.url(), options)?;
     let mut orders = Orders::new(options);
 
     let run = |pace| Run { pace, warm_up: Duration::ZERO, duration };
@@ -91,6 +94,7 @@ pub fn run(
     wait_delivered(&sink, expected)?;
 
     let mut all = Orders::new(&Options { triggers_percent: 100, ..*options });
+    let mut client = Client::connect(target)?;
     let began = Instant::now();
     let bodies = options.deliveries.div_ceil(options.body_events);
     for _ in 0..bodies {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! 0x00 "newest"              → the number of the newest version of any table u64
-//! 0x01 name                  → 1 u8, version u64, rows u64, loaded_ms i64: the version that answers
+//! 0x01 name                  → 1 u8, version u64, rows u64, loaded_ms i64: what answers
 //! 0x02 version u64           → the name of its table: it is being loaded, or removed
 //! 0x03 version u64 │ key     → 1 u8, the columns in JSON: a row
 //! ```

@@ -2,6 +2,7 @@
 
 use super::{Refusal, Shared};
 use crate::status::status;
+use axum::http::StatusCode;
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
 use serde_json::{Map, Value, json};
@@ -110,14 +111,18 @@ impl Operation {
     /// Adds refusals of this route alone, whose codes have the same status.
     pub fn refusal(mut self, codes: &[Code], description: &str) -> Self {
         let Some(first) = codes.first() else { return self };
-        let status = status(*first).as_u16().to_string();
+        let status = status(*first);
+        let mut members = json!({ "code": { "enum": codes } });
+        if status == StatusCode::UNPROCESSABLE_ENTITY {
+            let item = json!({ "$ref": "#/components/schemas/CounterProblem" });
+            members["problems"] = json!({ "type": "array", "items": item });
+        }
+
         let problem = json!({ "$ref": "#/components/schemas/Problem" });
-        let codes = json!({ "properties": { "code": { "enum": codes } } });
-        self.document["responses"][status] = json!({
+        let schema = json!({ "allOf": [problem, { "properties": members }] });
+        self.document["responses"][status.as_str()] = json!({
             "description": description,
-            "content": {
-                "application/problem+json": { "schema": { "allOf": [problem, codes] } },
-            },
+            "content": { "application/problem+json": { "schema": schema } },
         });
         self
     }
@@ -130,7 +135,19 @@ impl Operation {
         };
         self.document.insert("security".to_owned(), json!([{ "bearer": [scope.name()] }]));
         let body = self.document.contains_key("requestBody").then_some(Refusal::OF_BODIES);
-        self.refuses(Refusal::OF_SCOPES).refuses(body.unwrap_or_default())
+        self.also_refuses(Refusal::OF_SCOPES).also_refuses(body.unwrap_or_default())
+    }
+
+    /// Adds refusals, except for statuses that the route has a refusal of its own for.
+    fn also_refuses(mut self, refusals: &[Refusal]) -> Self {
+        for refusal in refusals {
+            let responses = &mut self.document["responses"];
+            let status = refusal.status().to_string();
+            if responses.get(&status).is_none() {
+                responses[status] = refusal.reference();
+            }
+        }
+        self
     }
 
     /// Returns a body of this type; without an example if that is `null`.

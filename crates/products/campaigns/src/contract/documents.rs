@@ -16,7 +16,8 @@ pub trait Described: ToSchema + 'static {
     const TITLE: &'static str;
     /// The name of one in a sentence.
     const NOUN: &'static str;
-    /// The path of the list, whose last segment is its name in the answer; of one; of its versions.
+    /// The path of the list, whose last segment is its name in the answer; of one; of its
+    /// versions.
     const PATHS: [&'static str; 3];
     /// The audit log's verbs of creation, replacement and deletion.
     const VERBS: [&'static str; 3];
@@ -88,7 +89,8 @@ described! {
         "name": "risk", "class": "http", "url": "https://risk.internal/v1/users/{subject}",
         "ttlS": 60, "timeoutMs": 300, "onError": "hold",
     });
-    /// A table, or a segment, which has no columns; with its version, and how many `rows` were loaded.
+    /// A table, or a segment, which has no columns; with its version, and how many `rows`
+    /// were loaded.
     Table, "table", "table or segment", "/v1/tables/{name}", Tables { tables }, TableVersions, json!({
         "kind": "table", "name": "users", "key": "subject", "columns": { "tier": "text" },
     });

@@ -6,6 +6,7 @@ use raingauge_http::Operation;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+const BUSY: &str = "Too many jobs or other requests are waiting.";
 const INVALID: &str = "The request is wrong; `problems` has everything that is.";
 
 /// A replay by a job.
@@ -15,7 +16,7 @@ fn by_job(id: &str, summary: &str) -> Operation {
         .answers::<Job>(202, "The job, whose result is kept for an hour.", Value::Null)
         .header(202, "Location", location)
         .refusal(&[Code::CampaignInvalid, Code::EventMalformed], INVALID)
-        .refusal(&[Code::TooManyJobs, Code::ScansWaiting], "Too many jobs are waiting.")
+        .refusal(&[Code::TooManyJobs, Code::ScansWaiting, Code::BodiesInFlight], BUSY)
 }
 
 pub fn test() -> Operation {
@@ -68,7 +69,7 @@ pub fn explain() -> Operation {
         .answers::<Job>(202, "The job that explains it.", Value::Null)
         .header(202, "Location", location)
         .refusal(&[Code::CampaignInvalid], INVALID)
-        .refusal(&[Code::TooManyJobs, Code::ScansWaiting], "Too many jobs are waiting.")
+        .refusal(&[Code::TooManyJobs, Code::ScansWaiting, Code::BodiesInFlight], BUSY)
 }
 
 pub fn jobs() -> Operation {

@@ -144,7 +144,7 @@ fn row(visit: &Visit, decision: &Decision, zone: &TimeZone, shows_subjects: bool
     html! {
         tr {
             td { (parts::moment(decision.decided_ms.div_euclid(1_000), zone)) }
-            th.wrap scope="row" {
+            td.wrap {
                 a href={ "/campaigns/" (campaign) } { (named) } " "
                 @if decision.is_granted {
                     a href={ "/campaigns/actions/" (decision.action) } { (step) "/" (name) }

@@ -149,7 +149,7 @@ fn text_card(typed: &Sheet) -> Markup {
             hx-post="/campaigns/try" hx-trigger="input changed delay:600ms" hx-target="#preview" hx-include="#campaign-form" hx-sync="this:replace" { (typed.text) }
     };
     html! {
-        section.card {
+        section.card.answer {
             (field.around(&control))
             div.actions {
                 button.button type="submit" formaction="/campaigns/form" name="do" value="try" { "Check and try" }
@@ -157,6 +157,10 @@ fn text_card(typed: &Sheet) -> Markup {
                 label.visually-hidden for="days" { "Days of the backtest" }
                 input.short type="number" id="days" name="days" value="7" min="1" max="400";
                 span.quiet { "days" }
+                label.check {
+                    input type="checkbox" name="late" value="1";
+                    "also events that arrived too late, as history does"
+                }
             }
         }
     }
@@ -165,7 +169,7 @@ fn text_card(typed: &Sheet) -> Markup {
 fn save_card(visit: &Visit, typed: &Sheet) -> Markup {
     let must_propose = visit.portal.drafts.needs_approval();
     html! {
-        section.card {
+        section.card.answer {
             (reason_field("campaign", &typed.reason))
             div.actions {
                 @if !must_propose { button.button.primary type="submit" { "Save" } }
@@ -198,7 +202,8 @@ pub async fn backtest(visit: Visit) -> Answer {
 
     let days: i64 = visit.form.text("days").parse().unwrap_or(7);
     let from_s = visit.now_s() - days.clamp(1, 400) * 86_400;
-    let request = json!({"campaigns": [document], "fromTime": from_s});
+    let with_late = visit.form.given("late").is_some();
+    let request = json!({"campaigns": [document], "fromTime": from_s, "ignoreLateness": with_late});
     let job = visit.desk.backtest(&request, &visit.person)?;
     let address = format!("/campaigns/jobs/{job}");
     Ok(done(&address, "campaign.backtest", format!("job {job}"), json!({"days": days})))

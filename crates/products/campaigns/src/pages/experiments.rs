@@ -26,12 +26,7 @@ pub async fn list(visit: Visit) -> Answer {
         }
     }
 
-    let asked = Field {
-        name: "unit",
-        label: "Who is where?",
-        hint: "A unit, such as a user: its bucket and variant in each experiment",
-        problem: None,
-    };
+    let asked = Field { name: "unit", label: "Who is where?", hint: "", problem: None };
     let body = html! {
         div.page-head { h1 { "Experiments" } }
         @if cards.is_empty() {
@@ -80,7 +75,7 @@ async fn card(
                     @let (first, end) = buckets[place];
                     @let seen = exposed.get(&variant.name).copied().unwrap_or(0);
                     tr {
-                        th scope="row" { (variant.name) @if place == 0 { " " span.quiet { "the control" } } }
+                        th scope="row" { (variant.name) @if place == 0 { " " span.quiet { "(the control)" } } }
                         td.number { (words::share(variant.weight.into(), 10_000)) }
                         td { @if first < end { (first) " to " (end - 1) } @else { "none" } }
                         td.number { (words::number(seen.into())) }

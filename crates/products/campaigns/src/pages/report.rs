@@ -119,6 +119,8 @@ fn chart(title: &str, points: &[(Date, f64)]) -> Markup {
     let (Some((first, _)), Some((last, _))) = (points.first(), points.last()) else {
         return html! {};
     };
+    let fortnight = last.checked_sub(jiff::Span::new().days(13)).unwrap_or(*first);
+    let first = fortnight.min(*first);
 
     // A day without a point is 0, and every day has its place.
     let days: Vec<Date> = first
@@ -135,7 +137,7 @@ fn chart(title: &str, points: &[(Date, f64)]) -> Markup {
         words: format!("{title} by day"),
         times: days.iter().map(|date| start_s(*date)).collect(),
         lines: vec![Line { name: title.to_owned(), values, kind: Kind::Bars }],
-        from_s: start_s(*first),
+        from_s: start_s(first),
         to_s: start_s(last.tomorrow().unwrap_or(*last)),
         points: Points::Buckets,
         unit: Unit::Count,
@@ -156,7 +158,12 @@ fn budgets(budgets: &[Json]) -> Markup {
         (parts::table("backtest-budgets", &BUDGETS, &html! {
             @for budget in budgets {
                 tr {
-                    th scope="row" { (text(&budget["name"])) }
+                    th scope="row" {
+                        (text(&budget["name"]))
+                        @if let Some(first) = budget["spendByDay"][0][0].as_str() {
+                            " " span.quiet { "from " (first) }
+                        }
+                    }
                     td.number { (whole(&budget["reserved"])) }
                     td.number { (whole(&budget["max"])) }
                     td { @if let Some(at) = budget["exhausted"].as_str() { strong { (at) } } @else { "no" } }

@@ -27,7 +27,7 @@ pub async fn page(visit: Visit) -> Answer {
 
     let body = html! {
         div.page-head { h1 { "Why not?" } }
-        p.lead { "Choose a campaign and a subject: a customer, a driver, a zone. The answer says what the campaign decided on its newest event, or on the event that you name, and which condition or bound was the reason." }
+        p.lead { "Choose a campaign and a subject: a customer, a driver, a zone. The answer says what the campaign decided on its newest event, or on the event that you name by its source and id, and which condition or bound was the reason." }
         (form(&visit))
         div #answer { (found) }
     };
@@ -55,10 +55,10 @@ fn form(visit: &Visit) -> Markup {
                             }
                         }
                     }
-                    (text("subject", "Subject", "Whom it is about, such as u-7"))
+                    (text("subject", "Subject", ""))
                 }
                 div.row {
-                    (text("source", "Source of the event", "Empty: the newest event of the subject"))
+                    (text("source", "Source of the event", ""))
                     (text("event", "Id of the event", ""))
                 }
                 div.actions { button.button.primary type="submit" { "Explain" } }
@@ -70,7 +70,12 @@ fn form(visit: &Visit) -> Markup {
 fn answer(visit: &Visit, explained: Explained) -> Markup {
     match explained {
         Explained::Now(result) => {
-            html! { section.card aria-labelledby="why-title" { h2 #why-title { "The answer" } (explanation(&result)) } }
+            html! {
+                section.card.answer aria-labelledby="why-title" {
+                    h2 #why-title { "The answer" }
+                    (explanation(&result))
+                }
+            }
         }
         Explained::Later(job) => {
             let state = visit.desk.job(&job).unwrap_or_default();

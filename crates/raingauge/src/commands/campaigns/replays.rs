@@ -111,28 +111,25 @@ impl Test {
         }
 
         for found in answer["events"].as_array().into_iter().flatten() {
-            print_event(found, &answer["decisions"])?;
+            print_event(found)?;
         }
         Ok(())
     }
 }
 
 /// Prints what was decided on one event of a test, and why nothing else was.
-fn print_event(found: &Value, decisions: &Value) -> anyhow::Result<()> {
+fn print_event(found: &Value) -> anyhow::Result<()> {
     let event = &found["event"];
     let [source, id] = ["source", "id"].map(|member| super::text(&event[member]));
     print(&format!("{source}/{id}"))?;
 
-    let is_own = |decision: &&Value| {
-        decision["source"] == event["source"] && decision["event"] == event["id"]
-    };
-    for decision in decisions.as_array().into_iter().flatten().filter(is_own) {
+    for decision in found["decisions"].as_array().into_iter().flatten() {
         let [step, name, outcome, action] =
             ["step", "name", "outcome", "action"].map(|member| super::text(&decision[member]));
         print(&format!("  {step}/{name}: {outcome} {action}"))?;
     }
-    for campaign in found["campaigns"].as_array().into_iter().flatten() {
-        tables::explanation(campaign)?;
+    for explanation in found["explanations"].as_array().into_iter().flatten() {
+        tables::explanation(explanation)?;
     }
     Ok(())
 }

@@ -36,7 +36,7 @@ const RECORD: &[u8] = b"drops";
 
 fn configure(reader: &mut Reader) -> Opening {
     let settings = Sample::read(reader);
-    Box::new(move |foundation| Box::pin(std::future::ready(open(&settings, &foundation))))
+    Opening::new(settings, |settings, foundation| std::future::ready(open(&settings, &foundation)))
 }
 
 fn open(settings: &Sample, foundation: &Foundation) -> anyhow::Result<Additions> {

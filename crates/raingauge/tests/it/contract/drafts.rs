@@ -96,7 +96,7 @@ fn a_draft_that_cannot_be_is_refused() {
     let server = home.start();
     let refused = |draft: Value| server.post("/v1/drafts", &draft);
     refused(json!({})).expect_problem(400, "json_malformed");
-    refused(json!({ "kind": "campaign", "configuration": {} })).expect_problem(422, "kind_unknown");
+    refused(json!({ "kind": "umbrella", "configuration": {} })).expect_problem(422, "kind_unknown");
 
     let wrong = refused(json!({ "kind": "counter", "configuration": { "name": "" } }));
     let wrong = wrong.expect_problem(422, "configuration_invalid");

@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, action, always, delivery, destination, until};
 use parking_lot::Mutex;
-use raingauge_deliveries::{Deliveries, Deps};
+use raingauge_deliveries::{Deliveries, Deps, StoppedCampaigns};
 use raingauge_embedded::{CampaignLedger, LedgerOptions};
 use raingauge_memory::{Log, Sender};
 use raingauge_ports::BoxFuture;
@@ -99,6 +99,22 @@ async fn results_that_cannot_be_stored_are_kept() {
     assert_eq!(bench.status(1).await, Status::Pending);
     bench.until_status(1, Status::Delivered).await;
     assert_eq!(bench.receiver.len(), 1, "it is not sent again");
+}
+
+/// A campaign is resumed before the ledger knows that its delivery is held.
+#[tokio::test(start_paused = true)]
+async fn a_release_includes_results_that_are_stored_late() {
+    let bench = Bench::with(Arc::default(), vec![destination("a")], always(200), |ledger, log| {
+        (Arc::new(Faulty::new(ledger, 2, false)), log)
+    });
+    let paused = StoppedCampaigns { paused: [7].into(), ..StoppedCampaigns::default() };
+    bench.stopped.send_replace(Arc::new(paused));
+    bench.commit(vec![delivery("a", 1, 0)]);
+    bench.pass(Duration::from_millis(500)).await;
+    assert_eq!(bench.status(1).await, Status::Pending);
+
+    bench.stopped.send_replace(Arc::default());
+    bench.until_status(1, Status::Delivered).await;
 }
 
 #[tokio::test(start_paused = true)]

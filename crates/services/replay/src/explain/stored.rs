@@ -22,8 +22,8 @@ pub struct Ledger {
     pub outbox: Arc<dyn Outbox>,
 }
 
-/// Codes of actions that were granted, what went wrong first. Refusals come behind them: a step that
-/// acts says more than one that does not.
+/// Codes of actions that were granted, what went wrong first. Refusals come behind them: a step
+/// that acts says more than one that does not.
 const TELLING: [&str; 11] = [
     "dead",
     "refused",

@@ -124,7 +124,7 @@ async fn a_sample_of_subjects_stands_for_all() {
     let points = step(&found, "points");
     let triggers = points["triggers"].as_u64().expect("triggers");
     assert_eq!(points["subjects"], json!(triggers));
-    assert!((300..500).contains(&triggers) && triggers % 4 == 0, "{triggers}");
+    assert!((300..500).contains(&triggers) && triggers.is_multiple_of(4), "{triggers}");
     let low = points["interval"][0].as_u64().expect("low");
     let high = points["interval"][1].as_u64().expect("high");
     assert!(low < 400 && 400 < high, "{points}");

@@ -65,7 +65,7 @@ async fn what_was_decided_has_its_evidence_and_delivery() {
         );
         (found["code"].clone(), voucher["code"].clone())
     };
-    // What went wrong is said first, and what is still to come before what is done.
+    // What went wrong comes first, then what is still to come, then what is done.
     assert_eq!(codes("o-4", "u-7").await, (json!("dead"), json!("dead")));
     assert_eq!(codes("p-3", "u-8").await, (json!("delayed"), json!("delivered")));
 

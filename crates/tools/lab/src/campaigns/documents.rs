@@ -1,6 +1,7 @@
 //! The campaigns, and the destination that they act at.
 
 use super::Options;
+use crate::http::Target;
 use crate::http::client::Client;
 use anyhow::{Context, Result, ensure};
 use rand::rngs::StdRng;
@@ -13,25 +14,33 @@ const PREFIX: &str = "lab_";
 const CONCURRENCY: [u32; 2] = [16, 64];
 /// A count that no subject reaches.
 const NEVER: u32 = 1_000_000_000;
+/// Connections that create campaigns: each of them waits until its campaign is in effect.
+const CLIENTS: u32 = 16;
 
 /// Creates the documents, on a server that has none of another run: the address of the sink is
 /// another one each time.
-pub fn prepare(client: &mut Client, url: &str, options: &Options) -> Result<()> {
+pub fn prepare(target: &Target, url: &str, options: &Options) -> Result<()> {
     let [min, max] = CONCURRENCY;
     let destination = json!({
         "name": DESTINATION, "url": url, "allowPrivate": true,
         "concurrency": { "min": min, "max": max },
     });
-    create(client, "/v1/destinations", &destination).context("begin with an empty data folder")?;
+    create(&mut Client::connect(target)?, "/v1/destinations", &destination)
+        .context("begin with an empty data folder")?;
 
-    let mut random = StdRng::seed_from_u64(7);
-    for number in 0..options.campaigns {
-        create(client, "/v1/campaigns", &campaign(number, options, &mut random))?;
-        if number % 1_000 == 999 {
-            eprintln!("lab: {} campaigns", number + 1);
+    let create_share = |first: u32| -> Result<()> {
+        let mut client = Client::connect(target)?;
+        for number in (first..options.campaigns).step_by(CLIENTS as usize) {
+            create(&mut client, "/v1/campaigns", &campaign(number, options))?;
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let shares: Vec<_> =
+            (0..CLIENTS).map(|first| scope.spawn(move || create_share(first))).collect();
+        let results = shares.into_iter().map(|share| share.join().expect("it does not panic"));
+        results.collect()
+    })
 }
 
 fn create(client: &mut Client, path: &str, document: &Value) -> Result<()> {
@@ -42,17 +51,18 @@ fn create(client: &mut Client, path: &str, document: &Value) -> Result<()> {
 
 /// The first campaign of each type acts on events by their lot; the others have rules like those of
 /// the published description, and a count that is never reached.
-fn campaign(number: u32, options: &Options, random: &mut StdRng) -> Value {
+fn campaign(number: u32, options: &Options) -> Value {
     let acts = number < options.types;
     let (rule, when) = if acts {
         (leaf("eq", "var.acts", true), leaf("gte", "count.orders", 1))
     } else {
-        (rule(random), leaf("reaches", "count.orders", NEVER))
+        let mut random = StdRng::seed_from_u64(number.into());
+        (rule(&mut random), leaf("reaches", "count.orders", NEVER))
     };
     let country = format!("c{}", number % 12);
     let filter = if acts { Value::Null } else { leaf("eq", "var.country", country) };
 
-    let mut orders = json!({ "window": "campaign" });
+    let mut orders = json!({ "window": "campaign", "history": "none" });
     if !filter.is_null() {
         orders["filter"] = filter;
     }
@@ -61,7 +71,6 @@ fn campaign(number: u32, options: &Options, random: &mut StdRng) -> Value {
         "eventTypes": [format!("lab.order.{}", number % options.types)],
         "subject": "data.user_id",
         "state": "active",
-        "history": "none",
         "counts": { "orders": orders },
         "rule": rule,
         "steps": [{

@@ -61,17 +61,17 @@ pub fn questions(fields: &Fields, offers: &Offers) -> Markup {
         (datalist("destinations", &offers.destinations))
         section.card { fieldset.form {
             legend.card-legend { "What is it called?" }
-            div.row { (text("name", "Name", "Letters, digits and _, such as third_order")) (text("owner", "Owner", "The team that answers for it")) }
+            div.row.top { (text("name", "Name", "Letters, digits and _, such as third_order")) (text("owner", "Owner", "The team that answers for it")) }
             (text("description", "Description", ""))
         } }
         section.card { fieldset.form {
             legend.card-legend { "When does it act?" }
-            div.row {
+            div.row.top {
                 (suggested("type", "When this happens", "A type of events", "event-types"))
                 (suggested("subject", "For the one that this field names", "Such as data.user_id", "event-fields"))
             }
             @for place in 0..CONDITIONS { (condition(fields, place)) }
-            div.row {
+            div.row.top {
                 (choice(fields, "occasion", "On", &OCCASIONS))
                 (text("number", "Number", "Such as 3, for the third"))
                 (choice(fields, "window", "Counted as events", &WINDOWS))
@@ -80,7 +80,7 @@ pub fn questions(fields: &Fields, offers: &Offers) -> Markup {
         } }
         section.card { fieldset.form {
             legend.card-legend { "What does it do?" }
-            div.row {
+            div.row.top {
                 (choice(fields, "kind", "Then", &KINDS))
                 (suggested("to", "Through", "A destination", "destinations"))
                 (text("wait", "Minutes later", "Empty: at once"))
@@ -89,8 +89,8 @@ pub fn questions(fields: &Fields, offers: &Offers) -> Markup {
         } }
         section.card { fieldset.form {
             legend.card-legend { "What bounds it?" }
-            div.row { (text("most", "At most this often for each", "Empty: without a limit")) (choice(fields, "period", "In", &WINDOWS)) }
-            div.row {
+            div.row.top { (text("most", "At most this often for each", "Empty: without a limit")) (choice(fields, "period", "In", &WINDOWS)) }
+            div.row.top {
                 (text("cost", "Each one costs", "Empty: nothing"))
                 (text("budget", "Of a budget of", ""))
                 (text("unit", "In", "Such as SGD_cents"))

@@ -114,7 +114,7 @@ fn decided(result: &Json, events: usize) -> Markup {
 /// How often each code was the first reason, over all events.
 fn reasons_of(result: &Json) -> Markup {
     let events = result["events"].as_array().into_iter().flatten();
-    let campaigns = events.flat_map(|event| event["campaigns"].as_array().into_iter().flatten());
+    let campaigns = events.flat_map(|event| event["explanations"].as_array().into_iter().flatten());
     let mut codes: BTreeMap<&str, i128> = BTreeMap::new();
     for campaign in campaigns {
         *codes.entry(campaign["code"].as_str().unwrap_or_default()).or_default() += 1;
@@ -138,8 +138,8 @@ mod tests {
     fn a_trial_says_why_events_decided_nothing() {
         let result = json!({"decisions": [{"outcome": "granted", "step": "s", "name": "a", "subject": "<u>",
                 "evidence": {"trace": []}}],
-            "events": [{"campaigns": [{"code": "step_false"}]}, {"campaigns": [{"code": "step_false"}]},
-                {"campaigns": [{"code": "granted"}]}]});
+            "events": [{"explanations": [{"code": "step_false"}]}, {"explanations": [{"code": "step_false"}]},
+                {"explanations": [{"code": "granted"}]}]});
         let shown = decided(&result, 3).into_string();
         assert!(shown.contains("1 decision") && shown.contains("&lt;u&gt;"), "{shown}");
         assert!(shown.contains("<strong>2</strong>") && shown.contains("step false"), "{shown}");

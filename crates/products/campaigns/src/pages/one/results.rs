@@ -11,6 +11,9 @@ use raingauge_portal::html::parts::{self, Column};
 use raingauge_portal::html::words;
 use std::collections::BTreeMap;
 
+/// Fewest days of a chart.
+const DAYS_MIN: i64 = 14;
+
 const REASONS: [Column<'_>; 4] = [
     Column::Text("Outcome"),
     Column::Text("Meaning"),
@@ -48,11 +51,13 @@ fn card(id: &str, title: &str, chart: Markup) -> Markup {
     html! { section.card aria-labelledby=(id) { h2 id=(id) { (title) } (chart) } }
 }
 
-/// The days from the first decision to today.
+/// The days from the first decision to today, and two weeks at least.
 fn days(usage: &Usage, now_ms: i64, zone: &TimeZone) -> Vec<Date> {
     let first = usage.by_day.keys().next();
     let today = crate::pages::usage::date_of(now_ms, zone);
     let (Some(first), Some(today)) = (first, today) else { return Vec::new() };
+    let fortnight = today.checked_sub(jiff::Span::new().days(DAYS_MIN - 1)).unwrap_or(today);
+    let first = fortnight.min(*first);
     first.series(jiff::Span::new().days(1)).take_while(|date| *date <= today).collect()
 }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 /// Steps of one history.
-const STEPS: usize = 32;
+const STEPS: usize = 26;
 
 /// What a worker might do wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,8 +172,8 @@ impl Play {
         self.runtime.block_on(self.log.append_control(0, entry)).unwrap();
     }
 
-    /// Lets the worker obey every entry, and see to what follows from it: a campaign that is changed
-    /// and changed back meanwhile may be taken for one that was not.
+    /// Lets the worker obey every entry, and see to what follows from it. A campaign that is changed
+    /// and changed back before that may be taken for one that was not.
     fn catch_up(&mut self) {
         let end = self.log.end();
         let is_behind = |worker: &Option<Worker>| {
@@ -226,7 +226,8 @@ impl Play {
             runtime: self.runtime.handle().clone(),
         };
         let batch_events = 1 + self.random.below(12) as usize;
-        let options = Options { commit_ms: 0, batch_events, ..Options::default() };
+        let timers_max = 1 + self.random.below(5) as usize;
+        let options = Options { commit_ms: 0, batch_events, timers_max, ..Options::default() };
         Worker::open(deps, options).ok()
     }
 
