@@ -224,7 +224,7 @@ impl Sheet<'_> {
             section.card {
                 fieldset.form aria-describedby="value-words" {
                     legend.card-legend { "What each event adds" }
-                    div #value-words {
+                    div #value-words hidden[problem.is_none()] {
                         @if let Some(problem) = &problem { p.problem { (problem) } }
                     }
                     div.choices { (choice(Adds::One, "1: events are counted")) }

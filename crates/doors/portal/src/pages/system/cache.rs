@@ -183,7 +183,7 @@ async fn whole(
                 (preview::section(&counters, &overview, &current.policy, planned))
             }
         }
-        (charts::effect(&overview))
+        (charts::effect(&overview, &html! { a href="#history" { "History" } }))
         (history::section(person, &overview))
         (strategies())
     };

@@ -33,7 +33,7 @@ pub fn section(overview: &Overview) -> Markup {
                 ])))
                 (card("Log lag", &draw(overview, "Age of the oldest uncounted event", Unit::Seconds, lag_lines(overview))))
             }
-            (effect(overview))
+            (effect(overview, &html! { a href="/system/cache" { "Policy and rollouts" } }))
         }
     }
 }
@@ -43,7 +43,7 @@ fn card(title: &str, chart: &Markup) -> Markup {
 }
 
 /// The load of the store and the cache hits over time, with a mark at each policy change.
-pub fn effect(overview: &Overview) -> Markup {
+pub fn effect(overview: &Overview, link: &Markup) -> Markup {
     let uses_cql = overview.totals.has(CQL_REQUESTS) && overview.totals.total(CQL_REQUESTS) > 0.0;
     let lines = if uses_cql {
         vec![
@@ -67,7 +67,7 @@ pub fn effect(overview: &Overview) -> Markup {
                 p.quiet {
                     "Strategy " b { (policy.policy.choice.strategy.name()) }
                     @if policy.version > 0 { ", version " (policy.version) }
-                    ". " a href="/system/cache" { "Policy and rollouts" }
+                    ". " (link)
                 }
             }
             (marked(overview, "Store load and cache hits each second", Unit::PerSecond, lines, changes))
