@@ -23,11 +23,15 @@ use raingauge_ports::campaigns::Lookups;
 use raingauge_replay::{Replay, Sources};
 use raingauge_settings::Reader;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Handle;
 
 pub const PRODUCT: Product =
     Product { groups: &[Settings::GROUP, DatabaseSettings::GROUP], configure };
 
+/// Longest wait for requests that are under way when the process ends. One that takes longer is
+/// sent again by the next process, with the same id.
+const SENDING_MAX: Duration = Duration::from_secs(5);
 /// The switch of the whole product.
 const ENABLED: &str = "campaigns.enabled";
 
@@ -207,7 +211,10 @@ impl Service for Running {
     }
 
     fn stop(&self) {
-        self.runtime.block_on(self.deliveries.stop());
+        let ended = async { tokio::time::timeout(SENDING_MAX, self.deliveries.stop()).await };
+        if self.runtime.block_on(ended).is_err() {
+            tracing::warn!("some deliveries did not end in time; they are sent again at the start");
+        }
         self.worker.stop();
     }
 }

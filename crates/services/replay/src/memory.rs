@@ -7,17 +7,37 @@ use raingauge_campaigns::decision::{ActionId, Decision};
 use raingauge_campaigns::states::{BudgetKey, Budgets, StateKey, StateKind, States};
 use std::collections::BTreeMap;
 
-/// Bytes of a state beside its subject and its value, approximately.
-const STATE_BYTES: usize = 112;
+/// Bytes of a subject beside its name and its states, and of a state beside its value,
+/// approximately.
+const SUBJECT_BYTES: usize = 80;
+const STATE_BYTES: usize = 80;
 /// Bytes of the id of an action that was granted.
 const ACTION_BYTES: usize = 24;
 
-/// The states of a replay.
+/// The states of a replay, by subject: an event reads several states of one subject, which lie
+/// beside each other in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    states: HashMap<StateKey, Vec<u8>>,
+    places: HashMap<Box<str>, usize>,
+    /// The states of each subject, by owner and kind.
+    subjects: Vec<Vec<StoredState>>,
+    /// The subject that was used last, and its place.
+    last: Option<(String, usize)>,
     granted: HashSet<ActionId>,
     bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+struct StoredState {
+    owner: u128,
+    kind: StateKind,
+    value: Vec<u8>,
+}
+
+impl StoredState {
+    fn order(&self) -> (u128, StateKind) {
+        (self.owner, self.kind)
+    }
 }
 
 impl Memory {
@@ -43,25 +63,62 @@ impl Memory {
 
     /// Takes over what another memory has, of tallies those of these owners alone.
     pub fn adopt(&mut self, other: &Self, tallies: &HashSet<u128>) {
-        let is_kept = |key: &StateKey| key.kind != StateKind::Tally || tallies.contains(&key.owner);
-        for (key, value) in other.states.iter().filter(|(key, _)| is_kept(key)) {
-            self.put(key.clone(), value.clone());
+        for (subject, place) in &other.places {
+            for StoredState { owner, kind, value } in &other.subjects[*place] {
+                if *kind != StateKind::Tally || tallies.contains(owner) {
+                    let subject = subject.to_string();
+                    self.put(StateKey { kind: *kind, owner: *owner, subject }, value.clone());
+                }
+            }
         }
         self.granted.extend(&other.granted);
+    }
+
+    /// The place of a subject that has states.
+    fn place(&mut self, subject: &str) -> Option<usize> {
+        if let Some((last, place)) = &self.last
+            && *last == *subject
+        {
+            return Some(*place);
+        }
+        let place = *self.places.get(subject)?;
+        let (last, known) = self.last.get_or_insert_default();
+        last.clear();
+        last.push_str(subject);
+        *known = place;
+        Some(place)
     }
 }
 
 impl States for Memory {
     fn get(&mut self, key: &StateKey) -> Option<&[u8]> {
-        self.states.get(key).map(Vec::as_slice)
+        let place = self.place(&key.subject)?;
+        let states = &self.subjects[place];
+        let found = states.binary_search_by_key(&(key.owner, key.kind), StoredState::order).ok()?;
+        Some(&states[found].value)
     }
 
     fn put(&mut self, key: StateKey, value: Vec<u8>) {
-        let key_bytes = STATE_BYTES + key.subject.len();
+        let StateKey { kind, owner, subject } = key;
+        let place = self.place(&subject).unwrap_or_else(|| {
+            let place = self.subjects.len();
+            self.bytes += SUBJECT_BYTES + subject.len();
+            self.places.insert(subject.as_str().into(), place);
+            self.subjects.push(Vec::new());
+            place
+        });
+
         self.bytes += value.len();
-        match self.states.insert(key, value) {
-            Some(old) => self.bytes -= old.len(),
-            None => self.bytes += key_bytes,
+        let states = &mut self.subjects[place];
+        match states.binary_search_by_key(&(owner, kind), StoredState::order) {
+            Ok(found) => {
+                let old = std::mem::replace(&mut states[found].value, value);
+                self.bytes -= old.len();
+            }
+            Err(free) => {
+                self.bytes += STATE_BYTES;
+                states.insert(free, StoredState { owner, kind, value });
+            }
         }
     }
 
@@ -165,7 +222,10 @@ mod tests {
         let mut memory = Memory::default();
         memory.put(key("a"), vec![1; 10]);
         memory.put(key("a"), vec![1; 4]);
-        assert_eq!(memory.bytes, STATE_BYTES + 1 + 4);
+        assert_eq!(memory.bytes, SUBJECT_BYTES + 1 + STATE_BYTES + 4);
+        assert_eq!(memory.get(&key("a")), Some(&[1; 4][..]));
+        assert_eq!(memory.get(&StateKey { owner: 8, ..key("a") }), None);
+        assert_eq!(memory.get(&key("b")), None);
         assert!(memory.check().is_ok());
 
         memory.put(key("b"), vec![0; REPLAY_STATES_BYTES_MAX]);

@@ -160,7 +160,7 @@ pub mod tests {
             decided_ms: hour * 3_600_000 + 5,
             outcome: outcome.to_owned(),
             variant: None,
-            cost: (name == "voucher").then(|| Cost { budget, amount: 500, is_refunded: true }),
+            cost: (name == "voucher").then_some(Cost { budget, amount: 500, is_refunded: true }),
             evidence: "{}".to_owned(),
         }
     }

@@ -1,9 +1,10 @@
 //! A request to a page: who sent it, what it asks for, and the frame of the answer.
 
 use super::desk::Desk;
-use axum::extract::{Extension, RawPathParams, State};
+use axum::extract::{Extension, FromRequestParts, RawPathParams};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_campaigns::campaign::CampaignId;
@@ -91,27 +92,44 @@ pub type Answer = Result<Response, Fault>;
 pub fn page<F, R>(
     desk: &Desk,
     page: F,
-) -> impl Fn(
-    State<Portal>,
-    Extension<Principal>,
-    RawPathParams,
-    Query,
-    Option<Extension<Fields>>,
-) -> BoxFuture<'static, Answer>
-+ Clone
-+ Send
-+ Sync
-+ 'static
+) -> impl Fn(Arrival) -> BoxFuture<'static, Answer> + Clone + Send + Sync + 'static
 where
     F: Fn(Visit) -> R + Clone + Send + Sync + 'static,
     R: Future<Output = Answer> + Send + 'static,
 {
     let desk = desk.clone();
-    move |State(portal), Extension(person), path, Query(query), form| {
-        let form = form.map(|Extension(form)| form).unwrap_or_default();
-        let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    move |Arrival { portal, person, path, query, form }| {
         let visit = Visit { desk: desk.clone(), portal, person, query, form, path };
         Box::pin(page(visit))
+    }
+}
+
+/// What the guard of the portal passes on.
+pub struct Arrival {
+    portal: Portal,
+    person: Principal,
+    path: Vec<(String, String)>,
+    query: Fields,
+    form: Fields,
+}
+
+impl FromRequestParts<Portal> for Arrival {
+    type Rejection = Response;
+
+    async fn from_request_parts(head: &mut Parts, portal: &Portal) -> Result<Self, Response> {
+        let person = Extension::<Principal>::from_request_parts(head, portal).await;
+        let Extension(person) = person.map_err(IntoResponse::into_response)?;
+        let path = RawPathParams::from_request_parts(head, portal).await;
+        let path = path.map_err(IntoResponse::into_response)?;
+
+        let Ok(Query(query)) = Query::from_request_parts(head, portal).await;
+        Ok(Self {
+            portal: portal.clone(),
+            person,
+            path: path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            query,
+            form: head.extensions.get::<Fields>().cloned().unwrap_or_default(),
+        })
     }
 }
 
