@@ -149,7 +149,7 @@ describe("campaigns", { timeout: 20 * PATIENCE_MS }, () => {
     await page.getByRole("link", { name: "Activate" }).click();
     await page.getByRole("button", { name: "Activate" }).click();
     await page.getByText("The state has changed").waitFor();
-    await page.getByRole("link", { name: "Why not?" }).click();
+    await page.locator(".page-head").getByRole("link", { name: "Why not?" }).click();
     await page.fill("#subject", "u-8");
     await page.getByRole("button", { name: "Explain" }).click();
     await page.locator("#answer .notice").waitFor();

@@ -14,6 +14,7 @@ mod destinations;
 mod documents;
 mod editor;
 mod experiments;
+mod faults;
 mod jobs;
 mod list;
 mod one;
@@ -29,8 +30,7 @@ mod why;
 use crate::Campaigns;
 use desk::Desk;
 use raingauge_core::access::Role;
-use raingauge_portal::{Fault, Needs, Pages};
-use raingauge_ports::campaigns::Error;
+use raingauge_portal::{Needs, Pages};
 use visit::{HOME, page};
 
 const VIEWER: Needs = Needs::Role(Role::Viewer);
@@ -115,10 +115,4 @@ fn delivering(pages: Pages, desk: &Desk) -> Pages {
             "destination.probe",
             page(desk, destinations::probe),
         )
-}
-
-/// The ledger could not be read, or not be changed.
-fn fault(error: Error) -> Fault {
-    let title = "The ledger of campaigns is out of reach";
-    Fault::new(axum::http::StatusCode::SERVICE_UNAVAILABLE, title, error.to_string())
 }

@@ -30,7 +30,7 @@ const COLUMNS: [Column<'_>; 7] = [
 pub async fn list(visit: Visit) -> Answer {
     let query = asked(&visit.query);
     let status = query.status;
-    let page = visit.desk.outbox().list(query).await.map_err(super::fault)?;
+    let page = visit.desk.outbox().list(query).await.map_err(super::faults::ledger)?;
     let zone = visit.zone();
     let body = html! {
         div.page-head { h1 { "Actions" } }
@@ -167,8 +167,8 @@ fn row(visit: &Visit, record: &DeliveryRecord, zone: &TimeZone) -> Markup {
 /// `GET /campaigns/actions/{action}`
 pub async fn one(visit: Visit) -> Answer {
     let action = action_id(&visit)?;
-    let record = visit.desk.outbox().get(action).await.map_err(super::fault)?;
-    let decision = visit.desk.reader().granted(action).await.map_err(super::fault)?;
+    let record = visit.desk.outbox().get(action).await.map_err(super::faults::ledger)?;
+    let decision = visit.desk.reader().granted(action).await.map_err(super::faults::ledger)?;
     if record.is_none() && decision.is_none() {
         return Err(Fault::not_found("such action"));
     }
@@ -288,7 +288,7 @@ async fn change(visit: &Visit, again: bool) -> Answer {
         } else {
             outbox.cancel(selection.clone(), now_ms).await
         };
-        match some.map_err(super::fault)? {
+        match some.map_err(super::faults::ledger)? {
             0 => break,
             some => changed += some,
         }

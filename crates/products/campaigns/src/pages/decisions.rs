@@ -42,7 +42,7 @@ const OUTCOMES: [&str; 12] = [
 /// `GET /campaigns/decisions`
 pub async fn list(visit: Visit) -> Answer {
     let query = asked(&visit.query);
-    let page = visit.desk.reader().decisions(query).await.map_err(super::fault)?;
+    let page = visit.desk.reader().decisions(query).await.map_err(super::faults::ledger)?;
     let zone = visit.zone();
     let body = html! {
         div.page-head { h1 { "Decisions" } }

@@ -262,7 +262,7 @@ impl Desk {
 
         loop {
             let states = self.0.ledger.states(from.clone(), LEDGER_PAGE_LEN_MAX).await;
-            let states = states.map_err(super::fault)?;
+            let states = states.map_err(super::faults::ledger)?;
             let is_last = states.len() < LEDGER_PAGE_LEN_MAX;
             for (state, value) in states {
                 if state.owner != owner || seen >= EXPOSURES_MAX {

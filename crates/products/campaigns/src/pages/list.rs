@@ -104,7 +104,8 @@ fn audited(result: &Json) -> CampaignId {
 async fn activity(visit: &Visit) -> Result<Activity, Fault> {
     let now_ms = visit.now_ms();
     let query = DecisionQuery { from_ms: now_ms - DAY_MS, ..DecisionQuery::default() };
-    let gathered = usage::gather(visit.desk.reader(), query).await.map_err(super::fault)?;
+    let gathered =
+        usage::gather(visit.desk.reader(), query).await.map_err(super::faults::ledger)?;
     Ok(Activity::of(&gathered, now_ms))
 }
 
@@ -171,7 +172,7 @@ async fn spend_bar(desk: &Desk, campaign: &Campaign, now_ms: i64) -> Result<Mark
     if campaign.budgets.is_empty() {
         return Ok(html! { span.quiet { "–" } });
     }
-    let reserved = desk.reader().budgets_of(campaign.id).await.map_err(super::fault)?;
+    let reserved = desk.reader().budgets_of(campaign.id).await.map_err(super::faults::ledger)?;
     let reserved: BTreeMap<BudgetKey, _> = reserved.into_iter().collect();
     let fullest = campaign.budgets.iter().map(|(name, budget)| {
         let key = current_key(campaign, name, budget, now_ms);

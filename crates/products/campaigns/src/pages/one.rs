@@ -38,7 +38,8 @@ pub async fn page(visit: Visit) -> Answer {
         from_ms: now_ms - DAYS * DAY_MS,
         ..DecisionQuery::default()
     };
-    let gathered = usage::gather(visit.desk.reader(), query).await.map_err(super::fault)?;
+    let gathered =
+        usage::gather(visit.desk.reader(), query).await.map_err(super::faults::ledger)?;
     let usage = Usage::of(&gathered.decisions, &zone);
     let newest = &gathered.decisions[..gathered.decisions.len().min(SHOWN)];
     let versions = visit.desk.versions("campaign", &id.to_string()).await?;

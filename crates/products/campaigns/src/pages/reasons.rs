@@ -1,7 +1,11 @@
 //! Codes of decisions and deliveries, in words for people who write campaigns.
 
 use maud::{Markup, html};
+use raingauge_core::code::Code;
 use raingauge_ports::campaigns::Status;
+
+/// The code that refusals of events share with decisions.
+const TOO_LATE: &str = Code::TooLate.as_str();
 
 /// What a code means: a few words, and how it is felt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +28,7 @@ pub fn meaning(code: &str) -> Option<Meaning> {
         "warming" => ("wait", "the campaign was still counting what the log holds"),
         "shadow" => ("draft", "would have been granted, if the campaign were active"),
         "outside_activity" => ("draft", "happened outside the time of the campaign"),
-        "too_late" => ("draft", "arrived too late to decide anything"),
+        TOO_LATE => ("draft", "arrived too late to decide anything"),
         "no_subject" => ("bad", "names nobody: the field of the subject is missing"),
         "no_listener" => ("draft", "no campaign listens to events of this type"),
         "not_received" => ("bad", "no such event has arrived"),

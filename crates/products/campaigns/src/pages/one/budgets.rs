@@ -1,6 +1,6 @@
 //! The budgets of a campaign: what is used, and when they will be exhausted.
 
-use crate::pages::fault;
+use crate::pages::faults;
 use crate::pages::list::{bar, current_key};
 use crate::pages::summary;
 use crate::pages::usage::{Usage, date_of};
@@ -25,7 +25,7 @@ pub async fn card(
     if campaign.budgets.is_empty() {
         return Ok(html! {});
     }
-    let accounts = visit.desk.reader().budgets_of(campaign.id).await.map_err(fault)?;
+    let accounts = visit.desk.reader().budgets_of(campaign.id).await.map_err(faults::ledger)?;
     let accounts: BTreeMap<BudgetKey, Budget> = accounts.into_iter().collect();
     let now_ms = visit.now_ms();
     let today = date_of(now_ms, zone);
