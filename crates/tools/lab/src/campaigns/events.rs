@@ -45,9 +45,13 @@ impl Orders {
 
             let run = self.run;
             let mut below = |end: u32| self.random.random_range(0..end);
-            let (kind, user) = (below(self.options.types), below(self.options.subjects));
-            let (country, taxi, amount) = (below(12), below(8), below(40_000));
-            let (payment, platform) = (below(5), below(3));
+            let kind = below(self.options.types);
+            let user = below(self.options.subjects);
+            let country = below(12);
+            let taxi = below(8);
+            let amount = below(40_000);
+            let payment = below(5);
+            let platform = below(3);
             // Writing into memory does not fail.
             let _ = writeln!(
                 body,
