@@ -6,8 +6,8 @@ mod decisions;
 pub mod documents;
 mod outbox;
 mod retention;
-pub mod tables;
 pub mod sender;
+pub mod tables;
 
 use crate::campaigns::{
     ActionId, BudgetChange, BudgetKey, Checkpoint, Commit, Cost, Decision, Delivery, Ledger,

@@ -11,7 +11,7 @@ mod second;
 pub use second::{Actor, NotSecond};
 
 use crate::difference::FieldChange;
-use crate::documents::{self, Document, DocumentKind, Provenance, KindScopes};
+use crate::documents::{self, Document, DocumentKind, KindScopes, Provenance};
 use raingauge_core::limits::TEXT_LEN_MAX;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::drafts::{self as store, Draft, State};

@@ -17,9 +17,9 @@
 //! The feature `experiments` adds the tools that run other systems or draw figures, with their
 //! clients, a rasterizer and a font.
 
+pub mod campaigns;
 #[cfg(feature = "experiments")]
 pub mod capacity;
-pub mod campaigns;
 pub mod cli;
 pub mod cluster;
 pub mod cores;
