@@ -172,8 +172,8 @@ impl Play {
         self.runtime.block_on(self.log.append_control(0, entry)).unwrap();
     }
 
-    /// Lets the worker obey every entry, and see to what follows from it. A campaign that is changed
-    /// and changed back before that may be taken for one that was not.
+    /// Lets the worker obey every entry, and see to what follows from it. A campaign that is
+    /// changed and changed back before that may be taken for one that was not.
     fn catch_up(&mut self) {
         let end = self.log.end();
         let is_behind = |worker: &Option<Worker>| {
