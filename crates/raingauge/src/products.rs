@@ -99,6 +99,8 @@ pub struct Foundation {
     pub data_dir: PathBuf,
     /// Bytes that are kept free on its disk.
     pub reserve_bytes: u64,
+    /// Most table files that the store of counts keeps open, which follows the limit of the system.
+    pub open_files_max: usize,
     /// The clock of events and counts.
     pub clock: Arc<dyn Clock>,
     /// The wall clock of people, independent of the log.

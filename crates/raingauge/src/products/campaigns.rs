@@ -69,6 +69,7 @@ async fn open(
     let options = CampaignOptions {
         state_cache_bytes: settings.state_cache_bytes,
         reserve_bytes: foundation.reserve_bytes,
+        open_files_max: foundation.open_files_max / 2,
         allow_private_addresses: settings.allow_private_addresses,
         databases,
     };

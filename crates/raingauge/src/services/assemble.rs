@@ -289,6 +289,7 @@ fn foundation(
         roles: settings.cluster.roles.clone(),
         data_dir: settings.storage.data_dir.clone(),
         reserve_bytes: settings.storage.reserve_bytes,
+        open_files_max: settings.tiles.open_files_max,
         clock: Arc::clone(&engines.clock),
         wall_clock: Arc::clone(&engines.wall_clock),
         logs: engines.logs.clone(),

@@ -38,6 +38,8 @@ pub struct CampaignOptions {
     pub state_cache_bytes: usize,
     /// Bytes that are kept free on the disk.
     pub reserve_bytes: u64,
+    /// Most table files that each engine keeps open.
+    pub open_files_max: usize,
     pub allow_private_addresses: bool,
     pub databases: DatabaseSettings,
 }
@@ -48,19 +50,24 @@ impl CampaignEngines {
         let CampaignOptions {
             state_cache_bytes,
             reserve_bytes,
+            open_files_max,
             allow_private_addresses,
             databases,
         } = options;
         let folder = data_dir.join("campaigns");
         files::make_folder(&folder)?;
 
+        let defaults = LedgerOptions::default();
+        let open_files_max = open_files_max.min(defaults.open_files_max);
         let ledger_options = LedgerOptions {
             cache_bytes: state_cache_bytes,
+            open_files_max,
             reserve_bytes,
-            ..LedgerOptions::default()
+            ..defaults
         };
         let ledger = Arc::new(CampaignLedger::open(&folder.join("ledger"), &ledger_options)?);
-        let table_options = TableOptions { reserve_bytes, ..TableOptions::default() };
+        let table_options =
+            TableOptions { reserve_bytes, open_files_max, ..TableOptions::default() };
         let tables = Arc::new(UploadedTables::open(&folder.join("tables"), &table_options)?);
         let client = outbound::Client::new(&outbound::Options {
             allow_private_addresses,

@@ -171,7 +171,7 @@ impl Worker {
         let from = self.checkpoint.position;
         let blocks = bounds.blocks(&*self.deps.log, from)?;
         let mut batch = Batch::of(&blocks, from, self.checkpoint.log_ms, bounds, &self.consumer)?;
-        // The caller that changed a document waits until it has taken effect.
+        // Its author waits until a document takes effect.
         let is_urgent = !batch.orders.is_empty();
         if let Some(rest) = self.rest(&blocks, bounds).filter(|_| !is_urgent) {
             return Ok(Progress::Waits(rest));

@@ -33,7 +33,7 @@ const START_MS: i64 = 1_727_136_000_000;
 /// a limit and a budget. `last` is the count of the last one, in which two versions differ.
 fn campaigns(last: u32) -> Vec<Json> {
     (1..=CAMPAIGNS)
-        .map(|id| campaign(id, if id == CAMPAIGNS { last } else { 3 + id % 4 }))
+        .map(|id| campaign(id, if id == CAMPAIGNS { last } else { 8 + id % 4 }))
         .collect()
 }
 
@@ -106,7 +106,7 @@ fn resolved(campaigns: &[Json]) -> Documents {
 }
 
 fn run(log: &Arc<dyn EventLog>) -> u64 {
-    let setup = Setup::new(resolved(&campaigns(5)), &request(), i64::MAX);
+    let setup = Setup::new(resolved(&campaigns(9)), &request(), i64::MAX);
     let mut answers = Answers::assumed(BTreeMap::new());
     let source = Source::Log(vec![Arc::clone(log)]);
     let found = backtest(&setup, source, &mut answers, &Progress::default()).expect("a backtest");
@@ -114,7 +114,7 @@ fn run(log: &Arc<dyn EventLog>) -> u64 {
 }
 
 fn run_comparison(log: &Arc<dyn EventLog>) -> u64 {
-    let sides = Sides::new(resolved(&campaigns(5)), resolved(&campaigns(4)));
+    let sides = Sides::new(resolved(&campaigns(9)), resolved(&campaigns(8)));
     let setup = Setup::new(sides.documents.clone(), &request(), i64::MAX);
     let mut answers = Answers::assumed(BTreeMap::new());
     let source = Source::Log(vec![Arc::clone(log)]);

@@ -5,8 +5,11 @@ use crate::limits::REPLAY_STATES_BYTES_MAX;
 use hashbrown::{HashMap, HashSet};
 use raingauge_campaigns::decision::{ActionId, Decision};
 use raingauge_campaigns::states::{BudgetKey, Budgets, StateKey, StateKind, States};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
+/// Longest value that lies beside its owner: that of most counts.
+const INLINE_BYTES: usize = 24;
 /// Bytes of a subject beside its name and its states, and of a state beside its value,
 /// approximately.
 const SUBJECT_BYTES: usize = 80;
@@ -31,7 +34,7 @@ pub struct Memory {
 struct StoredState {
     owner: u128,
     kind: StateKind,
-    value: Vec<u8>,
+    value: SmallVec<[u8; INLINE_BYTES]>,
 }
 
 impl StoredState {
@@ -67,7 +70,7 @@ impl Memory {
             for StoredState { owner, kind, value } in &other.subjects[*place] {
                 if *kind != StateKind::Tally || tallies.contains(owner) {
                     let subject = subject.to_string();
-                    self.put(StateKey { kind: *kind, owner: *owner, subject }, value.clone());
+                    self.put(StateKey { kind: *kind, owner: *owner, subject }, value.to_vec());
                 }
             }
         }
@@ -112,11 +115,14 @@ impl States for Memory {
         let states = &mut self.subjects[place];
         match states.binary_search_by_key(&(owner, kind), StoredState::order) {
             Ok(found) => {
-                let old = std::mem::replace(&mut states[found].value, value);
-                self.bytes -= old.len();
+                let known = &mut states[found].value;
+                self.bytes -= known.len();
+                known.clear();
+                known.extend_from_slice(&value);
             }
             Err(free) => {
                 self.bytes += STATE_BYTES;
+                let value = SmallVec::from_slice(&value);
                 states.insert(free, StoredState { owner, kind, value });
             }
         }
