@@ -30,7 +30,7 @@ use answer::Answer;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::header;
+use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -309,8 +309,19 @@ impl Connection {
         if is_http2 {
             name_host(&mut request);
         }
+
         let answering = self.router.clone().call(request);
-        async move { Ok(answering.await?.map(|body| Answer::new(body, handling, is_http2))) }
+        let activity = Arc::clone(&self.activity);
+        async move {
+            let mut response = answering.await?;
+            // The connection ends behind this response: the client must not send another request.
+            if !is_http2 && activity.is_body_unread() {
+                response
+                    .headers_mut()
+                    .insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok(response.map(|body| Answer::new(body, handling, is_http2)))
+        }
     }
 }
 

@@ -52,7 +52,7 @@ pub struct Activity {
     idle_since: AtomicU64,
     /// Since when the peer takes no bytes; `NEVER` while it does.
     blocked_since: AtomicU64,
-    /// Whether the newest request was answered before its body had arrived.
+    /// See [`Activity::is_body_unread`].
     is_body_unread: AtomicBool,
     /// Large HTTP/2 responses, each of which waits for the peer: when more of it was last
     /// requested.
@@ -85,6 +85,11 @@ impl Activity {
     /// Records that a body was dropped before its end.
     pub fn leave_unread(&self) {
         self.is_body_unread.store(true, Relaxed);
+    }
+
+    /// Whether the newest request was answered before its body had arrived.
+    pub fn is_body_unread(&self) -> bool {
+        self.is_body_unread.load(Relaxed)
     }
 
     /// Waits until the connection has reached one of its limits.
@@ -302,7 +307,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         if self.linger.is_none() {
             let shut = Pin::new(&mut self.stream).poll_shutdown(context);
             ready!(self.note_written(shut, |()| PROGRESS_BYTES_MIN))?;
-            if !self.activity.is_body_unread.load(Relaxed) {
+            if !self.activity.is_body_unread() {
                 return Poll::Ready(Ok(()));
             }
         }

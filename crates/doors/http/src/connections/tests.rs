@@ -45,6 +45,7 @@ async fn a_refused_body_is_read_on() {
     let client = move || {
         let (mut client, response) = announce(address);
         assert!(response.starts_with("HTTP/1.1 413"), "{response}");
+        assert!(response.contains("connection: close\r\n"), "{response}");
         client.write_all(&vec![b'x'; BODY_LEN]).expect("the server reads on");
     };
     tokio::task::spawn_blocking(client).await.expect("a client without errors");
