@@ -13,7 +13,8 @@
 
 mod assets;
 mod cookies;
-mod download;
+pub mod document;
+pub mod download;
 mod fault;
 mod fields;
 mod form;
@@ -23,6 +24,7 @@ mod largest;
 mod observed;
 mod pages;
 mod routes;
+mod section;
 mod times;
 mod trials;
 
@@ -33,6 +35,7 @@ pub use guard::too_slow;
 pub use html::layout::Place;
 pub use pages::openid::BACK as OPENID_BACK;
 pub use routes::{Needs, Pages, Route, router, routes};
+pub use section::{Answer, Section, Visit, done, encoded, page, reason_field};
 
 use axum::response::Html;
 use html::layout::{self, Link};

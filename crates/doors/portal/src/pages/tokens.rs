@@ -247,6 +247,12 @@ const fn meaning(scope: Scope) -> &'static str {
         Scope::CampaignsOperate => {
             "start and stop campaigns, redrive and cancel actions, define destinations"
         }
+        Scope::PointsRead => "read programmes, members, statements and entries of points",
+        Scope::PointsAward => "award points",
+        Scope::PointsSpend => "burn, hold, transfer and exchange points, redeem rewards",
+        Scope::PointsCorrect => "reverse and adjust points, set tiers, close wallets",
+        Scope::PointsWrite => "define programmes and rewards",
+        Scope::PointsAdmin => "operate queues, sweeps, seals and audits of points",
         Scope::Admin => "everything",
     }
 }

@@ -1,6 +1,6 @@
 //! Two versions of a campaign over the same past events: who gains, who loses, what it costs.
 
-use super::visit::{Answer, Tab, Visit, done};
+use super::visit::{Answer, Tab, Visit, campaign_id, done};
 use maud::html;
 use raingauge_portal::Fault;
 use raingauge_portal::html::parts;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 /// `GET /campaigns/{id}/compare`
 pub async fn page(visit: Visit) -> Answer {
-    let id = visit.campaign_id()?;
+    let id = campaign_id(&visit)?;
     let listed = visit.desk.campaign(id).ok_or_else(|| Fault::not_found("such campaign"))?;
     let versions = visit.desk.versions("campaign", &id.to_string()).await?;
     let newest = versions.first().map_or(1, |version| version.version);
@@ -55,7 +55,7 @@ pub async fn page(visit: Visit) -> Answer {
 
 /// `POST /campaigns/{id}/compare`
 pub async fn begin(visit: Visit) -> Answer {
-    let id = visit.campaign_id()?;
+    let id = campaign_id(&visit)?;
     let versions = visit.desk.versions("campaign", &id.to_string()).await?;
     let of = |name: &str| {
         let wanted: u32 = visit.form.text(name).parse().unwrap_or(0);

@@ -1,21 +1,19 @@
 //! The form that creates and edits a campaign: guided at first, then as text, with what it would do
 //! beside it.
 
-pub mod document;
 mod guide;
-mod places;
 mod trial;
 
 use super::desk::SaveError;
-use super::visit::{Answer, Tab, Visit, done, reason_field};
+use super::visit::{Answer, Tab, Visit, campaign_id, done, reason_field};
 use axum::response::{Html, IntoResponse as _};
-use document::{parse, text_of};
 use guide::Offers;
 use maud::{Markup, html};
 use raingauge_campaigns::campaign::{Campaign, State};
 use raingauge_core::counter::Problem;
 use raingauge_counters::drafts::{Actor, Proposal};
 use raingauge_portal::Fault;
+use raingauge_portal::document::{self, parse, text_of};
 use raingauge_portal::html::parts::{self, Field, Mood};
 use serde_json::{Value as Json, json};
 
@@ -95,7 +93,7 @@ pub async fn guided(visit: Visit) -> Answer {
 
 /// `GET /campaigns/{id}/edit`
 pub async fn edit(visit: Visit) -> Answer {
-    let id = visit.campaign_id()?;
+    let id = campaign_id(&visit)?;
     let listed = visit.desk.campaign(id).ok_or_else(|| Fault::not_found("such campaign"))?;
     let typed =
         Sheet { text: text_of(&listed.campaign), version: listed.version, ..Sheet::default() };

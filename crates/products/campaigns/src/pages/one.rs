@@ -10,7 +10,7 @@ use super::desk::Listed;
 use super::list::state_badge;
 use super::summary::summary;
 use super::usage::{self, Usage};
-use super::visit::{Answer, Tab, Visit};
+use super::visit::{Answer, Tab, Visit, campaign_id};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_campaigns::campaign::{Campaign, State};
@@ -27,7 +27,7 @@ const SHOWN: usize = 10;
 
 /// `GET /campaigns/{id}`
 pub async fn page(visit: Visit) -> Answer {
-    let id = visit.campaign_id()?;
+    let id = campaign_id(&visit)?;
     let listed = visit.desk.campaign(id).ok_or_else(|| Fault::not_found("such campaign"))?;
     let campaign = &listed.campaign;
     let zone = zone_of(campaign);

@@ -1,6 +1,6 @@
 //! The state of a campaign: the kill switch, and the way back.
 
-use super::visit::{Answer, Tab, Visit, done, reason_field};
+use super::visit::{Answer, Tab, Visit, campaign_id, done, reason_field};
 use maud::html;
 use raingauge_campaigns::campaign::State;
 use raingauge_portal::html::parts;
@@ -51,7 +51,7 @@ fn wanted(
 
 /// `GET /campaigns/{id}/state?to=paused`
 pub async fn ask(visit: Visit) -> Answer {
-    let id = visit.campaign_id()?;
+    let id = campaign_id(&visit)?;
     let listed = visit.desk.campaign(id).ok_or_else(|| Fault::not_found("such campaign"))?;
     let (_, name, title, words) = wanted(&visit.query)?;
 
@@ -77,7 +77,7 @@ pub async fn ask(visit: Visit) -> Answer {
 
 /// `POST /campaigns/{id}/state`
 pub async fn change(visit: Visit) -> Answer {
-    let id = visit.campaign_id()?;
+    let id = campaign_id(&visit)?;
     let (state, name, ..) = wanted(&visit.form)?;
     let reason = visit.form.text("reason");
     visit.desk.set_state(id, *state, &visit.person, reason).await?;

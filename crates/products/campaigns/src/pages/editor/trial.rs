@@ -1,6 +1,6 @@
 //! What the text of a campaign would do: its words, and its decisions on the newest events.
 
-use super::{cannot, checked, document};
+use super::{cannot, checked};
 use crate::pages::decisions::trace;
 use crate::pages::desk::SaveError;
 use crate::pages::reasons;
@@ -11,6 +11,7 @@ use raingauge_campaigns::campaign::Campaign;
 use raingauge_core::access::Role;
 use raingauge_core::time::format_rfc3339;
 use raingauge_counters::observed::Observation;
+use raingauge_portal::document;
 use raingauge_portal::html::words;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;

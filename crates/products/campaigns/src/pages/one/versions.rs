@@ -1,6 +1,6 @@
 //! The versions of a campaign: who changed what, when and why.
 
-use crate::pages::visit::{Answer, Tab, Visit};
+use crate::pages::visit::{Answer, Tab, Visit, campaign_id};
 use maud::{Markup, html};
 use raingauge_campaigns::campaign::Campaign;
 use raingauge_portal::Fault;
@@ -51,7 +51,7 @@ pub fn card(visit: &Visit, campaign: &Campaign, versions: &[StoredDocument]) -> 
 
 /// `GET /campaigns/{id}/versions?from=1&to=2`
 pub async fn compare(visit: Visit) -> Answer {
-    let id = visit.campaign_id()?.to_string();
+    let id = campaign_id(&visit)?.to_string();
     let versions = visit.desk.versions("campaign", &id).await?;
     let newest = versions.first().map_or(1, |version| version.version);
     let of = |name: &str, default: u32| {

@@ -1,9 +1,11 @@
-//! A document as text: YAML, of which JSON is a part.
+//! The document of a product as text, for its form: YAML, of which JSON is a part.
 
-use super::places::line_of;
+mod places;
+
+use crate::html::words;
 use maud::{Markup, html};
+use places::line_of;
 use raingauge_core::counter::Problem;
-use raingauge_portal::html::words;
 use serde::Serialize;
 use serde_json::Value as Json;
 
