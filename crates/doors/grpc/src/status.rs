@@ -32,16 +32,23 @@ fn grpc_status(code: Code) -> tonic::Code {
         Code::ApprovalNeeded
         | Code::ForeignRequest
         | Code::ScopeMissing
-        | Code::SecondPersonNeeded => tonic::Code::PermissionDenied,
+        | Code::SecondPersonNeeded
+        | Code::SourceForeign => tonic::Code::PermissionDenied,
 
         Code::ActionUnknown
         | Code::BackfillUnknown
         | Code::CounterUnknown
         | Code::DocumentUnknown
         | Code::DraftUnknown
+        | Code::EntryUnknown
+        | Code::HoldUnknown
         | Code::JobUnknown
         | Code::KeyUnknown
         | Code::MaintenanceAbsent
+        | Code::ProgrammeUnknown
+        | Code::QueueUnknown
+        | Code::ReferenceUnknown
+        | Code::RewardUnknown
         | Code::RoleAbsent
         | Code::RolloutUnknown => tonic::Code::NotFound,
 
@@ -49,6 +56,7 @@ fn grpc_status(code: Code) -> tonic::Code {
 
         Code::BodiesInFlight
         | Code::ChangedTooOften
+        | Code::LedgerBusy
         | Code::LogBusy
         | Code::ScansWaiting
         | Code::TooManyJobs => tonic::Code::ResourceExhausted,
@@ -56,25 +64,30 @@ fn grpc_status(code: Code) -> tonic::Code {
         Code::ClockUnsound
         | Code::ConnectionsFull
         | Code::DiskFull
+        | Code::LedgerClosed
         | Code::NotReady
         | Code::Overloaded
         | Code::TokensUnavailable
         | Code::Unavailable
         | Code::WriterLagging => tonic::Code::Unavailable,
 
-        Code::DeadlineExceeded | Code::NotAppliedYet | Code::NotDecidedYet | Code::Timeout => {
-            tonic::Code::DeadlineExceeded
-        }
+        Code::DeadlineExceeded
+        | Code::NotAppliedYet
+        | Code::NotAwardedYet
+        | Code::NotDecidedYet
+        | Code::Timeout => tonic::Code::DeadlineExceeded,
 
         Code::Failed => tonic::Code::Internal,
 
         Code::ActionRefused
+        | Code::ArrearsFloor
         | Code::AttributeMissing
         | Code::AttributeTooLong
         | Code::BatchUnsupported
         | Code::BodyTooLarge
         | Code::BodyTooSlow
         | Code::BucketMalformed
+        | Code::BudgetSpent
         | Code::CampaignInvalid
         | Code::ChangeRefused
         | Code::CompactionIdle
@@ -93,27 +106,37 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::DraftConflict
         | Code::DraftEnded
         | Code::EncodingUnknown
+        | Code::EntryNotReversible
         | Code::EtagMalformed
         | Code::EventMalformed
         | Code::EventTooLarge
+        | Code::ExceedsHold
+        | Code::FactorMissing
         | Code::FieldInvalid
         | Code::GranularityUnknown
         | Code::GzipMalformed
         | Code::HeaderMalformed
+        | Code::HoldResolved
         | Code::IdTaken
         | Code::IdempotencyKeyMalformed
         | Code::IdempotencyKeyReused
+        | Code::InsufficientPoints
         | Code::JsonMalformed
         | Code::KeyMissing
+        | Code::KeyReused
         | Code::KeyTooLong
         | Code::KindUnknown
         | Code::LimitOutOfRange
         | Code::MediaTypeUnknown
+        | Code::MemberInvalid
         | Code::MethodNotAllowed
         | Code::Overflow
         | Code::ParameterUnknown
         | Code::PartitionWrong
+        | Code::PartnerLimit
+        | Code::PointsInvalid
         | Code::PolicyInvalid
+        | Code::ProgrammeInvalid
         | Code::QuoteUnclosed
         | Code::RangeBackwards
         | Code::RangeExpired
@@ -122,9 +145,10 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::ReasonTooLong
         | Code::Refused
         | Code::RequestMalformed
+        | Code::RevisionMissing
+        | Code::RewardSoldOut
         | Code::RolloutInvalid
         | Code::RolloutRefused
-        | Code::RevisionMissing
         | Code::RowCells
         | Code::RowMalformed
         | Code::RowNotUtf8
@@ -141,6 +165,7 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::TimezoneUnknown
         | Code::TlsRequired
         | Code::TooLate
+        | Code::TooManyAwards
         | Code::TooManyBuckets
         | Code::TooManyDrafts
         | Code::TooManyEvents
@@ -148,8 +173,10 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::TooManyRanges
         | Code::TooManyRejected
         | Code::TooManyVersions
+        | Code::TooPrecise
         | Code::VersionMismatch
-        | Code::WaitUnknown => tonic::Code::InvalidArgument,
+        | Code::WaitUnknown
+        | Code::WalletClosed => tonic::Code::InvalidArgument,
     }
 }
 

@@ -6,7 +6,7 @@ use raingauge_core::code::Code;
 /// Returns the status of a request that was refused with a code.
 pub fn status(code: Code) -> StatusCode {
     match code {
-        Code::NotAppliedYet | Code::NotDecidedYet => StatusCode::ACCEPTED,
+        Code::NotAppliedYet | Code::NotAwardedYet | Code::NotDecidedYet => StatusCode::ACCEPTED,
 
         Code::EtagMalformed
         | Code::GranularityUnknown
@@ -22,19 +22,27 @@ pub fn status(code: Code) -> StatusCode {
         | Code::WaitUnknown => StatusCode::BAD_REQUEST,
 
         Code::TokenMissing | Code::TokenUnknown => StatusCode::UNAUTHORIZED,
+
         Code::ApprovalNeeded
         | Code::ForeignRequest
         | Code::ScopeMissing
-        | Code::SecondPersonNeeded => StatusCode::FORBIDDEN,
+        | Code::SecondPersonNeeded
+        | Code::SourceForeign => StatusCode::FORBIDDEN,
 
         Code::ActionUnknown
         | Code::BackfillUnknown
         | Code::CounterUnknown
         | Code::DocumentUnknown
         | Code::DraftUnknown
+        | Code::EntryUnknown
+        | Code::HoldUnknown
         | Code::JobUnknown
         | Code::KeyUnknown
         | Code::MaintenanceAbsent
+        | Code::ProgrammeUnknown
+        | Code::QueueUnknown
+        | Code::ReferenceUnknown
+        | Code::RewardUnknown
         | Code::RoleAbsent
         | Code::RolloutUnknown
         | Code::RouteUnknown => StatusCode::NOT_FOUND,
@@ -43,6 +51,8 @@ pub fn status(code: Code) -> StatusCode {
         Code::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
 
         Code::ActionRefused
+        | Code::ArrearsFloor
+        | Code::BudgetSpent
         | Code::ChangeRefused
         | Code::CompactionIdle
         | Code::CompactionRunning
@@ -50,22 +60,33 @@ pub fn status(code: Code) -> StatusCode {
         | Code::DraftChanged
         | Code::DraftConflict
         | Code::DraftEnded
+        | Code::EntryNotReversible
+        | Code::ExceedsHold
+        | Code::HoldResolved
         | Code::IdTaken
+        | Code::InsufficientPoints
+        | Code::KeyReused
+        | Code::PartnerLimit
+        | Code::RewardSoldOut
         | Code::RolloutRefused
         | Code::TooManyDrafts
-        | Code::TooManyVersions => StatusCode::CONFLICT,
+        | Code::TooManyVersions
+        | Code::WalletClosed => StatusCode::CONFLICT,
 
         Code::VersionMismatch => StatusCode::PRECONDITION_FAILED,
         Code::RevisionMissing => StatusCode::PRECONDITION_REQUIRED,
 
-        Code::BodyTooLarge | Code::TooManyBuckets | Code::TooManyEvents | Code::TooManyRanges => {
-            StatusCode::PAYLOAD_TOO_LARGE
-        }
+        Code::BodyTooLarge
+        | Code::TooManyAwards
+        | Code::TooManyBuckets
+        | Code::TooManyEvents
+        | Code::TooManyRanges => StatusCode::PAYLOAD_TOO_LARGE,
 
         Code::EncodingUnknown | Code::MediaTypeUnknown => StatusCode::UNSUPPORTED_MEDIA_TYPE,
 
         Code::BodiesInFlight
         | Code::ChangedTooOften
+        | Code::LedgerBusy
         | Code::LogBusy
         | Code::ScansWaiting
         | Code::TooManyJobs => StatusCode::TOO_MANY_REQUESTS,
@@ -75,6 +96,7 @@ pub fn status(code: Code) -> StatusCode {
         Code::ClockUnsound
         | Code::ConnectionsFull
         | Code::DiskFull
+        | Code::LedgerClosed
         | Code::NotReady
         | Code::Overloaded
         | Code::TokensUnavailable
@@ -100,15 +122,19 @@ pub fn status(code: Code) -> StatusCode {
         | Code::DocumentInvalid
         | Code::EventMalformed
         | Code::EventTooLarge
+        | Code::FactorMissing
         | Code::FieldInvalid
         | Code::HeaderMalformed
         | Code::IdempotencyKeyReused
         | Code::KeyMissing
         | Code::KeyTooLong
         | Code::KindUnknown
+        | Code::MemberInvalid
         | Code::Overflow
         | Code::PartitionWrong
+        | Code::PointsInvalid
         | Code::PolicyInvalid
+        | Code::ProgrammeInvalid
         | Code::QuoteUnclosed
         | Code::RangeBackwards
         | Code::RangeExpired
@@ -131,6 +157,7 @@ pub fn status(code: Code) -> StatusCode {
         | Code::TimezoneUnknown
         | Code::TooLate
         | Code::TooManyKeys
-        | Code::TooManyRejected => StatusCode::UNPROCESSABLE_ENTITY,
+        | Code::TooManyRejected
+        | Code::TooPrecise => StatusCode::UNPROCESSABLE_ENTITY,
     }
 }

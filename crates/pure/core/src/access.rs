@@ -5,11 +5,11 @@ use std::fmt;
 /// What a person may do in the portal; each role may do what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Sees counters, counts, campaigns and the system.
+    /// Sees counters, counts, campaigns, points and the system.
     Viewer,
-    /// Defines counters and campaigns.
+    /// Defines counters, campaigns and programmes of points.
     Editor,
-    /// Manages people, tokens and the system, and operates campaigns.
+    /// Manages people, tokens and the system, and operates campaigns and points.
     Admin,
 }
 
@@ -54,12 +54,24 @@ pub enum Scope {
     CampaignsWrite,
     /// Start and stop campaigns, redrive and cancel actions, and define where they are sent.
     CampaignsOperate,
+    /// Read programmes, members, statements, entries and liabilities.
+    PointsRead,
+    /// Award points, as a source or a partner does.
+    PointsAward,
+    /// Burn, hold, transfer and exchange points, and redeem rewards.
+    PointsSpend,
+    /// Reverse and adjust what was awarded, set tiers, close wallets.
+    PointsCorrect,
+    /// Define programmes and rewards.
+    PointsWrite,
+    /// Operate queues, sweeps, seals and audits of points.
+    PointsAdmin,
     /// Everything, now and later.
     Admin,
 }
 
 impl Scope {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 15] = [
         Self::EventsWrite,
         Self::CountsRead,
         Self::CountersWrite,
@@ -68,6 +80,12 @@ impl Scope {
         Self::CampaignsRead,
         Self::CampaignsWrite,
         Self::CampaignsOperate,
+        Self::PointsRead,
+        Self::PointsAward,
+        Self::PointsSpend,
+        Self::PointsCorrect,
+        Self::PointsWrite,
+        Self::PointsAdmin,
         Self::Admin,
     ];
 
@@ -81,6 +99,12 @@ impl Scope {
             Self::CampaignsRead => "campaigns:read",
             Self::CampaignsWrite => "campaigns:write",
             Self::CampaignsOperate => "campaigns:operate",
+            Self::PointsRead => "points:read",
+            Self::PointsAward => "points:award",
+            Self::PointsSpend => "points:spend",
+            Self::PointsCorrect => "points:correct",
+            Self::PointsWrite => "points:write",
+            Self::PointsAdmin => "points:admin",
             Self::Admin => "admin",
         }
     }
@@ -98,7 +122,7 @@ impl fmt::Display for Scope {
 
 /// A set of scopes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Scopes(u16);
+pub struct Scopes(u32);
 
 impl Scopes {
     pub fn insert(&mut self, scope: Scope) {
@@ -165,7 +189,7 @@ mod tests {
 
     #[test]
     fn scopes_come_back_from_their_names() {
-        for bits in 0_u16..512 {
+        for bits in 0_u32..1 << Scope::ALL.len() {
             let scopes: Scopes =
                 Scope::ALL.into_iter().filter(|scope| bits & 1 << *scope as u8 != 0).collect();
             assert_eq!(Scopes::from_names(&scopes.to_string()), Some(scopes));
@@ -193,6 +217,8 @@ mod tests {
 
         let author: Scopes = [Scope::CampaignsWrite].into_iter().collect();
         assert!(!author.allow(Scope::CampaignsRead) && !author.allow(Scope::CampaignsOperate));
+        let partner: Scopes = [Scope::PointsAward].into_iter().collect();
+        assert!(!partner.allow(Scope::PointsSpend) && !partner.allow(Scope::PointsCorrect));
         assert!(Scopes::default().is_empty() && !reader.is_empty());
     }
 }
