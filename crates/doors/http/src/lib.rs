@@ -2,6 +2,7 @@
 
 mod audit;
 mod body;
+pub mod bound;
 mod buckets;
 mod cache_policy;
 pub mod change;
@@ -17,6 +18,7 @@ mod idempotency_key;
 mod maintenance;
 mod parameters;
 mod problem;
+pub mod queries;
 mod rollouts;
 mod routes;
 mod status;

@@ -1,9 +1,8 @@
 //! `/v1/actions`: what is on its way to destinations, and what did not arrive.
 
 use crate::Campaigns;
-use crate::bound::Table;
+use crate::Table;
 use crate::contract::actions as doc;
-use crate::parameters::{Parameters, time};
 use crate::refused::{Answer, Refused};
 use axum::Json;
 use axum::extract::{Extension, Path, Query};
@@ -11,6 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
 use raingauge_http::change::json_of;
+use raingauge_http::queries::{Parameters, time};
 use raingauge_http::{AuditDetails, Body, Configuration};
 use raingauge_ports::campaigns::limits::LEDGER_PAGE_LEN_MAX;
 use raingauge_ports::campaigns::{

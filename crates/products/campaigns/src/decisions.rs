@@ -1,9 +1,8 @@
 //! `GET /v1/decisions`: what was granted and refused, newest first, in pages or as lines.
 
 use crate::Campaigns;
-use crate::bound::Table;
+use crate::Table;
 use crate::contract::usage as doc;
-use crate::parameters::{Parameters, time};
 use crate::refused::{Answer, Refused};
 use axum::Json;
 use axum::body::Body;
@@ -14,6 +13,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
+use raingauge_http::queries::{Parameters, time};
 use raingauge_ports::campaigns::limits::LEDGER_PAGE_LEN_MAX;
 use raingauge_ports::campaigns::{Decision, DecisionPlace, DecisionQuery, Decisions, Error};
 use serde_json::{Value, json};

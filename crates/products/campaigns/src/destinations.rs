@@ -1,14 +1,14 @@
 //! Destinations as they are sent to now, and probes of them.
 
 use crate::Campaigns;
-use crate::bound::Table;
+use crate::Table;
 use crate::contract::actions as doc;
-use crate::parameters::time;
 use crate::refused::Answer;
 use axum::Json;
 use axum::extract::{Extension, Path};
 use raingauge_core::access::Scope;
 use raingauge_deliveries::{Activity, DestinationStatus, Error};
+use raingauge_http::queries::time;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -1,10 +1,9 @@
 //! Documents of every kind: lists, versions, changes.
 
 use crate::Campaigns;
-use crate::bound::Table;
+use crate::Table;
 use crate::contract::documents as doc;
 use crate::contract::documents::Described;
-use crate::parameters::{Parameters, seconds};
 use crate::refused::{Answer, Refused, code_of};
 use axum::Json;
 use axum::extract::{Extension, Path, Query};
@@ -17,6 +16,7 @@ use raingauge_core::code::Code;
 use raingauge_core::counter::Problem;
 use raingauge_documents::Provenance;
 use raingauge_http::change::{expected_version, json_of, reason};
+use raingauge_http::queries::{Parameters, seconds};
 use raingauge_http::{Body, Configuration};
 use raingauge_people::Principal;
 use raingauge_ports::campaigns::StoredDocument;

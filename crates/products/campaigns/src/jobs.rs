@@ -1,7 +1,7 @@
 //! `/v1/jobs`: replays that take longer than a request.
 
 use crate::Campaigns;
-use crate::bound::Table;
+use crate::Table;
 use crate::contract::replays as doc;
 use crate::refused::Answer;
 use axum::Json;

@@ -8,14 +8,12 @@
 //! The handlers capture the services of campaigns, which the doors do not know.
 
 mod actions;
-mod bound;
 mod contract;
 mod decisions;
 mod destinations;
 mod documents;
 mod jobs;
 mod pages;
-mod parameters;
 mod refused;
 mod replays;
 mod settings;
@@ -28,16 +26,18 @@ mod wait;
 pub use settings::Settings;
 pub use wait::DECIDED;
 
-use bound::Table;
 use raingauge_app::Role;
 use raingauge_campaigner::Handle as Worker;
 use raingauge_deliveries::Deliveries;
 use raingauge_documents::{Documents, Uploads};
-use raingauge_http::Routes;
+use raingauge_http::{Routes, bound};
 use raingauge_ports::campaigns::{LedgerReader, Outbox};
 use raingauge_ports::clock::Clock;
 use raingauge_replay::Replay;
 use std::sync::Arc;
+
+/// The routes of campaigns, as they are added.
+type Table = bound::Table<Campaigns>;
 
 /// The services of campaigns.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ pub struct Campaigns {
 impl Campaigns {
     /// The routes of the API.
     pub fn routes(&self) -> Routes {
-        let table = Table::new(Role::Portal, self);
+        let table = Table::new(Role::Portal, self.clone());
         let table = documents::add(table);
         let table = states::add(table);
         let table = replays::add(table);

@@ -1,7 +1,7 @@
 //! Campaigns over events that happened, or that the caller brings.
 
 use crate::Campaigns;
-use crate::bound::Table;
+use crate::Table;
 use crate::contract::replays as doc;
 use crate::jobs::accepted;
 use crate::refused::{Answer, Refused};

@@ -1,7 +1,7 @@
 //! `POST /v1/campaigns/{id}/…`: starts and stops campaigns.
 
 use crate::Campaigns;
-use crate::bound::Table;
+use crate::Table;
 use crate::contract::documents as doc;
 use crate::refused::Answer;
 use axum::extract::{Extension, Path};

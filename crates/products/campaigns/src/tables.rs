@@ -1,11 +1,10 @@
 //! `/v1/tables`: definitions of tables and segments, and their rows.
 
 use crate::Campaigns;
-use crate::bound::Table;
+use crate::Table;
 use crate::contract::documents as described;
 use crate::contract::tables as doc;
 use crate::documents;
-use crate::parameters::time;
 use crate::refused::{Answer, Refused};
 use crate::upload::Stream;
 use axum::Json;
@@ -18,6 +17,7 @@ use raingauge_core::code::Code;
 use raingauge_core::decode::media_type;
 use raingauge_core::limits::{BUCKETS_BODY_BYTES_MAX, CONFIGURATION_BODY_BYTES_MAX};
 use raingauge_documents::Format;
+use raingauge_http::queries::time;
 use raingauge_http::{AuditDetails, Upload};
 use raingauge_people::Principal;
 use raingauge_ports::campaigns::TableVersion;

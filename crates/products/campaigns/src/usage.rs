@@ -1,9 +1,8 @@
 //! What campaigns used: grants and refusals by local day, budgets, and who saw which variant.
 
 use crate::Campaigns;
-use crate::bound::Table;
+use crate::Table;
 use crate::contract::usage as doc;
-use crate::parameters::Parameters;
 use crate::refused::{Answer, Refused};
 use axum::Json;
 use axum::extract::{Extension, Path, Query};
@@ -14,6 +13,7 @@ use raingauge_campaigns::documents::Kind;
 use raingauge_campaigns::states::exposure_owner;
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
+use raingauge_http::queries::Parameters;
 use raingauge_ports::campaigns::limits::LEDGER_PAGE_LEN_MAX;
 use raingauge_ports::campaigns::{Decision, DecisionQuery, StateKey, StateKind};
 use serde_json::{Value, json};

@@ -1,38 +1,47 @@
-//! Lines of the route table whose handlers get the services of campaigns.
+//! Lines of the route table whose handlers get the services of a product.
 
-use crate::Campaigns;
+use crate::{Operation, Routes};
 use axum::extract::Request;
 use axum::handler::Handler;
 use raingauge_app::{App, Role};
 use raingauge_core::access::Scope;
-use raingauge_http::{Operation, Routes};
 use std::sync::Arc;
 
-/// A handler that takes `Extension<Arc<Campaigns>>`.
-#[derive(Clone)]
-struct Bound<H> {
-    campaigns: Arc<Campaigns>,
+/// A handler that takes `Extension<Arc<S>>`.
+struct Bound<S, H> {
+    services: Arc<S>,
     handler: H,
 }
 
-impl<T, H: Handler<T, Arc<App>>> Handler<T, Arc<App>> for Bound<H> {
+impl<S, H: Clone> Clone for Bound<S, H> {
+    fn clone(&self) -> Self {
+        Self { services: Arc::clone(&self.services), handler: self.handler.clone() }
+    }
+}
+
+impl<T, S, H> Handler<T, Arc<App>> for Bound<S, H>
+where
+    S: Send + Sync + 'static,
+    H: Handler<T, Arc<App>>,
+{
     type Future = H::Future;
 
     fn call(self, mut request: Request, app: Arc<App>) -> Self::Future {
-        request.extensions_mut().insert(self.campaigns);
+        request.extensions_mut().insert(self.services);
         self.handler.call(request, app)
     }
 }
 
-/// The routes of campaigns, as they are added.
-pub struct Table {
-    campaigns: Arc<Campaigns>,
+/// The routes of a product with these services, as they are added.
+pub struct Table<S> {
+    services: Arc<S>,
     routes: Routes,
 }
 
-impl Table {
-    pub fn new(role: Role, campaigns: &Campaigns) -> Self {
-        Self { campaigns: Arc::new(campaigns.clone()), routes: Routes::of(role) }
+impl<S: Send + Sync + 'static> Table<S> {
+    /// An empty table, whose routes are served by processes with this role.
+    pub fn new(role: Role, services: S) -> Self {
+        Self { services: Arc::new(services), routes: Routes::of(role) }
     }
 
     pub fn routes(self) -> Routes {
@@ -105,9 +114,9 @@ impl Table {
         Self { routes: self.routes.uploaded(), ..self }
     }
 
-    fn add<H>(self, handler: H, add: impl FnOnce(Routes, Bound<H>) -> Routes) -> Self {
-        let Self { campaigns, routes } = self;
-        let bound = Bound { campaigns: Arc::clone(&campaigns), handler };
-        Self { routes: add(routes, bound), campaigns }
+    fn add<H>(self, handler: H, add: impl FnOnce(Routes, Bound<S, H>) -> Routes) -> Self {
+        let Self { services, routes } = self;
+        let bound = Bound { services: Arc::clone(&services), handler };
+        Self { routes: add(routes, bound), services }
     }
 }

@@ -1,9 +1,9 @@
-//! Query parameters of the routes of campaigns.
+//! Query parameters of the routes of products, which refuse those that they do not know.
 
+use crate::problem::Problem;
 use raingauge_core::code::Code;
 use raingauge_core::moment::Moment;
 use raingauge_core::time::format_rfc3339;
-use raingauge_http::Problem;
 use std::collections::HashMap;
 use std::str::FromStr;
 
@@ -23,6 +23,7 @@ impl Parameters {
         }
     }
 
+    /// The text of a parameter, if it is given.
     pub fn text(&self, name: &str) -> Option<String> {
         self.0.get(name).cloned()
     }
@@ -61,7 +62,7 @@ impl Parameters {
     }
 }
 
-/// A time in milliseconds, as answers about campaigns have it.
+/// A time in milliseconds since 1970, as answers of products have it.
 pub fn time(at_ms: i64) -> String {
     format_rfc3339(seconds(at_ms))
 }
