@@ -52,6 +52,8 @@ struct Data<'b> {
     #[serde(skip_serializing_if = "Option::is_none")]
     multipliers: Option<&'b Map<String, Json>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<&'b str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<&'b Map<String, Json>>,
     event: Trigger<'b>,
 }
@@ -130,6 +132,7 @@ fn message<'b>(
         points: action.points,
         amount: content.amount.as_ref(),
         multipliers: action.multipliers.as_ref(),
+        budget: action.budget.as_deref(),
         body: content.body.as_ref(),
         event: Trigger { source: &event.source, id: &event.id, kind: &event.kind, time },
     };
@@ -237,13 +240,14 @@ mod tests {
         assert_eq!(sent["timestamp"], "1970-01-01T00:00:01.500Z");
 
         let points = json!({"name": "a", "kind": "points", "to": "d", "amount": "var.total",
-                            "multipliers": {"tier": 2}});
+                            "multipliers": {"tier": 2}, "budget": "growth"});
         let content = Content { amount: Some(json!(12.5)), ..Content::default() };
         let sent = data(points, &content);
         assert_eq!(
             (&sent["data"]["amount"], &sent["data"]["multipliers"]["tier"]),
             (&json!(12.5), &json!(2))
         );
+        assert_eq!(sent["data"]["budget"], "growth");
 
         let emit = json!({"name": "a", "kind": "emit", "to": "log", "eventType": "rewarded"});
         let body = json!({"user": "u", "campaign": "forged"});

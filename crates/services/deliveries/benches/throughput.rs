@@ -60,6 +60,7 @@ fn main() {
             destinations,
             stopped,
             log: Arc::new(Log::default()),
+            points: None,
             clock: Arc::new(SystemClock),
         });
 

@@ -23,7 +23,7 @@ pub fn request(
 ) -> Request {
     let url = match &destination.target {
         Target::Http(url) => url.clone(),
-        Target::Log => panic!("the log is appended to"),
+        Target::Log | Target::Points(_) => panic!("it is in this process"),
     };
     let mut headers = vec![
         ("content-type", "application/json".to_owned()),

@@ -38,6 +38,8 @@ pub enum Target {
     Http(String),
     /// The event log of this service, which takes the events that campaigns emit.
     Log,
+    /// The ledger of a programme of points in this process.
+    Points(String),
 }
 
 /// Where the secret of a destination is. It holds a secret, or two while one replaces the other,
@@ -47,6 +49,17 @@ pub enum SecretSource {
     /// A variable of the environment.
     Environment(String),
     File(PathBuf),
+}
+
+impl Target {
+    /// Whether the task of another target may go on with this one. Requests may change their
+    /// address; parts of this process have tasks of their own.
+    pub fn is_served_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Http(_), Self::Http(_)) => true,
+            (own, other) => own == other,
+        }
+    }
 }
 
 impl Destination {
@@ -65,6 +78,7 @@ impl Destination {
         let target = match document.target() {
             documents::Target::Http(url) => Target::Http(url.to_owned()),
             documents::Target::Log => Target::Log,
+            documents::Target::Points(programme) => Target::Points(programme.to_owned()),
         };
 
         Self {
@@ -154,6 +168,19 @@ pub mod tests {
         };
         assert_eq!(found, expected);
         assert_eq!(bound(pace), Some(500));
+    }
+
+    #[test]
+    fn requests_go_on_at_another_address_and_parts_of_the_process_do_not() {
+        let http = |url: &str| Target::Http(url.to_owned());
+        let points = |programme: &str| Target::Points(programme.to_owned());
+        assert!(http("https://a").is_served_as(&http("https://b")));
+        assert!(points("a").is_served_as(&points("a")) && Target::Log.is_served_as(&Target::Log));
+        for (before, after) in
+            [(points("a"), points("b")), (Target::Log, points("a")), (http("x"), Target::Log)]
+        {
+            assert!(!after.is_served_as(&before), "{before:?} {after:?}");
+        }
     }
 
     #[test]

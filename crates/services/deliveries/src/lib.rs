@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   outbox ──take──▶ Worker of a destination ──▶ paused? rate? breaker? ──▶ Sender ──▶ receiver
-//!      ▲                     └ of the log ──▶ EventSink                      │
+//!      ▲                     └ in this process ──▶ EventSink, Points         │
 //!      └──settle── Results ◀──────────────── delivered, refused, retried ────┘
 //! ```
 //!
@@ -13,13 +13,16 @@
 //!
 //! Requests are webhooks as Standard Webhooks defines them, signed with secrets that are read when
 //! they are needed, from a file or the environment. Events that campaigns emit are appended to the
-//! event log, which takes each id once.
+//! event log, which takes each id once, and points that they grant go into the ledger of a programme,
+//! which takes each key once.
 
 mod attempt;
 mod destination;
 mod documents;
-mod log_worker;
+mod local_worker;
+mod log_target;
 mod pacing;
+mod points_target;
 mod probe;
 mod results;
 mod secrets;

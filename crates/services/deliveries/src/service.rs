@@ -2,7 +2,9 @@
 
 use crate::destination::{Destination, Target};
 use crate::documents::{Destinations, StoppedCampaigns};
-use crate::log_worker::LogWorker;
+use crate::local_worker::{LocalTarget, LocalWorker};
+use crate::log_target::LogTarget;
+use crate::points_target::{NoPoints, PointsTarget};
 use crate::probe::{self, Probe};
 use crate::results::Results;
 use crate::shared::Shared;
@@ -14,6 +16,7 @@ use raingauge_ports::campaigns::sender::Sender;
 use raingauge_ports::campaigns::{self, Outbox};
 use raingauge_ports::clock::{Clock, every};
 use raingauge_ports::log::EventSink;
+use raingauge_ports::points::Points;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +30,8 @@ const MEASURE_EVERY: Duration = Duration::from_secs(10);
 pub enum Error {
     #[error("there is no destination {0}")]
     DestinationUnknown(String),
-    /// The log is appended to, and not asked.
-    #[error("the destination {0} is the event log, which needs no probe")]
+    /// A part of this process is not asked.
+    #[error("the destination {0} is a part of this service, which needs no probe")]
     NotHttp(String),
     #[error(transparent)]
     Ledger(#[from] campaigns::Error),
@@ -43,7 +46,16 @@ pub struct Deps {
     pub stopped: watch::Receiver<Arc<StoppedCampaigns>>,
     /// Takes the events that campaigns emit.
     pub log: Arc<dyn EventSink>,
+    /// Takes the points that campaigns grant; `None` where this process has no ledger of points.
+    pub points: Option<Arc<dyn Points>>,
     pub clock: Arc<dyn Clock>,
+}
+
+/// The parts of this process that are destinations.
+#[derive(Clone)]
+struct Local {
+    log: Arc<dyn EventSink>,
+    points: Option<Arc<dyn Points>>,
 }
 
 /// The running service. It continues when the handle is dropped.
@@ -66,7 +78,8 @@ struct Running {
 impl Deliveries {
     /// Starts the service, on the runtime of the caller.
     pub fn start(deps: Deps) -> Self {
-        let Deps { outbox, sender, mut destinations, stopped, log, clock } = deps;
+        let Deps { outbox, sender, mut destinations, stopped, log, points, clock } = deps;
+        let local = Local { log, points };
         let shared = Shared { outbox, sender, stopped, clock, results: Results::default() };
         let inner = Arc::new(Inner {
             shared: Arc::new(shared),
@@ -76,8 +89,8 @@ impl Deliveries {
         });
 
         let mut tasks = JoinSet::new();
-        inner.reconcile(destinations.borrow_and_update().clone(), &log, &mut tasks);
-        let task = tokio::spawn(supervise(Arc::clone(&inner), destinations, log, tasks));
+        inner.reconcile(destinations.borrow_and_update().clone(), &local, &mut tasks);
+        let task = tokio::spawn(supervise(Arc::clone(&inner), destinations, local, tasks));
         let changes = tokio::spawn(stopped::run(Arc::clone(&inner.shared), inner.stop.subscribe()));
         let own = Arc::clone(&inner);
         let measured = tokio::spawn(every(MEASURE_EVERY, move || {
@@ -128,7 +141,7 @@ impl Deliveries {
     /// Sends a signed request that means nothing, at once, whatever the destination waits for.
     pub async fn probe(&self, name: &str) -> Result<Probe, Error> {
         let destination = self.0.with(name, |running| running.documents.borrow().clone())?;
-        if destination.target == Target::Log {
+        if !matches!(destination.target, Target::Http(_)) {
             return Err(Error::NotHttp(name.to_owned()));
         }
         Ok(probe::probe(&destination, &*self.0.shared.sender, &*self.0.shared.clock).await)
@@ -167,12 +180,7 @@ impl Inner {
     }
 
     /// Starts, changes and ends tasks, so that each destination has one.
-    fn reconcile(
-        &self,
-        mut wanted: Destinations,
-        log: &Arc<dyn EventSink>,
-        tasks: &mut JoinSet<()>,
-    ) {
+    fn reconcile(&self, mut wanted: Destinations, local: &Local, tasks: &mut JoinSet<()>) {
         if wanted.iter().all(|destination| destination.name != destination::LOG) {
             wanted.push(Arc::new(Destination::log()));
         }
@@ -180,9 +188,9 @@ impl Inner {
         let mut running = self.running.lock();
         // A task ends when the sender of its document is gone.
         running.retain(|name, running| {
-            let is_log = running.documents.borrow().target == Target::Log;
+            let kept = running.documents.borrow().clone();
             let is_wanted = wanted.iter().any(|destination| {
-                destination.name == *name && (destination.target == Target::Log) == is_log
+                destination.name == *name && destination.target.is_served_as(&kept.target)
             });
             is_wanted && !running.documents.is_closed()
         });
@@ -198,7 +206,7 @@ impl Inner {
                 }
                 None => {
                     let name = destination.name.clone();
-                    running.insert(name, self.start(destination, log, tasks));
+                    running.insert(name, self.start(destination, local, tasks));
                 }
             }
         }
@@ -207,7 +215,7 @@ impl Inner {
     fn start(
         &self,
         destination: Arc<Destination>,
-        log: &Arc<dyn EventSink>,
+        local: &Local,
         tasks: &mut JoinSet<()>,
     ) -> Running {
         let place = Arc::new(Place::default());
@@ -215,15 +223,14 @@ impl Inner {
         let stop = self.stop.subscribe();
         let (documents, changes) = watch::channel(Arc::clone(&destination));
 
-        match destination.target {
-            Target::Http(_) => {
+        match local.target(&destination.target) {
+            None => {
                 tasks.spawn(Worker::new(shared, Arc::clone(&place), changes).run(stop));
             }
-            Target::Log => {
+            Some(target) => {
                 let name = destination.name.clone();
                 let place = Arc::clone(&place);
-                let log = Arc::clone(log);
-                let worker = LogWorker { shared, place, name, log, documents: changes };
+                let worker = LocalWorker { shared, place, name, target, documents: changes };
                 tasks.spawn(worker.run(stop));
             }
         }
@@ -232,11 +239,28 @@ impl Inner {
     }
 }
 
+impl Local {
+    /// The part of this process that a target is; `None` for a target elsewhere.
+    fn target(&self, target: &Target) -> Option<Box<dyn LocalTarget>> {
+        match target {
+            Target::Http(_) => None,
+            Target::Log => Some(Box::new(LogTarget(Arc::clone(&self.log)))),
+            Target::Points(programme) => Some(match &self.points {
+                Some(points) => Box::new(PointsTarget {
+                    points: Arc::clone(points),
+                    programme: programme.clone(),
+                }),
+                None => Box::new(NoPoints),
+            }),
+        }
+    }
+}
+
 /// Runs a task for each destination until the service is stopped, and waits for their ends.
 async fn supervise(
     inner: Arc<Inner>,
     mut destinations: watch::Receiver<Destinations>,
-    log: Arc<dyn EventSink>,
+    local: Local,
     mut tasks: JoinSet<()>,
 ) {
     let shared = Arc::clone(&inner.shared);
@@ -254,7 +278,7 @@ async fn supervise(
         }
 
         let wanted = destinations.borrow_and_update().clone();
-        inner.reconcile(wanted, &log, &mut tasks);
+        inner.reconcile(wanted, &local, &mut tasks);
     }
 
     while tasks.join_next().await.is_some() {}

@@ -31,6 +31,9 @@ pub struct Action {
     pub amount: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multipliers: Option<Map<String, Json>>,
+    /// Of points: the account of the programme that pays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<String>,
     /// Of an event that is emitted: its type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_type: Option<String>,

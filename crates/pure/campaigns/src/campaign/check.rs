@@ -419,7 +419,7 @@ impl Check<'_> {
         let allowed: &[&str] = match kind {
             ActionKind::Message => &["template", "locale"],
             ActionKind::Reward => &["reward"],
-            ActionKind::Points => &["points", "amount", "multipliers"],
+            ActionKind::Points => &["points", "amount", "multipliers", "budget"],
             ActionKind::Webhook => &["body"],
             ActionKind::Emit => &["eventType", "body"],
         };
@@ -430,6 +430,7 @@ impl Check<'_> {
             ("points", action.points.is_some()),
             ("amount", action.amount.is_some()),
             ("multipliers", action.multipliers.is_some()),
+            ("budget", action.budget.is_some()),
             ("eventType", action.event_type.is_some()),
             ("body", action.body.is_some()),
         ];
@@ -469,6 +470,9 @@ impl Check<'_> {
                 self.require(one, at, || "points need either points or amount".to_owned());
                 if let Some(amount) = &action.amount {
                     self.field(&format!("{at}.amount"), amount);
+                }
+                if let Some(budget) = &action.budget {
+                    self.name(&format!("{at}.budget"), budget);
                 }
             }
             ActionKind::Webhook => {}

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub const LOG_DESTINATION: &str = "log";
 /// The address of the event log, for a destination of another name.
 const LOG: &str = "log:";
+/// How the address of a programme of points begins; its name follows.
+const POINTS: &str = "points:";
 /// How the names of secrets in the environment begin: this service, and what they are. A document
 /// must not name other variables, or it could sign with any of them.
 const SECRET_PREFIXES: [&str; 2] = ["RAINGAUGE", "_SECRET_"];
@@ -21,7 +23,8 @@ const SECRET_PREFIXES: [&str; 2] = ["RAINGAUGE", "_SECRET_"];
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Destination {
-    /// `https://…`, or `log:` for the event log, which takes the events that campaigns emit.
+    /// `https://…`; `log:` for the event log, which takes the events that campaigns emit; or
+    /// `points:` and the name of a programme of this service, which takes the points they grant.
     pub url: String,
     /// The variable of the environment that has the secret of signatures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,6 +89,8 @@ pub enum Target<'d> {
     Http(&'d str),
     /// The event log of this service.
     Log,
+    /// A programme of points of this service.
+    Points(&'d str),
 }
 
 fn utc() -> String {
@@ -102,14 +107,20 @@ fn timeout_ms() -> u64 {
 
 impl Destination {
     pub fn target(&self) -> Target<'_> {
-        if self.url == LOG { Target::Log } else { Target::Http(&self.url) }
+        if self.url == LOG {
+            return Target::Log;
+        }
+        self.url.strip_prefix(POINTS).map_or(Target::Http(&self.url), Target::Points)
     }
 
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        if self.target() != Target::Log
-            && let Err(detail) = check_url(&self.url)
-        {
+        let checked = match self.target() {
+            Target::Http(url) => check_url(url),
+            Target::Log => Ok(()),
+            Target::Points(programme) => check_programme(programme),
+        };
+        if let Err(detail) = checked {
             problems.push(Problem::new("url", detail));
         }
         self.check_secret(&mut problems);
@@ -182,6 +193,17 @@ pub(super) fn check_texts(owner: &str, description: &str, problems: &mut Vec<Pro
             problems.push(Problem::new(at, format!("must have at most {TEXT_LEN_MAX} bytes")));
         }
     }
+}
+
+/// Checks the name of a programme. Whether there is one is seen when points are awarded.
+fn check_programme(name: &str) -> Result<(), String> {
+    let allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+    let is_name = (1..=URL_LEN_MAX).contains(&name.len()) && name.bytes().all(allowed);
+    if is_name {
+        return Ok(());
+    }
+    Err(format!("must be {POINTS} and the name of a programme, such as {POINTS}grab-sg"))
 }
 
 /// Checks the address of a service. Credentials in it would be stored with every version.

@@ -78,26 +78,32 @@ impl Library {
             problems.extend(self.broken_by(document));
         }
         if let Document::Campaign(campaign) = document {
-            problems.extend(self.unfit_for_log(campaign));
+            problems.extend(self.unfit_for_target(campaign));
         }
         problems.extend(self.too_many(document, before));
         problems
     }
 
-    /// The event log takes events, and nothing else.
-    fn unfit_for_log(&self, campaign: &Campaign) -> Vec<Problem> {
-        let is_log = |name: &str| match self.get(Kind::Destination, name) {
-            Some(Document::Destination(found)) => found.content.target() == Target::Log,
-            _ => name == LOG_DESTINATION,
+    /// The event log takes events, and a programme takes points, and nothing else.
+    fn unfit_for_target(&self, campaign: &Campaign) -> Vec<Problem> {
+        let target = |name: &str| match self.get(Kind::Destination, name) {
+            Some(Document::Destination(found)) => Some(found.content.target()),
+            _ => (name == LOG_DESTINATION).then_some(Target::Log),
         };
         let mut problems = Vec::new();
         for (place, step) in campaign.steps.iter().enumerate() {
             for (of_step, action) in step.actions.iter().enumerate() {
-                if action.kind != ActionKind::Emit && is_log(&action.to) {
-                    let at = format!("steps[{place}].actions[{of_step}].to");
-                    let detail = "the event log takes events alone: use an action of kind emit";
-                    problems.push(Problem::new(at, detail));
-                }
+                let detail = match (target(&action.to), action.kind) {
+                    (Some(Target::Log), kind) if kind != ActionKind::Emit => {
+                        "the event log takes events alone: use an action of kind emit"
+                    }
+                    (Some(Target::Points(_)), kind) if kind != ActionKind::Points => {
+                        "a programme takes points alone: use an action of kind points"
+                    }
+                    _ => continue,
+                };
+                let at = format!("steps[{place}].actions[{of_step}].to");
+                problems.push(Problem::new(at, detail));
             }
         }
         problems

@@ -100,6 +100,9 @@ fn documents_lead_back_to_themselves() {
     let log = json!({ "name": "log", "url": "log:" });
     let Document::Destination(found) = parsed(Kind::Destination, &log) else { panic!() };
     assert_eq!(found.content.target(), Target::Log);
+    let points = json!({ "name": "points", "url": "points:grab-sg" });
+    let Document::Destination(found) = parsed(Kind::Destination, &points) else { panic!() };
+    assert_eq!(found.content.target(), Target::Points("grab-sg"));
     let named = parsed(Kind::Campaign, &campaign());
     assert_eq!(named.id(), "7");
 }
@@ -122,6 +125,8 @@ fn each_fault_of_a_destination_is_found_where_it_is() {
         ("name", json!("a b")),
         ("kind", json!("lookup")),
         ("url", json!("ftp://a")),
+        ("url", json!("points:")),
+        ("url", json!("points:Grab SG")),
         ("url", json!("https:///path")),
         ("url", json!("https://user:password@a/")),
         ("url", json!("https://{subject}.example/")),

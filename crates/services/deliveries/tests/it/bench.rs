@@ -146,6 +146,7 @@ impl Bench {
             destinations: destinations.subscribe(),
             stopped: stopped.subscribe(),
             log: sink,
+            points: None,
             clock: clock.clone(),
         });
         Self { clock, ledger, receiver, destinations, stopped, log, deliveries }

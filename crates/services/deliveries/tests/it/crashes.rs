@@ -138,7 +138,7 @@ fn start(outbox: Arc<dyn Outbox>, sender: Arc<Sender>) -> Deliveries {
     let (_, stopped) = watch::channel(Arc::default());
     let log = Arc::new(Log::default());
     let clock = Arc::new(SystemClock);
-    Deliveries::start(Deps { outbox, sender, destinations, stopped, log, clock })
+    Deliveries::start(Deps { outbox, sender, destinations, stopped, log, points: None, clock })
 }
 
 /// A process that ends between the response and its result sends again, with the same id and the
