@@ -45,12 +45,15 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::JobUnknown
         | Code::KeyUnknown
         | Code::MaintenanceAbsent
+        | Code::PartnerUnknown
         | Code::ProgrammeUnknown
         | Code::QueueUnknown
         | Code::ReferenceUnknown
         | Code::RewardUnknown
         | Code::RoleAbsent
-        | Code::RolloutUnknown => tonic::Code::NotFound,
+        | Code::RolloutUnknown
+        | Code::RuleUnknown
+        | Code::TierUnknown => tonic::Code::NotFound,
 
         Code::RouteUnknown => tonic::Code::Unimplemented,
 
@@ -174,9 +177,11 @@ fn grpc_status(code: Code) -> tonic::Code {
         | Code::TooManyRejected
         | Code::TooManyVersions
         | Code::TooPrecise
+        | Code::TransactionRefused
         | Code::VersionMismatch
         | Code::WaitUnknown
-        | Code::WalletClosed => tonic::Code::InvalidArgument,
+        | Code::WalletClosed
+        | Code::WalletFull => tonic::Code::InvalidArgument,
     }
 }
 

@@ -39,13 +39,16 @@ pub fn status(code: Code) -> StatusCode {
         | Code::JobUnknown
         | Code::KeyUnknown
         | Code::MaintenanceAbsent
+        | Code::PartnerUnknown
         | Code::ProgrammeUnknown
         | Code::QueueUnknown
         | Code::ReferenceUnknown
         | Code::RewardUnknown
         | Code::RoleAbsent
         | Code::RolloutUnknown
-        | Code::RouteUnknown => StatusCode::NOT_FOUND,
+        | Code::RouteUnknown
+        | Code::RuleUnknown
+        | Code::TierUnknown => StatusCode::NOT_FOUND,
 
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -71,7 +74,9 @@ pub fn status(code: Code) -> StatusCode {
         | Code::RolloutRefused
         | Code::TooManyDrafts
         | Code::TooManyVersions
-        | Code::WalletClosed => StatusCode::CONFLICT,
+        | Code::TransactionRefused
+        | Code::WalletClosed
+        | Code::WalletFull => StatusCode::CONFLICT,
 
         Code::VersionMismatch => StatusCode::PRECONDITION_FAILED,
         Code::RevisionMissing => StatusCode::PRECONDITION_REQUIRED,
