@@ -2,15 +2,34 @@
 
 mod places;
 
+use crate::Fault;
 use crate::html::words;
 use maud::{Markup, html};
 use places::line_of;
 use raingauge_core::counter::Problem;
+use raingauge_documents::Error;
 use serde::Serialize;
 use serde_json::Value as Json;
 
 /// Longest text of a document in a form, in bytes.
 pub const DOCUMENT_TEXT_LEN_MAX: usize = 192 * 1024;
+
+/// Why a document was not saved. Its form shows what is wrong with it; anything else is a page of
+/// its own.
+#[derive(Debug)]
+pub enum SaveError {
+    Invalid(Vec<Problem>),
+    Other(Fault),
+}
+
+impl From<Error> for SaveError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid { problems, .. } => Self::Invalid(problems),
+            error => Self::Other(error.into()),
+        }
+    }
+}
 
 /// Reads a text. A text of several documents in a list is refused: a form is about one.
 pub fn parse(text: &str) -> Result<Json, Vec<Problem>> {

@@ -8,6 +8,7 @@ use raingauge_core::code::Refusal;
 use raingauge_core::counter::Problem;
 use raingauge_counters as counters;
 use raingauge_counters::{documents, drafts, recent};
+use raingauge_documents as product_documents;
 use raingauge_people::Principal;
 use raingauge_ports::{catalog, people};
 
@@ -87,6 +88,26 @@ impl From<catalog::Error> for Fault {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, CATALOG_AWAY, advice)
             }
         }
+    }
+}
+
+impl From<product_documents::Error> for Fault {
+    fn from(error: product_documents::Error) -> Self {
+        use product_documents::Error;
+
+        let advice = error.to_string();
+        let (status, title) = match error {
+            Error::NotFound { kind, .. } => return Self::not_found(&format!("such {kind}")),
+            Error::VersionUnknown { .. } => return Self::not_found("such version"),
+            Error::Conflict { .. } => (StatusCode::CONFLICT, OVERTAKEN),
+            Error::Taken { .. } => (StatusCode::CONFLICT, "The id is taken"),
+            Error::Invalid { problems, .. } => return Self::invalid(&problems),
+            Error::Refused(_) => (StatusCode::CONFLICT, "The change was not made"),
+            Error::ApprovalNeeded(_) => (StatusCode::FORBIDDEN, "This has to be approved"),
+            Error::Log(_) | Error::NotInEffect { .. } => (StatusCode::SERVICE_UNAVAILABLE, NOT_YET),
+            _ => (StatusCode::SERVICE_UNAVAILABLE, "The documents are unavailable"),
+        };
+        Self::new(status, title, advice)
     }
 }
 

@@ -5,12 +5,12 @@ use axum::http::StatusCode;
 use raingauge_campaigner::Snapshot;
 use raingauge_campaigns::campaign::{Campaign, CampaignId, State};
 use raingauge_campaigns::states::{StateKey, StateKind, exposure_owner};
-use raingauge_core::counter::Problem;
 use raingauge_deliveries::DestinationStatus;
 use raingauge_documents::{self as documents, Format, Provenance};
 use raingauge_people::Principal;
 use raingauge_policy::breaker;
 use raingauge_portal::Fault;
+use raingauge_portal::document::SaveError;
 use raingauge_ports::campaigns::limits::LEDGER_PAGE_LEN_MAX;
 use raingauge_ports::campaigns::{LedgerReader, Outbox, StoredDocument};
 use raingauge_replay as replay;
@@ -55,22 +55,6 @@ pub struct DestinationView {
 pub enum Explained {
     Now(Json),
     Later(String),
-}
-
-/// Why a document was not saved.
-#[derive(Debug)]
-pub enum SaveError {
-    Invalid(Vec<Problem>),
-    Other(Fault),
-}
-
-impl From<documents::Error> for SaveError {
-    fn from(error: documents::Error) -> Self {
-        match error {
-            documents::Error::Invalid { problems, .. } => Self::Invalid(problems),
-            error => Self::Other(fault_of(error)),
-        }
-    }
 }
 
 #[derive(Clone)]
@@ -131,7 +115,7 @@ impl Desk {
 
     /// All versions of a document, newest first.
     pub async fn versions(&self, kind: &str, id: &str) -> Result<Vec<StoredDocument>, Fault> {
-        self.0.documents.versions(kind, id).await.map_err(fault_of)
+        self.0.documents.versions(kind, id).await.map_err(Fault::from)
     }
 
     /// Checks a document among the others.
@@ -169,7 +153,7 @@ impl Desk {
     ) -> Result<(), Fault> {
         let provenance = provenance(person, reason);
         let removed = self.0.documents.delete(kind, id, Some(version), provenance).await;
-        removed.map(|_| ()).map_err(fault_of)
+        removed.map(|_| ()).map_err(Fault::from)
     }
 
     pub async fn set_state(
@@ -184,7 +168,7 @@ impl Desk {
         let provenance = provenance(person, reason);
         let id = id.to_string();
         let changed = self.0.documents.set_state("campaign", &id, state, None, provenance).await;
-        changed.map(|_| ()).map_err(fault_of)
+        changed.map(|_| ()).map_err(Fault::from)
     }
 
     pub fn reader(&self) -> &dyn LedgerReader {
@@ -232,7 +216,7 @@ impl Desk {
 
     /// The version and the rows of a table that was loaded.
     pub async fn table(&self, name: &str) -> Result<Option<(u64, u64)>, Fault> {
-        let all = self.0.uploads.loaded().await.map_err(fault_of)?;
+        let all = self.0.uploads.loaded().await.map_err(Fault::from)?;
         let found = all.into_iter().find(|table| table.name == name);
         Ok(found.map(|table| (table.version, table.rows)))
     }
@@ -377,34 +361,8 @@ fn json_of(answer: &impl serde::Serialize) -> Json {
 fn refused_rows(error: documents::Error) -> Result<Result<u64, String>, Fault> {
     match error {
         documents::Error::Row { .. } | documents::Error::Upload(_) => Ok(Err(error.to_string())),
-        error => Err(fault_of(error)),
+        error => Err(error.into()),
     }
-}
-
-fn fault_of(error: documents::Error) -> Fault {
-    use documents::Error;
-
-    let advice = error.to_string();
-    let (status, title) = match error {
-        Error::NotFound { kind, .. } => return Fault::not_found(&format!("such {kind}")),
-        Error::VersionUnknown { .. } => return Fault::not_found("such version"),
-        Error::Conflict { .. } => (StatusCode::CONFLICT, "Someone else was faster"),
-        Error::Taken { .. } => (StatusCode::CONFLICT, "The id is taken"),
-        Error::Invalid { problems, .. } => {
-            let details: Vec<String> = problems
-                .iter()
-                .map(|problem| format!("{} {}", problem.field, problem.detail))
-                .collect();
-            return Fault::bad_request("The document cannot be saved", details.join("; "));
-        }
-        Error::Refused(_) => (StatusCode::CONFLICT, "The change was not made"),
-        Error::ApprovalNeeded(_) => (StatusCode::FORBIDDEN, "This has to be approved"),
-        Error::Log(_) | Error::NotInEffect { .. } => {
-            (StatusCode::SERVICE_UNAVAILABLE, "The change did not take effect yet")
-        }
-        _ => (StatusCode::SERVICE_UNAVAILABLE, "The documents are out of reach"),
-    };
-    Fault::new(status, title, advice)
 }
 
 fn unavailable(error: impl std::fmt::Display) -> Fault {

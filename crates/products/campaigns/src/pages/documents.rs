@@ -1,12 +1,11 @@
 //! Documents that campaigns share: destinations, lookups, tables, budgets, caps, holdouts. One form
 //! of text edits all of them.
 
-use super::desk::SaveError;
 use super::visit::{Answer, Tab, Visit, done, reason_field};
 use maud::{Markup, html};
 use raingauge_core::counter::Problem;
 use raingauge_portal::Fault;
-use raingauge_portal::document::{self, parse};
+use raingauge_portal::document::{self, SaveError, parse};
 use raingauge_portal::html::parts::{self, Column, Field};
 use raingauge_portal::html::words;
 use serde_json::{Value as Json, json};

@@ -4,7 +4,6 @@
 mod guide;
 mod trial;
 
-use super::desk::SaveError;
 use super::visit::{Answer, Tab, Visit, campaign_id, done, reason_field};
 use axum::response::{Html, IntoResponse as _};
 use guide::Offers;
@@ -13,7 +12,7 @@ use raingauge_campaigns::campaign::{Campaign, State};
 use raingauge_core::counter::Problem;
 use raingauge_counters::drafts::{Actor, Proposal};
 use raingauge_portal::Fault;
-use raingauge_portal::document::{self, parse, text_of};
+use raingauge_portal::document::{self, SaveError, parse, text_of};
 use raingauge_portal::html::parts::{self, Field, Mood};
 use serde_json::{Value as Json, json};
 

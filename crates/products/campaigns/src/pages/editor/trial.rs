@@ -2,7 +2,6 @@
 
 use super::{cannot, checked};
 use crate::pages::decisions::trace;
-use crate::pages::desk::SaveError;
 use crate::pages::reasons;
 use crate::pages::summary::summary;
 use crate::pages::visit::Visit;
@@ -11,7 +10,7 @@ use raingauge_campaigns::campaign::Campaign;
 use raingauge_core::access::Role;
 use raingauge_core::time::format_rfc3339;
 use raingauge_counters::observed::Observation;
-use raingauge_portal::document;
+use raingauge_portal::document::{self, SaveError};
 use raingauge_portal::html::words;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
