@@ -1,15 +1,15 @@
 //! The event log in segment files, with group commit and a window of known identities.
 
-mod acknowledged;
+pub mod acknowledged;
 mod appender;
 mod identities;
-mod inspect;
-mod note;
+pub mod inspect;
+pub mod note;
 mod options;
 mod repair;
 mod run;
-mod segment;
-mod segments;
+pub mod segment;
+pub mod segments;
 
 use crate::clock::LogClock;
 use crate::files::{DiskFolder, Folder};
@@ -26,6 +26,7 @@ use raingauge_ports::log::{
     Appended, Batch, Block, Error, EventLog, EventSink, LogTimes, Needs, Offset, Partition,
 };
 use run::Runs;
+use segment::EVENTS;
 use segments::Segments;
 use std::io;
 use std::path::Path;
@@ -107,7 +108,8 @@ impl Inspection {
     fn of(folder: Arc<dyn Folder>, options: Options) -> Result<Self, Error> {
         let acknowledged = Acknowledged::read(Arc::clone(&folder))?;
         let (segments, mending) =
-            inspect::inspect(Arc::clone(&folder), options.segment_bytes).map_err(repairable)?;
+            inspect::inspect(&EVENTS, Arc::clone(&folder), options.segment_bytes)
+                .map_err(repairable)?;
         acknowledged.check(segments.end()).map_err(repairable)?;
         let known = Identities::open(Arc::clone(&folder), &options).map_err(repairable)?;
         let room = Room::new(folder.path(), options.reserve_bytes);

@@ -414,7 +414,7 @@ impl Folder for Disk {
         }
 
         let node = state.nodes.len();
-        let is_segment = name.ends_with(".log");
+        let is_segment = is_segment(name);
         state.nodes.push(Node {
             is_segment,
             bytes: Vec::new(),
@@ -451,15 +451,18 @@ impl Folder for Disk {
     }
 }
 
+fn is_segment(name: &str) -> bool {
+    name.ends_with(".log") || name.ends_with(".book")
+}
+
 /// What the sync of a folder makes durable.
 fn what_names(renamed: &[(Process, NameChange)], process: Process) -> Option<Synced> {
     if renamed.iter().any(|(by, _)| *by != process) {
         return Some(Synced::ReadNames);
     }
-    let of_segments = |name: &str| name.ends_with(".log");
     renamed.iter().find_map(|(_, change)| match change {
-        NameChange::Put(name, _) if of_segments(name) => Some(Synced::SegmentName),
-        NameChange::Remove(name) if of_segments(name) => Some(Synced::Removal),
+        NameChange::Put(name, _) if is_segment(name) => Some(Synced::SegmentName),
+        NameChange::Remove(name) if is_segment(name) => Some(Synced::Removal),
         NameChange::Rename(..) => Some(Synced::RunName),
         _ => None,
     })

@@ -341,7 +341,7 @@ impl Committer {
     fn write(&mut self, count: usize) -> Result<Offset, Failure> {
         // The machine's clock may be set back; the log's time never goes back.
         let appended_ms = self.clock.now_ms().max(self.segments.appended_ms());
-        let end = self.segments.write(&mut self.block, count as u32, appended_ms)?;
+        let end = self.segments.write(&mut self.block, count as u32, appended_ms)?.end;
         self.clock.appended(appended_ms);
         Ok(end)
     }

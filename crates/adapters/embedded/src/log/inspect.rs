@@ -7,7 +7,7 @@
 //! acknowledged as a duplicate, before it is written again and synced. A sync alone is not enough,
 //! since one that failed before may have marked the pages clean without writing them.
 
-use super::segment::{BlockHeader, Head, Tail};
+use super::segment::{BlockHeader, Form, Head, Tail};
 use super::segments::{Segment, Segments, check_follows};
 use crate::files::{File, Folder, read_all};
 use raingauge_ports::log::{Error, Offset};
@@ -53,8 +53,12 @@ impl Mending {
 }
 
 /// Reads the segments of a folder, each ending where the next begins, without changing anything.
-pub fn inspect(folder: Arc<dyn Folder>, segment_bytes: u64) -> Result<(Segments, Mending), Error> {
-    let Found { mut segments, torn, unknown } = find_segments(&*folder)?;
+pub fn inspect(
+    form: &'static Form,
+    folder: Arc<dyn Folder>,
+    segment_bytes: u64,
+) -> Result<(Segments, Mending), Error> {
+    let Found { mut segments, torn, unknown } = find_segments(form, &*folder)?;
     if let Some(name) = unknown.first() {
         let path = folder.path().join(name);
         return Err(Error::Corrupt(format!(
@@ -93,7 +97,7 @@ pub fn inspect(folder: Arc<dyn Folder>, segment_bytes: u64) -> Result<(Segments,
         appended_ms = tail.appended_ms;
     }
 
-    Ok((Segments::new(folder, segment_bytes, segments, (end, appended_ms)), mending))
+    Ok((Segments::new(form, folder, segment_bytes, segments, (end, appended_ms)), mending))
 }
 
 pub struct Found {
@@ -105,17 +109,17 @@ pub struct Found {
 }
 
 /// Segment files of a folder in order.
-pub fn find_segments(folder: &dyn Folder) -> Result<Found, Error> {
-    let bases = folder.list()?.into_iter().filter_map(|name| base_of(&name));
+pub fn find_segments(form: &'static Form, folder: &dyn Folder) -> Result<Found, Error> {
+    let bases = folder.list()?.into_iter().filter_map(|name| base_of(form, &name));
     let mut bases: Vec<Offset> = bases.collect();
     bases.sort_unstable();
 
     let mut found = Found { segments: VecDeque::new(), torn: None, unknown: Vec::new() };
     for base in &bases {
-        let name = name_of(*base);
+        let name = name_of(form, *base);
         let file = folder.open(&name)?;
         let len = file.size()?;
-        let Some(head) = Head::read(&*file, *base)? else {
+        let Some(head) = Head::read(form, &*file, *base)? else {
             if Some(base) == bases.last() && Head::is_all_of(len) {
                 found.torn = Some(*base)
             } else {
@@ -125,20 +129,20 @@ pub fn find_segments(folder: &dyn Folder) -> Result<Found, Error> {
         };
 
         let first_ms =
-            BlockHeader::read(&*file, head.len())?.map_or(0, |header| header.appended_ms);
+            BlockHeader::read(form, &*file, head.len())?.map_or(0, |header| header.appended_ms);
         found.segments.push_back(Segment { head, name, file, len, first_ms });
     }
 
     Ok(found)
 }
 
-pub fn name_of(base: Offset) -> String {
-    format!("{base:020}.log")
+pub fn name_of(form: &Form, base: Offset) -> String {
+    format!("{base:020}{}", form.suffix)
 }
 
-fn base_of(name: &str) -> Option<Offset> {
-    let base: Offset = name.strip_suffix(".log")?.parse().ok()?;
-    (name_of(base) == name).then_some(base)
+fn base_of(form: &Form, name: &str) -> Option<Offset> {
+    let base: Offset = name.strip_suffix(form.suffix)?.parse().ok()?;
+    (name_of(form, base) == name).then_some(base)
 }
 
 /// Reads the file with this name; `None` if there is none.

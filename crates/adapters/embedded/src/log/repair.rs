@@ -8,7 +8,7 @@
 use super::acknowledged::Acknowledged;
 use super::inspect::{find_segments, name_of};
 use super::run::Run;
-use super::segment::{BLOCK_HEADER_LEN, Head, Tail, next_sound, read_block, seal_block};
+use super::segment::{BLOCK_HEADER_LEN, EVENTS, Head, Tail, next_sound, read_block, seal_block};
 use super::segments::{Segment, create};
 use crate::files::{DiskFolder, File, Folder};
 use raingauge_core::time::format_rfc3339;
@@ -121,7 +121,7 @@ impl Repair {
         };
 
         let mut end = None;
-        let found = find_segments(&*repair.folder)?;
+        let found = find_segments(&EVENTS, &*repair.folder)?;
         for file in found.unknown {
             repair.faults.push(Fault::Damaged { file: file.clone() });
             repair.unusable.push(file);
@@ -137,7 +137,7 @@ impl Repair {
         if known_to > end {
             repair.faults.push(Fault::Lost { from: end, to: known_to });
             repair.lost_end = Some((end, known_to));
-            repair.unusable.extend(found.torn.map(name_of));
+            repair.unusable.extend(found.torn.map(|base| name_of(&EVENTS, base)));
         }
 
         repair.examine_runs(known_to.max(end))?;
@@ -292,7 +292,7 @@ impl Repair {
 
         let newest_ms = if self.newest_ms == 0 { self.now_ms } else { self.newest_ms };
         let appended_ms = if restamp { newest_ms.min(self.now_ms) } else { newest_ms };
-        let Segment { head, file, len: mut at, .. } = create(&*self.folder, from, from)?;
+        let Segment { head, file, len: mut at, .. } = create(&EVENTS, &*self.folder, from, from)?;
         let mut base = from;
         while base < to {
             let count = (to - base).min(FILL_ENTRIES_MAX);
@@ -310,9 +310,9 @@ impl Repair {
     /// Writes the intact blocks of a segment into new files, then sets the old one aside.
     fn rewrite(&self, rewrite: &Rewrite, restamp: bool) -> Result<(), Error> {
         let Segment { head, file, name, .. } = &rewrite.segment;
-        let unfinished = |piece: &Piece| format!("{}.unfinished", name_of(piece.base));
+        let unfinished = |piece: &Piece| format!("{}.unfinished", name_of(&EVENTS, piece.base));
         for piece in &rewrite.pieces {
-            let new_head = Head::new(piece.base, piece.after);
+            let new_head = Head::new(&EVENTS, piece.base, piece.after);
             let new_file = self.folder.create(&unfinished(piece))?;
             new_file.write_at(&new_head.bytes(), 0)?;
 
@@ -334,7 +334,7 @@ impl Repair {
         self.folder.rename(name, &format!("{name}{SET_ASIDE}"))?;
 
         for piece in &rewrite.pieces {
-            self.folder.rename(&unfinished(piece), &name_of(piece.base))?;
+            self.folder.rename(&unfinished(piece), &name_of(&EVENTS, piece.base))?;
         }
         Ok(self.folder.sync()?)
     }

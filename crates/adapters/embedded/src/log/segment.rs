@@ -1,4 +1,5 @@
-//! One segment file and its blocks, format versions 1 and 2. New segments have version 2.
+//! One segment file and its blocks, format versions 1 and 2. New segments have version 2. Those of
+//! other journals begin with other names: see [`Form`].
 //!
 //! ```text
 //! file 2  ┌────────────┬──────────┬───────────┬──────────┬───────────────┬─────────┬─────────┬───
@@ -29,14 +30,31 @@ pub const BLOCK_HEADER_LEN: usize = 32;
 pub const PAYLOAD_LEN_MAX: usize = 1 << 30;
 /// Length of the header of each version.
 const HEAD_LEN: [usize; 2] = [16, 36];
-const FILE_MAGIC: [&[u8; 8]; 2] = [b"RAINLOG1", b"RAINLOG2"];
-const BLOCK_MAGIC: &[u8; 4] = b"RGB1";
 /// The shortest entry: its length and its kind.
 const ENTRY_LEN_MIN: u64 = 5;
+
+/// The names by which the segments of one kind of journal are known.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Form {
+    /// The end of a file's name.
+    pub suffix: &'static str,
+    /// The beginning of a file, in each version; `None` if there are no files of that version.
+    pub file_magic: [Option<&'static [u8; 8]>; 2],
+    /// The beginning of a block.
+    pub block_magic: &'static [u8; 4],
+}
+
+/// The segments of the event log.
+pub const EVENTS: Form = Form {
+    suffix: ".log",
+    file_magic: [Some(b"RAINLOG1"), Some(b"RAINLOG2")],
+    block_magic: b"RGB1",
+};
 
 /// The header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
+    pub form: &'static Form,
     /// 0 for version 1, 1 for version 2.
     version: usize,
     /// Offset of the first entry.
@@ -50,12 +68,13 @@ pub struct Head {
 
 impl Head {
     /// The header of a new segment.
-    pub fn new(base: Offset, after: Offset) -> Self {
-        Self::salted(base, after, RandomState::new().hash_one(base))
+    pub fn new(form: &'static Form, base: Offset, after: Offset) -> Self {
+        Self::salted(form, base, after, RandomState::new().hash_one(base))
     }
 
-    fn salted(base: Offset, after: Offset, salt: u64) -> Self {
-        Self { version: 1, base, after, salt, seed: crc32c::crc32c(&salt.to_le_bytes()) }
+    fn salted(form: &'static Form, base: Offset, after: Offset, salt: u64) -> Self {
+        let seed = crc32c::crc32c(&salt.to_le_bytes());
+        Self { form, version: 1, base, after, salt, seed }
     }
 
     /// Length of the header in bytes, which is where the first block begins.
@@ -69,7 +88,7 @@ impl Head {
     }
 
     pub fn bytes(&self) -> Vec<u8> {
-        let mut bytes = FILE_MAGIC[self.version].to_vec();
+        let mut bytes = self.form.file_magic[self.version].map_or(Vec::new(), |it| it.to_vec());
         bytes.extend_from_slice(&self.base.to_le_bytes());
         if self.version == 1 {
             bytes.extend_from_slice(&self.after.to_le_bytes());
@@ -80,11 +99,11 @@ impl Head {
     }
 
     /// Reads the header of the segment that begins with `base`; `None` if there is none.
-    pub fn read(file: &dyn File, base: Offset) -> io::Result<Option<Self>> {
+    pub fn read(form: &'static Form, file: &dyn File, base: Offset) -> io::Result<Option<Self>> {
         let Some(bytes) = read_there(file, 0, HEAD_LEN[0])? else {
             return Ok(None);
         };
-        let first = Self { version: 0, base, after: base, salt: 0, seed: 0 };
+        let first = Self { form, version: 0, base, after: base, salt: 0, seed: 0 };
         if bytes == first.bytes() {
             return Ok(Some(first));
         }
@@ -93,7 +112,7 @@ impl Head {
             return Ok(None);
         };
         let number = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
-        let head = Self::salted(base, number(16), number(24));
+        let head = Self::salted(form, base, number(16), number(24));
 
         Ok((bytes == head.bytes() && head.after <= base).then_some(head))
     }
@@ -134,7 +153,7 @@ impl BlockHeader {
         (BLOCK_HEADER_LEN + self.payload_len) as u64
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    fn parse(form: &Form, bytes: &[u8]) -> Option<Self> {
         let u32_at = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
@@ -146,12 +165,12 @@ impl BlockHeader {
             base: u64_at(16),
             appended_ms: u64_at(24) as i64,
         };
-        (bytes[..4] == *BLOCK_MAGIC && header.payload_len <= PAYLOAD_LEN_MAX).then_some(header)
+        (bytes[..4] == *form.block_magic && header.payload_len <= PAYLOAD_LEN_MAX).then_some(header)
     }
 
     /// Reads the header at `at`; `None` if there is none.
-    pub fn read(file: &dyn File, at: u64) -> io::Result<Option<Self>> {
-        Ok(read_there(file, at, BLOCK_HEADER_LEN)?.and_then(|bytes| Self::parse(&bytes)))
+    pub fn read(form: &Form, file: &dyn File, at: u64) -> io::Result<Option<Self>> {
+        Ok(read_there(file, at, BLOCK_HEADER_LEN)?.and_then(|bytes| Self::parse(form, &bytes)))
     }
 }
 
@@ -160,7 +179,7 @@ impl BlockHeader {
 pub fn seal_block(head: &Head, block: &mut [u8], count: u32, base: Offset, appended_ms: i64) {
     let payload_len = block.len() - BLOCK_HEADER_LEN;
     assert!(payload_len <= PAYLOAD_LEN_MAX, "a group ends before its block is too long to be read");
-    block[..4].copy_from_slice(BLOCK_MAGIC);
+    block[..4].copy_from_slice(head.form.block_magic);
     block[8..12].copy_from_slice(&(payload_len as u32).to_le_bytes());
     block[12..16].copy_from_slice(&count.to_le_bytes());
     block[16..24].copy_from_slice(&base.to_le_bytes());
@@ -174,7 +193,8 @@ pub fn read_block(file: &dyn File, head: &Head, at: u64, base: Offset) -> Result
     let damaged =
         |what: &str| Error::Corrupt(format!("the block of offset {base} at byte {at} {what}"));
     let bytes = read_there(file, at, BLOCK_HEADER_LEN)?.ok_or_else(|| damaged("is cut short"))?;
-    let header = BlockHeader::parse(&bytes).ok_or_else(|| damaged("does not begin as a block"))?;
+    let header = BlockHeader::parse(head.form, &bytes)
+        .ok_or_else(|| damaged("does not begin as a block"))?;
     if at + header.block_len() > file.size()? {
         return Err(damaged("is cut short"));
     }
@@ -249,10 +269,11 @@ pub fn next_sound(
             && header.appended_ms >= tail.appended_ms
     };
 
-    let candidates = rest.windows(4).enumerate().skip(1).filter(|(_, bytes)| bytes == BLOCK_MAGIC);
+    let candidates =
+        rest.windows(4).enumerate().skip(1).filter(|(_, bytes)| bytes == head.form.block_magic);
     for (at, _) in candidates {
         let at = tail.len + at as u64;
-        if let Some(header) = BlockHeader::read(file, at)?.filter(could_follow) {
+        if let Some(header) = BlockHeader::read(head.form, file, at)?.filter(could_follow) {
             match read_block(file, head, at, header.base) {
                 Ok(_) => return Ok(Some((at, header))),
                 Err(Error::Corrupt(_)) => {}

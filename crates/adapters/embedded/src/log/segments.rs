@@ -1,7 +1,7 @@
 //! The segments of a log, in order: writing at the end, reading anywhere, trimming at the start.
 
 use super::inspect::{Mending, name_of};
-use super::segment::{BLOCK_HEADER_LEN, BlockHeader, Head, Tail, read_block, seal_block};
+use super::segment::{BLOCK_HEADER_LEN, BlockHeader, Form, Head, Tail, read_block, seal_block};
 use crate::files::{File, Folder};
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::log::{Block, Error, Offset};
@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 const PLACES_MAX: usize = 16;
 
 pub struct Segments {
+    form: &'static Form,
     folder: Arc<dyn Folder>,
     segment_bytes: u64,
     inner: Mutex<Inner>,
@@ -58,6 +59,15 @@ struct Place {
     at: u64,
 }
 
+/// Where a block was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The offset behind its last entry.
+    pub end: Offset,
+    /// Its position in its segment.
+    pub at: u64,
+}
+
 /// The result of a block that could not be written.
 #[derive(Debug)]
 pub enum Failure {
@@ -70,6 +80,7 @@ pub enum Failure {
 impl Segments {
     /// The segments that an inspection found, the last one up to `tail`.
     pub fn new(
+        form: &'static Form,
         folder: Arc<dyn Folder>,
         segment_bytes: u64,
         segments: VecDeque<Segment>,
@@ -79,7 +90,7 @@ impl Segments {
         let inner = Mutex::new(inner);
         let grown = Condvar::new();
         let is_trimming = AtomicBool::new(false);
-        Self { folder, segment_bytes, inner, grown, is_trimming }
+        Self { form, folder, segment_bytes, inner, grown, is_trimming }
     }
 
     /// Makes durable what an inspection read, and removes what it left out: see [`Mending`].
@@ -87,7 +98,7 @@ impl Segments {
         mending.apply()?;
         let mut inner = self.inner.lock();
         if mending.begins_segment {
-            let segment = create(&*self.folder, inner.end, inner.end)?;
+            let segment = create(self.form, &*self.folder, inner.end, inner.end)?;
             inner.segments.push_back(segment);
         } else {
             self.folder.sync()?;
@@ -158,7 +169,7 @@ impl Segments {
             Some(next) if at >= segments[0].len => (next, next.head.len()),
             _ => (&segments[0], at),
         };
-        Ok(BlockHeader::read(&*segment.file, at)?.map(|header| header.appended_ms))
+        Ok(BlockHeader::read(self.form, &*segment.file, at)?.map(|header| header.appended_ms))
     }
 
     /// Size of all segments in bytes.
@@ -168,7 +179,12 @@ impl Segments {
 
     /// Completes a block of `count` entries, writes it behind the last one and waits until it is
     /// durable. One thread writes at a time.
-    pub fn write(&self, block: &mut [u8], count: u32, appended_ms: i64) -> Result<Offset, Failure> {
+    pub fn write(
+        &self,
+        block: &mut [u8],
+        count: u32,
+        appended_ms: i64,
+    ) -> Result<Written, Failure> {
         let (file, head, at, base) = self.place_for_block().map_err(Failure::NotTaken)?;
         seal_block(&head, block, count, base, appended_ms);
         write_durably(&*file, block, at)?;
@@ -188,7 +204,7 @@ impl Segments {
         drop(inner);
 
         self.grown.notify_all();
-        Ok(end)
+        Ok(Written { end, at })
     }
 
     /// Returns the file and the position of the next block; a full segment is followed by a new
@@ -206,7 +222,7 @@ impl Segments {
 
         if is_full {
             // Done outside the lock, so that readers need not wait for the disk.
-            let created = create(&*self.folder, end, end)?;
+            let created = create(self.form, &*self.folder, end, end)?;
             self.inner.lock().segments.push_back(created);
         }
 
@@ -216,10 +232,16 @@ impl Segments {
     }
 
     pub fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
+        let blocks = self.read_placed(from, bytes_max)?;
+        Ok(blocks.into_iter().map(|(_, block)| block).collect())
+    }
+
+    /// Reads blocks, each with its position in its segment.
+    pub fn read_placed(&self, from: Offset, bytes_max: usize) -> Result<Vec<(u64, Block)>, Error> {
         let Some((mut segments, mut at)) = self.find(from)? else {
             return Ok(Vec::new());
         };
-        let mut blocks = Vec::<Block>::new();
+        let mut blocks = Vec::<(u64, Block)>::new();
         let mut bytes = 0;
         let mut next = None;
 
@@ -249,16 +271,34 @@ impl Segments {
                 None => self.base_at(segment, at, from)?,
             };
             let block = read_block(&*segment.file, &segment.head, at, base)?;
+            let begins_at = at;
             at += (BLOCK_HEADER_LEN + block.bytes.len()) as u64;
             bytes += block.bytes.len();
             next = Some(block.end());
-            blocks.push(block);
+            blocks.push((begins_at, block));
         }
 
         if let (Some(end), Some(segment)) = (next, segments.front()) {
             self.remember(end, Place { segment_base: segment.head.base, at });
         }
         Ok(blocks)
+    }
+
+    /// Reads `len` bytes at a position of the segment that holds an offset. The caller checks them.
+    pub fn read_bytes(&self, offset: Offset, at: u64, len: usize) -> Result<Vec<u8>, Error> {
+        let segment = {
+            let inner = self.inner.lock();
+            let behind = inner.segments.partition_point(|segment| segment.head.base <= offset);
+            behind.checked_sub(1).map(|index| inner.segments[index].clone())
+        };
+        let segment = segment.filter(|segment| at.saturating_add(len as u64) <= segment.len);
+        let segment = segment.ok_or_else(|| {
+            Error::Corrupt(format!("no segment has {len} bytes of offset {offset} at byte {at}"))
+        })?;
+
+        let mut bytes = vec![0; len];
+        segment.file.read_at(&mut bytes, at)?;
+        Ok(bytes)
     }
 
     /// Returns the segments from the one that holds `from`, and the position of its block.
@@ -294,7 +334,7 @@ impl Segments {
     /// Returns the offset of the first entry of the block at `at`, which holds `from` or is the
     /// first one behind it.
     fn base_at(&self, segment: &Segment, at: u64, from: Offset) -> Result<Offset, Error> {
-        let header = BlockHeader::read(&*segment.file, at)?;
+        let header = BlockHeader::read(self.form, &*segment.file, at)?;
         let holds = |header: &BlockHeader| {
             let is_first = at == segment.head.len() && header.base == segment.head.base;
             header.end() > from && (header.base <= from || is_first)
@@ -409,9 +449,14 @@ fn write_durably(file: &dyn File, block: &[u8], at: u64) -> Result<(), Failure> 
 }
 
 /// Creates the segment that begins with `base`. If that fails, no segment is left behind.
-pub fn create(folder: &dyn Folder, base: Offset, after: Offset) -> io::Result<Segment> {
-    let name = name_of(base);
-    let head = Head::new(base, after);
+pub fn create(
+    form: &'static Form,
+    folder: &dyn Folder,
+    base: Offset,
+    after: Offset,
+) -> io::Result<Segment> {
+    let name = name_of(form, base);
+    let head = Head::new(form, base, after);
     let fill = || {
         let file = folder.create(&name)?;
         file.write_at(&head.bytes(), 0)?;
@@ -436,7 +481,7 @@ pub fn create(folder: &dyn Folder, base: Offset, after: Offset) -> io::Result<Se
 fn walk_to(segment: &Segment, offset: Offset) -> Result<u64, Error> {
     let mut at = segment.head.len();
     while at < segment.len {
-        let header = BlockHeader::read(&*segment.file, at)?
+        let header = BlockHeader::read(segment.head.form, &*segment.file, at)?
             .ok_or_else(|| damaged(&segment.name, at, offset))?;
         if header.end() > offset {
             return Ok(at);
