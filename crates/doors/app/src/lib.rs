@@ -28,7 +28,7 @@ pub use access::{Access, Role};
 pub use address::origin_of;
 pub use deadline::Deadline;
 pub use node::Node;
-pub use problem::{Problem, connections_full};
+pub use problem::{Problem, connections_full, invalid_code};
 pub use samples::Samples;
 pub use wait::{Stage, Wait};
 

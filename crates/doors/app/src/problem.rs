@@ -1,8 +1,12 @@
 //! What a door answers to a request that is refused, or that failed.
 
+mod documents;
+
+pub use documents::invalid_code;
+
 use raingauge_core::code::{Code, Refusal};
 use raingauge_core::counter;
-use raingauge_counters::{self as counters, documents, drafts, recent};
+use raingauge_counters::{self as counters, drafts, recent};
 use raingauge_operations::{maintenance, rollouts};
 use raingauge_people::tokens::Denial;
 use raingauge_ports::{catalog, log, scans};
@@ -181,9 +185,9 @@ impl From<drafts::Error> for Problem {
     }
 }
 
-impl From<documents::Error> for Problem {
-    fn from(error: documents::Error) -> Self {
-        use documents::Error;
+impl From<counters::documents::Error> for Problem {
+    fn from(error: counters::documents::Error) -> Self {
+        use counters::documents::Error;
 
         let detail = error.to_string();
         match error {

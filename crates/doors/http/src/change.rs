@@ -1,11 +1,14 @@
 //! What requests that change a document say, in their headers and in their body.
 
 use super::problem::Problem;
-use axum::http::{HeaderMap, header};
+use super::queries::seconds;
+use axum::http::{HeaderMap, HeaderName, header};
 use raingauge_core::code::Code;
 use raingauge_core::json::check_containers;
 use raingauge_core::limits::CONFIGURATION_CONTAINERS_MAX;
-use serde_json::Value;
+use raingauge_ports::campaigns::StoredDocument;
+use raingauge_ports::catalog::TOKEN_PREFIX;
+use serde_json::{Value, json};
 
 /// Reads the JSON of a configuration.
 pub fn json_of(body: &[u8]) -> Result<Value, Problem> {
@@ -29,6 +32,34 @@ pub fn without_version(mut document: Value) -> Value {
         }
     }
     document
+}
+
+/// A document of a product as answers have it: its members, and those about its version. `own` is
+/// the member that names it, which a deletion has alone.
+pub fn with_version(stored: StoredDocument, own: (&str, Value)) -> Value {
+    let StoredDocument { version, configuration, is_deleted, changed_by, reason, .. } = stored;
+    let mut document = match configuration {
+        Value::Object(members) => Value::Object(members),
+        _ => json!({ own.0: own.1 }),
+    };
+
+    let token = changed_by.strip_prefix(TOKEN_PREFIX);
+    document["version"] = json!(version);
+    document["changedBy"] = json!(token.unwrap_or(&changed_by));
+    if token.is_some() {
+        document["changedByKind"] = json!("token");
+    }
+    document["reason"] = json!(reason);
+    document["changedAt"] = json!(seconds(stored.changed_ms));
+    if is_deleted {
+        document["isDeleted"] = json!(true);
+    }
+    document
+}
+
+/// The header `ETag` of a version.
+pub fn etag(version: u32) -> (HeaderName, String) {
+    (header::ETAG, format!("\"{version}\""))
 }
 
 /// Returns the version in `If-Match`; `None` when the header is missing or matches any version.

@@ -4,23 +4,23 @@ use crate::Campaigns;
 use crate::Table;
 use crate::contract::documents as doc;
 use crate::contract::documents::Described;
-use crate::refused::{Answer, Refused, code_of};
+use crate::refused::{Answer, Refused};
 use axum::Json;
 use axum::extract::{Extension, Path, Query};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse as _;
+use raingauge_app::invalid_code;
 use raingauge_campaigns::campaign::{Campaign, State};
 use raingauge_campaigns::documents::Kind;
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
 use raingauge_core::counter::Problem;
 use raingauge_documents::Provenance;
-use raingauge_http::change::{expected_version, json_of, reason};
-use raingauge_http::queries::{Parameters, seconds};
+use raingauge_http::change::{etag, expected_version, json_of, reason};
+use raingauge_http::queries::Parameters;
 use raingauge_http::{Body, Configuration};
 use raingauge_people::Principal;
 use raingauge_ports::campaigns::StoredDocument;
-use raingauge_ports::catalog::TOKEN_PREFIX;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ async fn create<D: Described>(
     let provenance = Provenance { by: &name, reason: reason(&headers) };
     let stored = campaigns.documents.create(D::KIND, &document, provenance).await?;
     let place = (header::LOCATION, format!("{}/{}", D::PATHS[0], stored.id));
-    let etag = etag(&stored);
+    let etag = etag(stored.version);
     let shown = campaigns.shown(D::KIND, stored).await?;
     Ok((StatusCode::CREATED, [place, etag], Json(shown)).into_response())
 }
@@ -192,7 +192,7 @@ impl Campaigns {
     }
 
     pub(crate) async fn answer(&self, kind: Kind, stored: StoredDocument) -> Answer {
-        let etag = etag(&stored);
+        let etag = etag(stored.version);
         Ok(([etag], Json(self.shown(kind, stored).await?)).into_response())
     }
 
@@ -256,27 +256,13 @@ impl Campaigns {
 
 /// A document as answers have it: its members, and those about its version.
 fn flat(stored: StoredDocument) -> Value {
-    let StoredDocument { kind, id, version, configuration, is_deleted, changed_by, reason, .. } =
-        stored;
-    let mut document = match configuration {
-        Value::Object(members) => Value::Object(members),
-        // A deletion has no content.
-        _ if kind == Kind::Campaign.name() => json!({ "id": id.parse::<u32>().unwrap_or(0) }),
-        _ => json!({ "name": id }),
+    // A deletion has no content.
+    let own = if stored.kind == Kind::Campaign.name() {
+        ("id", json!(stored.id.parse::<u32>().unwrap_or(0)))
+    } else {
+        ("name", json!(stored.id))
     };
-
-    let token = changed_by.strip_prefix(TOKEN_PREFIX);
-    document["version"] = json!(version);
-    document["changedBy"] = json!(token.unwrap_or(&changed_by));
-    if token.is_some() {
-        document["changedByKind"] = json!("token");
-    }
-    document["reason"] = json!(reason);
-    document["changedAt"] = json!(seconds(stored.changed_ms));
-    if is_deleted {
-        document["isDeleted"] = json!(true);
-    }
-    document
+    raingauge_http::change::with_version(stored, own)
 }
 
 /// Removes what reading a document adds to it, so that clients can send it back.
@@ -305,7 +291,7 @@ fn name_by_path(kind: Kind, id: &str, document: &mut Value) -> Result<(), Refuse
         return Ok(());
     }
     let problem = Problem::new(member, format!("is {given}, but the path says {own}"));
-    Err(Refused::invalid(code_of(kind.name()), &[problem]))
+    Err(Refused::invalid(invalid_code(kind.name()), &[problem]))
 }
 
 fn state_of(configuration: &Value) -> State {
@@ -326,10 +312,6 @@ fn check_state(
     let detail = "to start or stop a campaign, the token needs the scope campaigns:operate: leave \
                   `state` as it is, which is `draft` for a new campaign";
     Err(Refused::new(Code::ScopeMissing, detail))
-}
-
-fn etag(stored: &StoredDocument) -> (HeaderName, String) {
-    (header::ETAG, format!("\"{}\"", stored.version))
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use axum::response::{IntoResponse, Response};
 use raingauge_app as app;
-use raingauge_campaigns::documents::Kind;
 use raingauge_core::code::Code;
 use raingauge_core::counter;
 use raingauge_deliveries as deliveries;
@@ -10,7 +9,6 @@ use raingauge_documents as documents;
 use raingauge_http::Problem;
 use raingauge_ports::campaigns::{self, MalformedActionId, TableError};
 use raingauge_replay as replay;
-use serde_json::json;
 use std::time::Duration;
 
 /// Advised wait while too many jobs wait.
@@ -64,44 +62,14 @@ impl From<MalformedActionId> for Refused {
 
 impl From<TableError> for Refused {
     fn from(error: TableError) -> Self {
-        let code = match error {
-            TableError::Replaced(_) => Code::ChangeRefused,
-            TableError::TooLarge(_) => Code::BodyTooLarge,
-            TableError::Full { .. } => Code::DiskFull,
-            _ => Code::Unavailable,
-        };
-        Self::new(code, error.to_string())
+        Self(error.into())
     }
 }
 
 impl From<documents::Error> for Refused {
     fn from(error: documents::Error) -> Self {
-        use documents::Error;
-
-        let detail = error.to_string();
-        match error {
-            Error::NotFound { .. } | Error::VersionUnknown { .. } | Error::KindUnknown(_) => {
-                Self::new(Code::DocumentUnknown, detail)
-            }
-            Error::Taken { .. } => Self::new(Code::IdTaken, detail),
-            Error::Conflict { current, .. } => {
-                let problem = Problem::new(Code::VersionMismatch, detail);
-                Self(problem.with("currentVersion", json!(current)))
-            }
-            Error::Invalid { kind, problems } => Self::invalid(code_of(&kind), &problems),
-            Error::Refused(_) => Self::new(Code::ChangeRefused, detail),
-            Error::ApprovalNeeded(_) => Self::new(Code::ApprovalNeeded, detail),
-            Error::Row { .. } | Error::Upload(_) => Self::new(Code::TableInvalid, detail),
-            Error::Table(error) => error.into(),
-            Error::Log(error) => Self(app::Problem::from(error).into()),
-            Error::Store(_) | Error::NotInEffect { .. } => Self::new(Code::Unavailable, detail),
-        }
+        Self(error.into())
     }
-}
-
-/// The code of a document that is wrong. Campaigns have one of their own.
-pub fn code_of(kind: &str) -> Code {
-    if kind == Kind::Campaign.name() { Code::CampaignInvalid } else { Code::DocumentInvalid }
 }
 
 impl From<replay::Error> for Refused {

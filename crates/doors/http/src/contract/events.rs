@@ -206,6 +206,7 @@ pub struct NotAppliedYet {
 pub enum NotAppliedCode {
     NotAppliedYet,
     NotDecidedYet,
+    NotAwardedYet,
 }
 
 #[derive(ToSchema)]
