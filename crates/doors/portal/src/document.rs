@@ -1,6 +1,9 @@
 //! The document of a product as text, for its form: YAML, of which JSON is a part.
 
+mod editor;
 mod places;
+
+pub use editor::{Editor, Sheet, check_no_approval, propose};
 
 use crate::Fault;
 use crate::html::words;

@@ -5,6 +5,7 @@
 pub mod actions;
 pub mod documents;
 pub mod replays;
+pub mod subjects;
 pub mod tables;
 pub mod usage;
 

@@ -18,6 +18,7 @@ mod refused;
 mod replays;
 mod settings;
 mod states;
+mod subjects;
 mod tables;
 mod upload;
 mod usage;
@@ -27,7 +28,7 @@ pub use settings::Settings;
 pub use wait::DECIDED;
 
 use raingauge_app::Role;
-use raingauge_campaigner::Handle as Worker;
+use raingauge_campaigner::{Handle as Worker, Operator};
 use raingauge_deliveries::Deliveries;
 use raingauge_documents::{Documents, Uploads};
 use raingauge_http::{Routes, bound};
@@ -45,6 +46,8 @@ pub struct Campaigns {
     pub documents: Arc<Documents>,
     /// Decides, and knows which documents are in effect.
     pub worker: Worker,
+    /// What operators ask of the worker.
+    pub operator: Operator,
     pub ledger: Arc<dyn LedgerReader>,
     pub outbox: Arc<dyn Outbox>,
     pub deliveries: Deliveries,
@@ -66,6 +69,7 @@ impl Campaigns {
         let table = decisions::add(table);
         let table = actions::add(table);
         let table = destinations::add(table);
+        let table = subjects::add(table);
         tables::add(table).routes()
     }
 }

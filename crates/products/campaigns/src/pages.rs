@@ -21,6 +21,7 @@ mod one;
 mod reasons;
 mod report;
 mod state;
+mod subjects;
 mod summary;
 mod tables;
 mod usage;
@@ -76,6 +77,8 @@ fn reading(pages: Pages, desk: &Desk) -> Pages {
         .get("/campaigns/why", EDITOR, page(desk, why::page))
         .get("/campaigns/decisions", VIEWER, page(desk, decisions::list))
         .get("/campaigns/experiments", VIEWER, page(desk, experiments::list))
+        .get("/campaigns/subjects/erase", ADMIN, page(desk, subjects::ask))
+        .post("/campaigns/subjects/erase", ADMIN, "subject.erase", page(desk, subjects::erase))
 }
 
 /// Documents that campaigns share. They name addresses and secrets, so administrators change them.

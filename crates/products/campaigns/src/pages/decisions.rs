@@ -56,6 +56,12 @@ pub async fn list(visit: Visit) -> Answer {
                 (table("decisions-title", &visit, &page.decisions, &zone))
             }
         }
+        @if let Some(subject) = visit.query.given("subject").filter(|_| visit.may_administer()) {
+            p.quiet {
+                a href=(super::subjects::address(subject)) { "Erase this subject" }
+                ": campaigns forget everything about it."
+            }
+        }
         @if let Some(next) = page.next {
             nav.actions aria-label="Pages" { a.button href=(next_page(&visit.query, next)) { "Older" } }
         }

@@ -171,6 +171,11 @@ impl Desk {
         changed.map(|_| ()).map_err(Fault::from)
     }
 
+    /// Erases what campaigns remember of a subject.
+    pub async fn erase(&self, subject: &str) -> Result<(), Fault> {
+        self.0.operator.erase(subject).await.map_err(unavailable)
+    }
+
     pub fn reader(&self) -> &dyn LedgerReader {
         &*self.0.ledger
     }

@@ -4,31 +4,23 @@
 mod guide;
 mod trial;
 
-use super::visit::{Answer, Tab, Visit, campaign_id, done, reason_field};
+use super::visit::{Answer, Tab, Visit, campaign_id, done};
 use axum::response::{Html, IntoResponse as _};
 use guide::Offers;
 use maud::{Markup, html};
 use raingauge_campaigns::campaign::{Campaign, State};
 use raingauge_core::counter::Problem;
-use raingauge_counters::drafts::{Actor, Proposal};
 use raingauge_portal::Fault;
-use raingauge_portal::document::{self, SaveError, parse, text_of};
-use raingauge_portal::html::parts::{self, Field, Mood};
+use raingauge_portal::document::{
+    self, Editor, SaveError, Sheet, check_no_approval, parse, text_of,
+};
+use raingauge_portal::html::parts::{self, Mood};
 use serde_json::{Value as Json, json};
 
 /// The kind of documents that the form is about.
 const KIND: &str = "campaign";
 /// Event types, fields and values that are offered.
 const OFFERED: usize = 60;
-
-/// What is typed.
-#[derive(Clone, Debug, Default)]
-struct Sheet {
-    text: String,
-    /// The version that it changes; 0 for a new campaign.
-    version: u32,
-    reason: String,
-}
 
 /// `GET /campaigns/new`: questions; `?copy=ID` begins with the text of another campaign.
 pub async fn new(visit: Visit) -> Answer {
@@ -99,32 +91,13 @@ pub async fn edit(visit: Visit) -> Answer {
     page(&visit, &typed, &[]).await
 }
 
-fn typed(visit: &Visit) -> Sheet {
-    Sheet {
-        text: visit.form.exact("text").to_owned(),
-        version: visit.form.text("version").parse().unwrap_or(0),
-        reason: visit.form.text("reason").to_owned(),
-    }
-}
-
 async fn page(visit: &Visit, typed: &Sheet, problems: &[Problem]) -> Answer {
     let title = if typed.version == 0 { "New campaign" } else { "Edit a campaign" };
-    let shown = trial::trial(visit, &typed.text).await;
+    let trial = trial::trial(visit, &typed.text).await;
+    let form = editor().markup(&visit.portal, &visit.person, typed, problems, &trial);
     let body = html! {
         div.page-head { h1 { (title) } }
-        (document::problems(problems, &typed.text))
-        div.editor {
-            form.editor-form id="campaign-form" method="post" action="/campaigns/save" {
-                (parts::csrf(&visit.person))
-                input type="hidden" name="version" value=(typed.version);
-                (text_card(typed))
-                (save_card(visit, typed))
-            }
-            aside.editor-preview aria-labelledby="preview-title" {
-                h2 #preview-title { "What it would do" }
-                div #preview aria-live="polite" { (shown) }
-            }
-        }
+        (form)
     };
     let response = if problems.is_empty() {
         visit.show(Tab::Campaigns, title, &body)
@@ -134,52 +107,37 @@ async fn page(visit: &Visit, typed: &Sheet, problems: &[Problem]) -> Answer {
     Ok(response)
 }
 
-fn text_card(typed: &Sheet) -> Markup {
-    let field = Field {
-        name: "text",
+fn editor() -> Editor<'static> {
+    Editor {
+        object: KIND,
         label: "Campaign",
         hint: "YAML or JSON. The reference of all members is docs/campaigns.md.",
-        problem: None,
-    };
-    let control = html! {
-        textarea.mono id="text" name="text" rows="32" spellcheck="false" autocomplete="off" aria-describedby="text-words"
-            hx-post="/campaigns/try" hx-trigger="input changed delay:600ms" hx-target="#preview" hx-include="#campaign-form" hx-sync="this:replace" { (typed.text) }
-    };
-    html! {
-        section.card.answer {
-            (field.around(&control))
-            div.actions {
-                button.button type="submit" formaction="/campaigns/form" name="do" value="try" { "Check and try" }
-                button.button type="submit" formaction="/campaigns/backtest" { "Backtest the last" }
-                label.visually-hidden for="days" { "Days of the backtest" }
-                input.short type="number" id="days" name="days" value="7" min="1" max="400";
-                span.quiet { "days" }
-                label.check {
-                    input type="checkbox" name="late" value="1";
-                    "also events that arrived too late, as history does"
-                }
-            }
-        }
+        try_at: "/campaigns/try",
+        save_at: "/campaigns/save",
+        propose_at: "/campaigns/propose",
+        beside: "What it would do",
+        tools: tools(),
     }
 }
 
-fn save_card(visit: &Visit, typed: &Sheet) -> Markup {
-    let must_propose = visit.portal.drafts.needs_approval();
+/// What can be done with the text without saving it.
+fn tools() -> Markup {
     html! {
-        section.card.answer {
-            (reason_field("campaign", &typed.reason))
-            div.actions {
-                @if !must_propose { button.button.primary type="submit" { "Save" } }
-                button.button.primary[must_propose] type="submit" formaction="/campaigns/propose" { "Propose as a draft" }
-            }
-            @if must_propose { p.quiet { "A second person has to approve it before it takes effect." } }
+        button.button type="submit" formaction="/campaigns/form" name="do" value="try" { "Check and try" }
+        button.button type="submit" formaction="/campaigns/backtest" { "Backtest the last" }
+        label.visually-hidden for="days" { "Days of the backtest" }
+        input.short type="number" id="days" name="days" value="7" min="1" max="400";
+        span.quiet { "days" }
+        label.check {
+            input type="checkbox" name="late" value="1";
+            "also events that arrived too late, as history does"
         }
     }
 }
 
 /// `POST /campaigns/form`: the form again, with its trial.
 pub async fn form(visit: Visit) -> Answer {
-    page(&visit, &typed(&visit), &[]).await
+    page(&visit, &Sheet::submitted(&visit.form), &[]).await
 }
 
 /// `POST /campaigns/try`: what the text would do, for the part of the page beside it.
@@ -190,7 +148,7 @@ pub async fn try_out(visit: Visit) -> Answer {
 
 /// `POST /campaigns/backtest`: begins a backtest of the text over the last days.
 pub async fn backtest(visit: Visit) -> Answer {
-    let typed = typed(&visit);
+    let typed = Sheet::submitted(&visit.form);
     let document = match checked(&visit, &typed.text).await {
         Ok(document) => document,
         Err(SaveError::Invalid(problems)) => return page(&visit, &typed, &problems).await,
@@ -215,19 +173,12 @@ async fn checked(visit: &Visit, text: &str) -> Result<Json, SaveError> {
 
 /// `POST /campaigns/save`
 pub async fn save(visit: Visit) -> Answer {
-    let typed = typed(&visit);
+    let typed = Sheet::submitted(&visit.form);
     let document = match parse(&typed.text) {
         Ok(document) => document,
         Err(problems) => return page(&visit, &typed, &problems).await,
     };
-    if visit.portal.drafts.needs_approval() {
-        let advice = "Propose it as a draft; a second person approves it.";
-        return Err(Fault::new(
-            axum::http::StatusCode::FORBIDDEN,
-            "This has to be approved",
-            advice,
-        ));
-    }
+    check_no_approval(&visit.portal)?;
 
     match visit.desk.save(KIND, document, typed.version, &visit.person, &typed.reason).await {
         Ok(saved) => {
@@ -242,18 +193,14 @@ pub async fn save(visit: Visit) -> Answer {
 
 /// `POST /campaigns/propose`: the text as a draft.
 pub async fn propose(visit: Visit) -> Answer {
-    let typed = typed(&visit);
+    let typed = Sheet::submitted(&visit.form);
     let configuration = match checked(&visit, &typed.text).await {
         Ok(document) => document,
         Err(SaveError::Invalid(problems)) => return page(&visit, &typed, &problems).await,
         Err(SaveError::Other(fault)) => return Err(fault),
     };
 
-    let proposal = Proposal { kind: KIND, configuration, base_version: typed.version };
-    let change = visit.portal.drafts.create(proposal, Actor::person(&visit.person.name)).await?;
-    let address = format!("/drafts/{}?note=draft-saved", change.draft.id);
-    let object = format!("draft {}", change.draft.id);
-    Ok(done(&address, "draft.save", object, json!({"kind": KIND})))
+    document::propose(&visit, KIND, configuration, typed.version).await
 }
 
 /// A notice in place of a trial.
