@@ -240,7 +240,7 @@ mod tests {
             "awards <strong>MART5</strong> through <code>rewards</code>, at 17:00 on the same day; costs 500 of the budget b",
             "1 time each day for each subject, of the step s",
             "not tracked",
-            "1\u{202f}000 SGD_cents each day",
+            "1,000 SGD_cents each day",
         ] {
             assert!(markup.contains(words), "{words}: {markup}");
         }
