@@ -10,10 +10,10 @@
 //! A statement is a text of this program with `?` in the places of its values, which never become
 //! part of the text.
 
-use sqlx::FromRow;
 #[cfg(feature = "mysql")]
 use sqlx::mysql::MySqlRow;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, FromRow, SqlSafeStr, SqlStr};
 use std::future::Future;
 
 /// The statements of the catalog that differ between databases.
@@ -31,6 +31,25 @@ pub struct Dialect {
     pub changed_since: Option<&'static str>,
 }
 
+/// The statements of books of points that differ between databases.
+#[derive(Debug)]
+pub struct PointsDialect {
+    /// Locks the row of a budget until the transaction ends, and adds it with nothing used where it
+    /// is missing. Values: programme, budget.
+    pub lock_budget: &'static str,
+}
+
+/// The result of a statement that other transactions may stand in the way of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Written {
+    /// How many rows were added, changed or found as they should become.
+    Rows(u64),
+    /// Another transaction added a row with the same primary key, or both waited for each other.
+    /// Everything of this transaction must be read and decided again.
+    Collided,
+}
+
 /// Why the database did not answer, and what to do. Becomes the `Unavailable` of each port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable(pub String);
@@ -45,7 +64,7 @@ macro_rules! ports_over {
         })*
     };
 }
-ports_over!(catalog, drafts, people, rollouts);
+ports_over!(catalog, drafts, people, points, rollouts);
 
 impl From<Unavailable> for raingauge_ports::campaigns::documents::Error {
     fn from(Unavailable(sentence): Unavailable) -> Self {
@@ -88,6 +107,7 @@ pub(crate) use lock;
 pub enum Value {
     Whole(Option<i64>),
     Text(String),
+    Bytes(Vec<u8>),
 }
 
 impl From<i64> for Value {
@@ -114,16 +134,27 @@ impl From<&str> for Value {
     }
 }
 
+impl From<Vec<u8>> for Value {
+    fn from(value: Vec<u8>) -> Self {
+        Self::Bytes(value)
+    }
+}
+
 /// A statement and its values, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    pub text: &'static str,
+    pub text: SqlStr,
     pub values: Vec<Value>,
 }
 
 impl Statement {
     pub fn new(text: &'static str) -> Self {
-        Self { text, values: Vec::new() }
+        Self { text: SqlStr::from_static(text), values: Vec::new() }
+    }
+
+    /// A statement that was put together from texts of this program.
+    pub fn composed(text: String) -> Self {
+        Self { text: AssertSqlSafe(text).into_sql_str(), values: Vec::new() }
     }
 
     /// Adds the value of the next `?`.
@@ -139,12 +170,14 @@ macro_rules! bound {
         $values.into_iter().fold($query, |query, value| match value {
             $crate::database::Value::Whole(number) => query.bind(number),
             $crate::database::Value::Text(text) => query.bind(text),
+            $crate::database::Value::Bytes(bytes) => query.bind(bytes),
         })
     };
 }
 pub(crate) use bound;
 
-/// A row that both databases can return: a tuple of `i64`, `Option<i64>` and `String`.
+/// A row that both databases can return: a tuple of `i64`, `Option<i64>`, `String` and
+/// `Vec<u8>`.
 #[cfg(feature = "mysql")]
 pub trait Row:
     for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, MySqlRow> + Send + Unpin
@@ -157,7 +190,8 @@ impl<T> Row for T where
 {
 }
 
-/// A row that SQLite can return: a tuple of `i64`, `Option<i64>` and `String`.
+/// A row that SQLite can return: a tuple of `i64`, `Option<i64>`, `String` and
+/// `Vec<u8>`.
 #[cfg(not(feature = "mysql"))]
 pub trait Row: for<'r> FromRow<'r, SqliteRow> + Send + Unpin {}
 
@@ -168,6 +202,8 @@ impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + Send + Unpin {}
 pub trait Database: Clone + Send + Sync + 'static {
     /// Its statements for the catalog.
     const CATALOG: &'static Dialect;
+    /// Its statements for books of points.
+    const POINTS: &'static PointsDialect;
 
     type Change<'a>: Change;
 
@@ -203,6 +239,12 @@ pub trait Change: Send {
 
     fn run(&mut self, statement: Statement)
     -> impl Future<Output = Result<(), Unavailable>> + Send;
+
+    /// As `run`, for a statement that may meet another transaction.
+    fn write(
+        &mut self,
+        statement: Statement,
+    ) -> impl Future<Output = Result<Written, Unavailable>> + Send;
 
     fn commit(self) -> impl Future<Output = Result<(), Unavailable>> + Send;
 

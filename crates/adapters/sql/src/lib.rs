@@ -1,9 +1,9 @@
 //! The catalog on SQL databases: counter configurations and all their versions, in an SQLite file
-//! or in MySQL.
+//! or in MySQL. Beside it, the books of points of a cluster.
 //!
 //! ```text
-//!   catalog, people, drafts … ──▶ database ◀── sqlite │ mysql
-//!      │                          transactions, statements
+//!   catalog, people, books … ──▶ database ◀── sqlite │ mysql
+//!      │                         transactions, statements
 //!      └──▶ rules of the port: what a change may do, given the newest versions (pure)
 //! ```
 //!
@@ -13,6 +13,7 @@
 //! transaction begins, in a few statements of the catalog, in how the schema is brought up to date
 //! and in the meaning of their errors.
 
+mod books;
 mod catalog;
 mod database;
 mod databases;
@@ -26,14 +27,15 @@ mod rows;
 mod sqlite;
 mod watch;
 
+pub use books::Books;
 pub use catalog::Catalog;
 pub use database::Database;
 pub use databases::{Databases, Settings as DatabaseSettings};
 pub use documents::Documents;
 pub use drafts::Drafts;
 #[cfg(feature = "mysql")]
-pub use mysql::{Migrated, MySql, MySqlCatalog, MySqlOptions, MySqlSettings, MySqlTls};
+pub use mysql::{Migrated, MySql, MySqlBooks, MySqlCatalog, MySqlOptions, MySqlSettings, MySqlTls};
 pub use people::People;
 pub use rollouts::Rollouts;
-pub use sqlite::{Sqlite, SqliteCatalog};
+pub use sqlite::{Sqlite, SqliteBooks, SqliteCatalog};
 pub use watch::{Checks, Instances};

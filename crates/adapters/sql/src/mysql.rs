@@ -5,15 +5,21 @@ mod fault;
 mod options;
 mod schema;
 
+use crate::books::Books;
 use crate::catalog::Catalog;
-use crate::database::{Change, Database, Dialect, Lock, Row, Statement, Unavailable, bound, lock};
+use crate::database::{
+    Change, Database, Dialect, Lock, PointsDialect, Row, Statement, Unavailable, Written, bound,
+    lock,
+};
 use connections::{Connections, Lease};
 pub use options::{MySqlOptions, MySqlTls, Settings as MySqlSettings};
 use raingauge_ports::catalog::Error;
+use raingauge_ports::points;
 pub use schema::Migrated;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 
 /// Longest time of a migration, including waiting for another one.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(600);
@@ -30,6 +36,13 @@ const CATALOG: Dialect = Dialect {
         (revision, counter_id, version, configuration, changed_by, reason, changed_at)
         VALUES ((SELECT revision FROM catalog_revision), ?, ?, ?, ?, ?, ?)",
     changed_since: None,
+};
+
+/// An update locks the row alone; a locking read of a missing row would lock the gap, and two
+/// transactions that add different budgets would wait for each other.
+const POINTS: PointsDialect = PointsDialect {
+    lock_budget: "INSERT INTO points_budgets (programme, name, used) VALUES (?, ?, 0)
+        ON DUPLICATE KEY UPDATE used = used",
 };
 
 /// The catalog in a MySQL or MariaDB database, which any number of processes and machines may
@@ -58,6 +71,22 @@ impl MySqlCatalog {
     }
 }
 
+/// The books of points in a MySQL or MariaDB database, which any number of processes and machines
+/// may share.
+pub type MySqlBooks = Books<MySql>;
+
+impl MySqlBooks {
+    /// Connects, makes the books the first time, and refuses another number of books than there is.
+    /// Calls that block their thread wait on `runtime`, so no thread of it may make them.
+    pub async fn open(
+        options: &MySqlOptions,
+        count: u16,
+        runtime: Handle,
+    ) -> Result<Self, points::Error> {
+        Self::over(MySql::lazy(options)?, count, runtime).await
+    }
+}
+
 /// A database on a server.
 #[derive(Clone)]
 pub struct MySql {
@@ -65,7 +94,7 @@ pub struct MySql {
 }
 
 impl MySql {
-    fn lazy(options: &MySqlOptions) -> Result<Self, Unavailable> {
+    pub(crate) fn lazy(options: &MySqlOptions) -> Result<Self, Unavailable> {
         Ok(Self { connections: Arc::new(Connections::new(options)?) })
     }
 }
@@ -79,6 +108,7 @@ impl fmt::Debug for MySql {
 
 impl Database for MySql {
     const CATALOG: &'static Dialect = &CATALOG;
+    const POINTS: &'static PointsDialect = &POINTS;
 
     type Change<'a> = Lease<'a>;
 
@@ -127,6 +157,11 @@ impl Change for Lease<'_> {
     async fn run(&mut self, statement: Statement) -> Result<(), Unavailable> {
         let query = bound!(sqlx::query::<sqlx::MySql>(statement.text), statement.values);
         self.execute(query).await
+    }
+
+    async fn write(&mut self, statement: Statement) -> Result<Written, Unavailable> {
+        let query = bound!(sqlx::query::<sqlx::MySql>(statement.text), statement.values);
+        self.execute_or_collide(query).await
     }
 
     async fn commit(mut self) -> Result<(), Unavailable> {

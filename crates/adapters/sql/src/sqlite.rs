@@ -3,14 +3,19 @@
 mod fault;
 mod schema;
 
+use crate::books::Books;
 use crate::catalog::Catalog;
-use crate::database::{Change, Database, Dialect, Lock, Row, Statement, Unavailable, bound};
-use fault::Faults;
+use crate::database::{
+    Change, Database, Dialect, Lock, PointsDialect, Row, Statement, Unavailable, Written, bound,
+};
+use fault::{Faults, is_known_already};
 use raingauge_ports::catalog::Error;
+use raingauge_ports::points;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 
 /// Most concurrent readers. The catalog is rarely read: every role holds a copy in memory.
 const READERS_MAX: u32 = 2;
@@ -18,6 +23,10 @@ const READERS_MAX: u32 = 2;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a call waits for earlier calls of this process.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Most prepared statements of a connection. Books of points have one for each power of two of
+/// rows.
+const STATEMENTS_MAX: usize = 256;
 
 /// Every change adds one row to one of two tables, and none is ever deleted, so the sum of their
 /// numbers is the revision. For a known revision, subtracting all policies leaves a lower bound for
@@ -39,6 +48,11 @@ const CATALOG: Dialect = Dialect {
     ),
 };
 
+const POINTS: PointsDialect = PointsDialect {
+    lock_budget: "INSERT INTO points_budgets (programme, name, used) VALUES (?, ?, 0)
+        ON CONFLICT (programme, name) DO UPDATE SET used = used",
+};
+
 /// The catalog in an SQLite file, which several processes of one machine may share.
 pub type SqliteCatalog = Catalog<Sqlite>;
 
@@ -47,6 +61,18 @@ impl SqliteCatalog {
     /// up to date.
     pub async fn open(path: &Path) -> Result<Self, Error> {
         Ok(Self::over(Sqlite::open(path).await?))
+    }
+}
+
+/// The books of points in an SQLite file, which several processes of one machine may share.
+pub type SqliteBooks = Books<Sqlite>;
+
+impl SqliteBooks {
+    /// Opens the books in the file of a catalog, which it creates if it does not exist, and refuses
+    /// another number of books than there is. Calls that block their thread wait on `runtime`, so
+    /// no thread of it may make them.
+    pub async fn open(path: &Path, count: u16, runtime: Handle) -> Result<Self, points::Error> {
+        Self::over(Sqlite::open(path).await?, count, runtime).await
     }
 }
 
@@ -61,7 +87,7 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    async fn open(path: &Path) -> Result<Self, Unavailable> {
+    pub(crate) async fn open(path: &Path) -> Result<Self, Unavailable> {
         let faults = Arc::new(Faults::of(path));
 
         // Each commit is synced, so an acknowledged change survives a power cut.
@@ -69,6 +95,7 @@ impl Sqlite {
             .filename(path)
             .busy_timeout(BUSY_TIMEOUT)
             .synchronous(SqliteSynchronous::Full)
+            .statement_cache_capacity(STATEMENTS_MAX)
             .foreign_keys(true);
 
         schema::prepare(&options, &faults).await?;
@@ -95,6 +122,7 @@ pub struct SqliteChange<'a> {
 
 impl Database for Sqlite {
     const CATALOG: &'static Dialect = &CATALOG;
+    const POINTS: &'static PointsDialect = &POINTS;
 
     type Change<'a> = SqliteChange<'a>;
 
@@ -142,6 +170,15 @@ impl Change for SqliteChange<'_> {
         let query = bound!(sqlx::query::<sqlx::Sqlite>(statement.text), statement.values);
         let done = query.execute(&mut *self.transaction).await;
         done.map(drop).map_err(|error| self.faults.explain(error))
+    }
+
+    async fn write(&mut self, statement: Statement) -> Result<Written, Unavailable> {
+        let query = bound!(sqlx::query::<sqlx::Sqlite>(statement.text), statement.values);
+        match query.execute(&mut *self.transaction).await {
+            Ok(done) => Ok(Written::Rows(done.rows_affected())),
+            Err(error) if is_known_already(&error) => Ok(Written::Collided),
+            Err(error) => Err(self.faults.explain(error)),
+        }
     }
 
     async fn commit(self) -> Result<(), Unavailable> {

@@ -1,6 +1,7 @@
 //! The catalog on real SQLite files.
 
 mod histories;
+mod points;
 
 use histories::unless_it_waits_longer;
 use proptest::prelude::*;
@@ -9,10 +10,10 @@ use raingauge_core::counter::{Counter, State};
 use raingauge_ports::campaigns::{DatabaseError, DatabaseLookup, DocumentStore, Put};
 use raingauge_ports::catalog::{Catalog, Error, Policies};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
-use raingauge_ports::contract::{campaigns, checks, drafts, instances, people, rollouts};
+use raingauge_ports::contract::{books, campaigns, checks, drafts, instances, people, rollouts};
 use raingauge_ports::drafts::{Draft, Drafts, State as DraftState};
 use raingauge_ports::people::Users;
-use raingauge_sql::{Databases, SqliteCatalog};
+use raingauge_sql::{Databases, SqliteBooks, SqliteCatalog};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -491,4 +492,59 @@ proptest! {
             histories::compare(&open(&path).await, steps).await;
         });
     }
+}
+
+#[test]
+fn sqlite_keeps_the_contract_of_books() {
+    let (folder, _) = folder();
+    let made = AtomicU32::new(0);
+    let runtime = Runtime::new().unwrap();
+    let handle = runtime.handle();
+    books::suite(|count| {
+        let path = folder.path().join(format!("{}.sqlite", made.fetch_add(1, Ordering::Relaxed)));
+        handle.block_on(SqliteBooks::open(&path, count, handle.clone())).unwrap()
+    });
+}
+
+/// Tellers of several processes give the same commands, some of them are ended before they write,
+/// and every command happens once.
+#[test]
+fn several_tellers_share_books() {
+    let (_folder, path) = folder();
+    let runtime = Runtime::new().unwrap();
+    let handle = runtime.handle();
+    let open = || {
+        let opening = SqliteBooks::open(&path, points::BOOKS, handle.clone());
+        points::Teller::new(handle.block_on(opening).unwrap())
+    };
+    let commands: Vec<u64> = (0..160).collect();
+
+    std::thread::scope(|scope| {
+        for teller in 0..3 {
+            let (open, commands) = (&open, &commands);
+            scope.spawn(move || {
+                let teller_books = open();
+                let turns: Vec<&[u64]> = commands.chunks(points::TURN).collect();
+                for turn in 0..turns.len() {
+                    let numbers = turns[(turn * (2 * teller + 1) + teller * 5) % turns.len()];
+                    let ended = std::panic::AssertUnwindSafe(|| {
+                        teller_books.turn_after(numbers, || {
+                            let message = "this teller ends in the middle of a turn";
+                            std::panic::resume_unwind(Box::new(message));
+                        })
+                    });
+                    if turn % 7 == teller {
+                        assert!(std::panic::catch_unwind(ended).is_err());
+                    }
+                    teller_books.turn(numbers).unwrap();
+                }
+            });
+        }
+    });
+
+    let teller = open();
+    for numbers in commands.chunks(points::TURN) {
+        teller.turn(numbers).unwrap();
+    }
+    teller.examine(commands.len() as u64, handle);
 }

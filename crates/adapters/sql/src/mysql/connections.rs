@@ -5,10 +5,10 @@
 //! connection on which anything failed is dropped, which ends whatever the server still does for
 //! it. So no restart is needed after the server was away.
 
-use super::fault::Faults;
+use super::fault::{Faults, is_collision};
 use super::options::MySqlOptions;
 use super::schema;
-use crate::database::Unavailable;
+use crate::database::{Unavailable, Written};
 use parking_lot::Mutex;
 use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlRow};
 use sqlx::query::{Query, QueryAs};
@@ -20,6 +20,9 @@ use tokio::time::{Instant, timeout_at};
 /// Longest age of a connection. Renewing it follows a host name that leads to another server by
 /// now.
 const AGE_MAX: Duration = Duration::from_secs(600);
+
+/// How long the server keeps a connection that is longer idle than any call may take.
+const IDLE_AFTER_CALL_S: u64 = 5;
 
 pub struct Connections {
     connect: MySqlConnectOptions,
@@ -111,11 +114,14 @@ impl Connections {
         // A server may have other defaults. Strict mode: a value that does not fit is an error and
         // is never truncated. Lock timeout: the server stops waiting for a lock when the caller
         // does. Isolation: the lock comes before the first read, which then sees everything
-        // committed; servers that log statements refuse a lower level.
+        // committed; servers that log statements refuse a lower level. Waiting for a client: a
+        // process that stands still in the middle of a change loses the connection and its locks.
+        let call_s = self.call_timeout.as_secs().max(1);
+        let idle_s = call_s + IDLE_AFTER_CALL_S;
         let setup = format!(
             "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
-             innodb_lock_wait_timeout = {}; SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-            self.call_timeout.as_secs().max(1)
+             innodb_lock_wait_timeout = {call_s}, wait_timeout = {idle_s}; \
+             SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
         );
 
         sqlx::raw_sql(AssertSqlSafe(setup)).execute(&mut connection).await.map_err(explain)?;
@@ -176,6 +182,19 @@ impl Lease<'_> {
     ) -> Result<(), Unavailable> {
         let answer = timeout_at(self.deadline, query.execute(&mut self.aged.connection)).await;
         answer.map_err(|_| self.too_slow())?.map(drop).map_err(|error| self.explain(error))
+    }
+
+    /// As `execute`, for a statement that may meet another transaction.
+    pub async fn execute_or_collide(
+        &mut self,
+        query: Query<'_, MySql, MySqlArguments>,
+    ) -> Result<Written, Unavailable> {
+        let answer = timeout_at(self.deadline, query.execute(&mut self.aged.connection)).await;
+        match answer.map_err(|_| self.too_slow())? {
+            Ok(done) => Ok(Written::Rows(done.rows_affected())),
+            Err(error) if is_collision(&error) => Ok(Written::Collided),
+            Err(error) => Err(self.explain(error)),
+        }
     }
 
     /// Runs statements without parameters and returns the total number of changed rows.

@@ -66,6 +66,12 @@ pub fn number(error: &sqlx::Error) -> Option<u16> {
     Some(error.as_database_error()?.try_downcast_ref::<MySqlDatabaseError>()?.number())
 }
 
+/// Whether the transaction met another one: a row is there already (1062), both waited for each
+/// other (1213), or MariaDB found a row that changed behind its snapshot (1020).
+pub fn is_collision(error: &sqlx::Error) -> bool {
+    matches!(number(error), Some(1062 | 1213 | 1020))
+}
+
 fn sentence_of_io(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {

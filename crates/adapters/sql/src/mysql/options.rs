@@ -13,6 +13,10 @@ const SCHEME: &str = "mysql://";
 /// ignored `ssl-mode` would leave the connection readable to anyone on the network.
 const PARAMETERS: [&str; 5] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "socket"];
 
+/// Most prepared statements of a connection. Books of points have one for each power of two of
+/// rows.
+const STATEMENTS_MAX: usize = 256;
+
 /// Whether the connection is encrypted, and what is verified of the server. The names are those of
 /// MySQL's clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +108,7 @@ impl MySqlOptions {
             );
         };
 
+        connect = connect.statement_cache_capacity(STATEMENTS_MAX);
         let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '@', ':']);
         let Some(database) = connect.get_database().filter(|name| is_name(name)).map(str::to_owned)
         else {

@@ -6,7 +6,7 @@ use sqlx::mysql::MySqlConnection;
 
 /// The migrations from each version of the schema to the next; an empty database is at version 0. A
 /// released migration is never edited: another one is added behind it.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("../../migrations/mysql/0001_catalog.sql"),
     include_str!("../../migrations/mysql/0002_people.sql"),
     include_str!("../../migrations/mysql/0003_drafts.sql"),
@@ -15,6 +15,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../../migrations/mysql/0006_contributors.sql"),
     include_str!("../../migrations/mysql/0007_draft_kinds.sql"),
     include_str!("../../migrations/mysql/0008_documents.sql"),
+    include_str!("../../migrations/mysql/0009_points.sql"),
 ];
 const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
@@ -29,7 +30,8 @@ const SET_VERSION: &str = "INSERT INTO raingauge_schema (only_row, version) VALU
 const FOREIGN: &str = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()
     AND table_name IN ('counters', 'counter_versions', 'cache_policies', 'catalog_revision', 'people_revision', 'users',
     'sessions', 'invitations', 'api_tokens', 'audit_entries', 'drafts_revision', 'drafts', 'draft_contributors', 'draft_kinds', 'instances',
-    'checks', 'rollouts_revision', 'rollouts', 'product_documents_revision', 'product_documents')";
+    'checks', 'rollouts_revision', 'rollouts', 'product_documents_revision', 'product_documents', 'points_heads',
+    'points_wallets', 'points_entries', 'points_keys', 'points_references', 'points_totals', 'points_budgets', 'points_positions')";
 /// One migration at a time on each server. The name of a lock has at most 64 characters, and the
 /// name of a database may be as long.
 const LOCK: &str = "SELECT GET_LOCK(CONCAT('raingauge ', SHA1(DATABASE())), ?)";

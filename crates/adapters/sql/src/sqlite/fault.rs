@@ -39,6 +39,11 @@ pub fn is_busy(error: &sqlx::Error) -> bool {
     primary_code(error) == Some(5)
 }
 
+/// Whether a row with the same primary key or unique value is there.
+pub fn is_known_already(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|refusal| refusal.is_unique_violation())
+}
+
 /// The low byte of the result code; the rest only refines it.
 fn primary_code(error: &sqlx::Error) -> Option<i32> {
     let code: i32 = error.as_database_error()?.code()?.parse().ok()?;

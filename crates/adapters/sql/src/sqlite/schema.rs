@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// The migrations from each version of the schema to the next; a new file is at version 0. A
 /// released migration is never edited: another one is added behind it.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("../../migrations/sqlite/0001_counters.sql"),
     include_str!("../../migrations/sqlite/0002_cache_policies.sql"),
     include_str!("../../migrations/sqlite/0003_people.sql"),
@@ -19,6 +19,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("../../migrations/sqlite/0007_contributors.sql"),
     include_str!("../../migrations/sqlite/0008_draft_kinds.sql"),
     include_str!("../../migrations/sqlite/0009_documents.sql"),
+    include_str!("../../migrations/sqlite/0010_points.sql"),
 ];
 const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 /// Marks the file as a catalog of raingauge: "RGca" in ASCII.

@@ -6,6 +6,9 @@ mod changes;
 #[path = "../histories/mod.rs"]
 mod histories;
 mod loss;
+mod points;
+#[path = "../points/mod.rs"]
+mod points_load;
 mod refusals;
 mod schema;
 mod server;

@@ -13,10 +13,10 @@ async fn a_second_migration_changes_nothing() {
         return;
     };
     let options = server.options(&server.empty_database().await);
-    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 8 });
+    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 9 });
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     let created = catalog.create(counter("a"), change("")).await.unwrap();
-    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 8, to: 8 });
+    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 9, to: 9 });
     assert_eq!(catalog.list().await.unwrap(), [created]);
     assert_eq!(catalog.revision().await.unwrap(), 1);
     server.clean_up().await;
@@ -53,7 +53,7 @@ async fn a_migration_that_stopped_halfway_is_completed() {
     let name = name_of(&options);
     server.run(&name, "DROP VIEW counters; DROP TABLE cache_policies; UPDATE raingauge_schema SET version = 0").await;
     says(MySqlCatalog::open(&options).await, "run `raingauge migrate`");
-    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 8 });
+    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 0, to: 9 });
 
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     catalog.create(counter("a"), change("")).await.unwrap();
@@ -69,7 +69,7 @@ async fn a_migration_that_stopped_halfway_is_completed() {
         .await;
     assert_eq!(
         MySqlCatalog::migrate(&server.options(&name)).await.unwrap(),
-        Migrated { from: 0, to: 8 }
+        Migrated { from: 0, to: 9 }
     );
     server.clean_up().await;
 }
@@ -87,7 +87,7 @@ async fn drafts_of_an_older_schema_are_of_counters() {
     let name = name_of(&options);
     server.run(&name, "DROP TABLE draft_kinds; UPDATE raingauge_schema SET version = 6").await;
 
-    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 6, to: 8 });
+    assert_eq!(MySqlCatalog::migrate(&options).await.unwrap(), Migrated { from: 6, to: 9 });
     let catalog = MySqlCatalog::open(&options).await.unwrap();
     assert_eq!(catalog.drafts().get(kept.id).await.unwrap(), kept);
 
@@ -113,7 +113,7 @@ async fn a_schema_that_does_not_fit_is_refused_with_what_to_do() {
     let before = MySqlCatalog::open(&options).await.unwrap();
     server.run(&name, "UPDATE raingauge_schema SET version = 99").await;
 
-    let newer = "its schema has version 99, and this raingauge knows versions up to 8";
+    let newer = "its schema has version 99, and this raingauge knows versions up to 9";
     says(MySqlCatalog::open(&options).await, newer);
     says(MySqlCatalog::migrate(&options).await, newer);
     says(MySqlCatalog::lazy(&options).unwrap().list().await, newer);

@@ -1,0 +1,162 @@
+//! Books of points on any database, for any number of processes.
+//!
+//! ```text
+//!   turn   lock the heads of its books ─▶ lock its budgets ─▶ load ─▶ decide
+//!             ─▶ keys, references ─▶ entries, wallets, totals, budgets, heads ─▶ commit
+//! ```
+//!
+//! The lock of a head makes the turns of a book follow each other, in whatever process they are
+//! taken: sequences have no gap, and a reader of entries that has seen 7 never finds a 6 that was
+//! not there before. Wallets and totals belong to one book. What books share is guarded one by one:
+//! budgets by locks, in the order of their names; keys by the primary key; references by comparing
+//! what was loaded with what is there. A turn that meets another one in a key or a reference is
+//! rolled back, and decided again.
+//!
+//! A process that ends in the middle of a turn leaves nothing: the database rolls back and releases
+//! the heads. One that is stopped and resumes finds its connection closed.
+
+mod load;
+mod many;
+mod read;
+mod rows;
+mod save;
+
+use crate::database::{Change, Database, Statement, Written};
+use load::Grounds;
+use many::Many;
+use raingauge_points::{Footprint, Snapshot, Turn};
+use raingauge_ports::points::{Chain, Error, Head};
+use rows::HeadRow;
+use tokio::runtime::Handle;
+
+/// How often a turn is decided again because it met another one. Each time, the other one was
+/// committed, and the next attempt loads its keys.
+const COLLISIONS_MAX: usize = 32;
+
+const COUNT_HEADS: &str = "SELECT COUNT(*) FROM points_heads";
+const HEADS: Many = Many {
+    before: "SELECT book, sequence, recorded_ms, hash, position, versions FROM points_heads
+        WHERE book IN (",
+    row: "?",
+    after: ")",
+};
+const ADD_HEADS: Many = Many {
+    before: "INSERT INTO points_heads
+        (book, turns, sequence, recorded_ms, hash, position, versions) VALUES ",
+    row: "(?, 0, 0, 0, ?, 0, '{}')",
+    after: "",
+};
+
+/// The books of points in a database that also holds the catalog.
+#[derive(Clone, Debug)]
+pub struct Books<D> {
+    database: D,
+    /// How many books there are.
+    count: u16,
+    /// Waits for the database on behalf of threads that may block.
+    runtime: Handle,
+}
+
+impl<D: Database> Books<D> {
+    /// Makes the books, the first time, and refuses another number of books than there is: a member
+    /// would move to another book.
+    pub(crate) async fn over(database: D, count: u16, runtime: Handle) -> Result<Self, Error> {
+        let books = Self { database, count, runtime };
+        let found = match books.count_heads().await? {
+            0 => books.add_heads().await?,
+            found => found,
+        };
+        if found != i64::from(count) {
+            let sentence = format!(
+                "the database has {found} books of points, and points.books is {count}: set it to \
+                 {found}, because members cannot move to other books"
+            );
+            return Err(books.database.refuse(&sentence).into());
+        }
+        Ok(books)
+    }
+
+    /// Waits for calls in progress and closes the connections. Later calls are refused.
+    pub async fn close(&self) {
+        self.database.close().await;
+    }
+
+    async fn count_heads(&self) -> Result<i64, Error> {
+        let rows: Vec<(i64,)> = self.database.rows(Statement::new(COUNT_HEADS)).await?;
+        Ok(rows.first().map_or(0, |(count,)| *count))
+    }
+
+    /// Adds all heads, unless another process was faster, and returns how many there are.
+    async fn add_heads(&self) -> Result<i64, Error> {
+        let Chain(first) = Chain::default();
+        let heads = (0..self.count).map(|book| vec![i64::from(book).into(), first.to_vec().into()]);
+        let mut change = self.database.begin(None).await?;
+        for statement in ADD_HEADS.writing(heads.collect()) {
+            if change.write(statement).await? == Written::Collided {
+                change.give_up().await;
+                return self.count_heads().await;
+            }
+        }
+        change.commit().await?;
+        self.count_heads().await
+    }
+
+    async fn heads(&self, books: &[u16]) -> Result<Vec<Head>, Error> {
+        let wanted: Vec<_> = books.iter().map(|book| vec![i64::from(*book).into()]).collect();
+        let mut rows: Vec<HeadRow> = Vec::new();
+        for statement in HEADS.finding(&[], &wanted) {
+            rows.extend(self.database.rows(statement).await?);
+        }
+        rows::heads_of(rows, books)
+    }
+
+    async fn turn_now(
+        &self,
+        books: &[u16],
+        footprint: &Footprint,
+        decide: &mut dyn FnMut(&[Head], Snapshot) -> Turn,
+    ) -> Result<Vec<Head>, Error> {
+        for _ in 0..COLLISIONS_MAX {
+            if let Some(heads) = self.try_turn(books, footprint, decide).await? {
+                return Ok(heads);
+            }
+        }
+        let sentence = "other turns keep taking the keys of this one: try again";
+        Err(self.database.refuse(sentence).into())
+    }
+
+    /// Returns `None` when the turn met another one, and nothing was written.
+    async fn try_turn(
+        &self,
+        books: &[u16],
+        footprint: &Footprint,
+        decide: &mut dyn FnMut(&[Head], Snapshot) -> Turn,
+    ) -> Result<Option<Vec<Head>>, Error> {
+        let mut change = self.database.begin(None).await?;
+        let loading = load::grounds::<D>(&mut change, self.count, books, footprint);
+        let Some(Grounds { mut heads, snapshot, references }) = loading.await? else {
+            change.give_up().await;
+            return Ok(None);
+        };
+
+        let turn = decide(&heads, snapshot);
+        let is_idle = turn.entries.is_empty() && turn.position.is_none();
+        if is_idle {
+            change.give_up().await;
+            return Ok(Some(heads));
+        }
+
+        let writes = save::writes(&turn, self.count, &mut heads, &references)?;
+        for write in writes {
+            match change.write(write.statement).await? {
+                Written::Rows(rows) if write.rows.is_none_or(|wanted| wanted == rows) => {}
+                Written::Rows(_) | Written::Collided => {
+                    change.give_up().await;
+                    return Ok(None);
+                }
+            }
+        }
+        change.commit().await?;
+        Ok(Some(heads))
+    }
+}

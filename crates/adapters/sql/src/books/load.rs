@@ -1,0 +1,232 @@
+//! Locks and loads what a turn is decided on.
+
+use super::HEADS;
+use super::many::Many;
+use super::rows::{
+    HeadRow, TotalRow, bytes, earned_of, entry_of, heads_of, text_of, total_of, wallet_of,
+};
+use crate::database::{Change, Database, Row, Statement, Unavailable, Value, Written};
+use raingauge_points::{
+    BookHead, BudgetId, Earned, Footprint, Key, ReferenceId, Snapshot, TotalId, Wallet, WalletId,
+};
+use raingauge_ports::points::{Error, Head};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// A change of the row locks it, and no other lock of a head may be taken out of order.
+const LOCK_HEAD: &str = "UPDATE points_heads SET turns = turns + 1 WHERE book = ?";
+pub const WALLETS: Many = Many {
+    before: "SELECT member, record FROM points_wallets
+        WHERE book = ? AND programme = ? AND member IN (",
+    row: "?",
+    after: ")",
+};
+pub const BY_KEY: Many = Many {
+    before: "SELECT k.hash, e.body FROM points_keys k
+        JOIN points_entries e ON e.book = k.book AND e.sequence = k.sequence WHERE k.hash IN (",
+    row: "?",
+    after: ")",
+};
+const REFERENCES: Many = Many {
+    before: "SELECT reference, record FROM points_references
+        WHERE programme = ? AND reference IN (",
+    row: "?",
+    after: ")",
+};
+const TOTALS: &str = "SELECT book, total, amount FROM points_totals
+    WHERE book = ? AND programme = ?";
+pub const BUDGET: &str = "SELECT used FROM points_budgets WHERE programme = ? AND name = ?";
+
+/// What a turn is decided on.
+pub struct Grounds {
+    /// In the order of the books of the turn.
+    pub heads: Vec<Head>,
+    pub snapshot: Snapshot,
+    /// The records of the references that are there, to be compared when they change.
+    pub references: HashMap<ReferenceId, Vec<u8>>,
+}
+
+/// Locks the heads and budgets of a turn in the order that all turns keep, and loads its footprint.
+/// The first read follows the last lock, so it sees everything that was committed before. `None`
+/// when the locks of two turns crossed.
+pub async fn grounds<D: Database>(
+    change: &mut D::Change<'_>,
+    count: u16,
+    books: &[u16],
+    footprint: &Footprint,
+) -> Result<Option<Grounds>, Error> {
+    if !lock::<D>(change, books, footprint).await? {
+        return Ok(None);
+    }
+
+    let heads: Vec<HeadRow> = rows(change, HEADS.finding(&[], &numbers(books))).await?;
+    let heads = heads_of(heads, books)?;
+    let wallets = wallets(change, count, &footprint.wallets).await?;
+    let keys = keys(change, &footprint.keys).await?;
+
+    // A repeated command is answered from its entry, and from what its reference has earned.
+    let of_keys = keys.values().filter_map(|entry| entry.reference_id());
+    let named: BTreeSet<ReferenceId> =
+        footprint.references.iter().cloned().chain(of_keys).collect();
+    let references = references(change, named).await?;
+    let earned = references.iter().map(|(id, record)| Ok((id.clone(), earned_of(id, record)?)));
+    let earned: HashMap<ReferenceId, Earned> = earned.collect::<Result<_, Error>>()?;
+
+    let programmes: BTreeSet<Arc<str>> =
+        footprint.wallets.iter().map(|id| Arc::clone(&id.programme)).collect();
+    let mut snapshot = Snapshot {
+        heads: heads.iter().map(book_head).collect(),
+        books: count,
+        wallets,
+        keys,
+        references: earned,
+        ..Snapshot::default()
+    };
+    snapshot.totals.0 = totals(change, books, &programmes).await?;
+    snapshot.budgets = budgets(change, &footprint.budgets).await?;
+    Ok(Some(Grounds { heads, snapshot, references }))
+}
+
+/// Returns whether this turn alone may write to its books and budgets now.
+async fn lock<D: Database>(
+    change: &mut D::Change<'_>,
+    books: &[u16],
+    footprint: &Footprint,
+) -> Result<bool, Error> {
+    let books: BTreeSet<u16> = books.iter().copied().collect();
+    for book in books {
+        let lock = Statement::new(LOCK_HEAD).with(i64::from(book));
+        match change.write(lock).await? {
+            Written::Rows(1) => {}
+            Written::Rows(_) => return Err(Error::Invalid(format!("there is no book {book}"))),
+            Written::Collided => return Ok(false),
+        }
+    }
+
+    let budgets: BTreeSet<&BudgetId> = footprint.budgets.iter().collect();
+    for id in budgets {
+        let lock = named(D::POINTS.lock_budget, &id.programme, &id.name);
+        if change.write(lock).await? == Written::Collided {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+async fn rows<R: Row>(
+    change: &mut impl Change,
+    statements: Vec<Statement>,
+) -> Result<Vec<R>, Unavailable> {
+    let mut rows = Vec::new();
+    for statement in statements {
+        rows.extend(change.rows(statement).await?);
+    }
+    Ok(rows)
+}
+
+async fn wallets(
+    change: &mut impl Change,
+    count: u16,
+    ids: &[WalletId],
+) -> Result<HashMap<WalletId, Wallet>, Error> {
+    let mut wallets = HashMap::with_capacity(ids.len());
+    for (programme, statements) in wallet_searches(count, ids) {
+        for (member, record) in rows::<(Vec<u8>, Vec<u8>)>(change, statements).await? {
+            let id = WalletId { programme: Arc::clone(&programme), member: text_of(member)? };
+            let wallet = wallet_of(&id, &record)?;
+            wallets.insert(id, wallet);
+        }
+    }
+    Ok(wallets)
+}
+
+/// Returns the statements that find wallets, for each book and programme.
+pub fn wallet_searches(count: u16, ids: &[WalletId]) -> Vec<(Arc<str>, Vec<Statement>)> {
+    let mut members: BTreeMap<(u16, Arc<str>), Vec<Vec<Value>>> = BTreeMap::new();
+    for id in ids {
+        let place = (id.book(count), Arc::clone(&id.programme));
+        members.entry(place).or_default().push(vec![bytes(&id.member)]);
+    }
+    let search = |((book, programme), members): ((u16, Arc<str>), Vec<Vec<Value>>)| {
+        let first = [Value::from(i64::from(book)), bytes(&programme)];
+        (programme, WALLETS.finding(&first, &members))
+    };
+    members.into_iter().map(search).collect()
+}
+
+async fn keys(
+    change: &mut impl Change,
+    keys: &[Key],
+) -> Result<HashMap<Key, Arc<raingauge_points::Entry>>, Error> {
+    let wanted: Vec<_> = keys.iter().map(|key| vec![key.to_bytes().to_vec().into()]).collect();
+    let rows: Vec<(Vec<u8>, Vec<u8>)> = rows(change, BY_KEY.finding(&[], &wanted)).await?;
+    let entry = |(hash, body): (Vec<u8>, Vec<u8>)| {
+        let hash = hash.try_into();
+        let hash = hash.map_err(|_| Error::Corrupt("a key has not 16 bytes".to_owned()))?;
+        Ok((Key::from_bytes(hash), entry_of(&body)?))
+    };
+    rows.into_iter().map(entry).collect()
+}
+
+async fn references(
+    change: &mut impl Change,
+    ids: BTreeSet<ReferenceId>,
+) -> Result<HashMap<ReferenceId, Vec<u8>>, Error> {
+    let mut texts: BTreeMap<Arc<str>, Vec<Vec<Value>>> = BTreeMap::new();
+    for id in ids {
+        texts.entry(id.programme).or_default().push(vec![bytes(&id.text)]);
+    }
+    let mut references = HashMap::new();
+    for (programme, texts) in texts {
+        let statements = REFERENCES.finding(&[bytes(&programme)], &texts);
+        for (text, record) in rows::<(Vec<u8>, Vec<u8>)>(change, statements).await? {
+            let programme = Arc::clone(&programme);
+            references.insert(ReferenceId { programme, text: text_of(text)? }, record);
+        }
+    }
+    Ok(references)
+}
+
+async fn totals(
+    change: &mut impl Change,
+    books: &[u16],
+    programmes: &BTreeSet<Arc<str>>,
+) -> Result<HashMap<TotalId, i128>, Error> {
+    let mut totals = HashMap::new();
+    for book in books {
+        for programme in programmes {
+            let statement = Statement::new(TOTALS).with(i64::from(*book)).with(bytes(programme));
+            let rows: Vec<TotalRow> = change.rows(statement).await?;
+            for row in rows {
+                let (id, amount) = total_of(programme, row)?;
+                totals.insert(id, amount);
+            }
+        }
+    }
+    Ok(totals)
+}
+
+async fn budgets(
+    change: &mut impl Change,
+    ids: &[BudgetId],
+) -> Result<HashMap<BudgetId, i64>, Error> {
+    let mut budgets = HashMap::with_capacity(ids.len());
+    for id in ids {
+        let rows: Vec<(i64,)> = change.rows(named(BUDGET, &id.programme, &id.name)).await?;
+        budgets.insert(id.clone(), rows.first().map_or(0, |(used,)| *used));
+    }
+    Ok(budgets)
+}
+
+fn book_head(head: &Head) -> BookHead {
+    BookHead { book: head.book, sequence: head.sequence, recorded_ms: head.recorded_ms }
+}
+
+fn numbers(books: &[u16]) -> Vec<Vec<Value>> {
+    books.iter().map(|book| vec![i64::from(*book).into()]).collect()
+}
+
+/// A statement whose values are a programme, and a name in it.
+pub fn named(text: &'static str, programme: &str, name: &str) -> Statement {
+    Statement::new(text).with(bytes(programme)).with(bytes(name))
+}

@@ -1,0 +1,178 @@
+//! Books that several tellers share: commands that all of them give, and what must be true
+//! afterwards.
+
+use raingauge_points::{
+    Answer, Award, Basis, Body, BudgetId, Command, Desk, Footprint, Key, Programme,
+    ProgrammeDocument, Programmes, Snapshot, WalletId,
+};
+use raingauge_ports::points::{BookReader, Books, Chain, Error};
+use serde_json::json;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// How many books the databases of these tests have.
+pub const BOOKS: u16 = 4;
+/// Commands of one turn.
+pub const TURN: usize = 8;
+const PROGRAMME: &str = "rain";
+const MEMBERS: u64 = 40;
+/// A budget that all books share, and that is soon used up.
+const BUDGET: &str = "gifts";
+const BUDGET_LIMIT: i64 = 500;
+/// A moment of 2026, in milliseconds since 1970.
+const NOW_MS: i64 = 1_790_000_000_000;
+
+/// Gives commands to books.
+pub struct Teller<B> {
+    pub books: B,
+    programmes: Programmes,
+}
+
+/// The book and the sequence of an entry.
+pub type Place = (u16, u64);
+
+impl<B: Books + BookReader> Teller<B> {
+    pub fn new(books: B) -> Self {
+        let document = json!({
+            "programme": PROGRAMME,
+            "unit": "drops",
+            "timezone": "UTC",
+            "expiry": { "kind": "never" },
+            "budgets": { BUDGET: { "limit": BUDGET_LIMIT } },
+        });
+        let document = ProgrammeDocument::parse(&document).unwrap();
+        let programme = Programme::compile(&document, 1).unwrap();
+        let mut programmes = Programmes::new();
+        programmes.insert(Arc::new(programme));
+        Self { books, programmes }
+    }
+
+    /// Gives commands in one turn and returns the entry of each. It blocks the thread.
+    pub fn turn(&self, numbers: &[u64]) -> Result<Vec<Place>, Error> {
+        self.turn_after(numbers, || ())
+    }
+
+    /// As `turn`; calls `decided` before anything is written.
+    pub fn turn_after(&self, numbers: &[u64], decided: impl Fn()) -> Result<Vec<Place>, Error> {
+        let commands: Vec<Command> = numbers.iter().copied().map(command).collect();
+        let footprint = Footprint::of(&commands, &self.programmes, NOW_MS);
+        let count = self.books.books();
+        let books: BTreeSet<u16> = footprint.wallets.iter().map(|id| id.book(count)).collect();
+        let books: Vec<u16> = books.into_iter().collect();
+
+        let mut answers = Vec::new();
+        self.books.turn(&books, &footprint, &mut |_, snapshot| {
+            let mut desk = Desk::new(&self.programmes, snapshot, NOW_MS);
+            answers = commands.iter().map(|command| desk.execute(command)).collect();
+            let turn = desk.finish();
+            decided();
+            turn
+        })?;
+        Ok(answers.iter().map(place).collect())
+    }
+
+    /// Asserts that each of the first commands has its one entry, and that everything in the books
+    /// follows from their entries.
+    pub fn examine(&self, commands: u64, runtime: &Handle) {
+        let (entries, keyed) = self.replayed();
+        assert_eq!(keyed, commands as usize, "each command has one entry");
+        for number in 0..commands {
+            let key = Key::of(PROGRAMME, "", &command(number).key);
+            let found = runtime.block_on(self.books.by_key(key)).unwrap();
+            assert!(found.is_some(), "command {number} has an entry");
+        }
+
+        let ids: Vec<WalletId> = entries.wallets.keys().cloned().collect();
+        let stored = runtime.block_on(self.books.wallets(ids.clone())).unwrap();
+        for (id, stored) in ids.iter().zip(stored) {
+            assert_eq!(stored.as_ref(), entries.wallets.get(id), "{}", id.member);
+        }
+
+        let totals = runtime.block_on(self.books.totals(PROGRAMME.into())).unwrap();
+        let some = |totals: &HashMap<_, i128>| {
+            totals.clone().into_iter().filter(|(_, amount)| *amount != 0).collect::<HashMap<_, _>>()
+        };
+        assert_eq!(some(&totals.0), some(&entries.totals.0));
+        assert_eq!(totals.0.values().sum::<i128>(), 0, "nothing was made or lost");
+
+        let budget = BudgetId { programme: PROGRAMME.into(), name: BUDGET.into() };
+        let used = runtime.block_on(self.books.budgets(vec![budget.clone()])).unwrap();
+        assert_eq!(used.first(), entries.budgets.get(&budget));
+        assert!(used[0] <= BUDGET_LIMIT, "the books together keep the limit: {}", used[0]);
+    }
+
+    /// Applies all entries to empty books, and counts those with a key.
+    fn replayed(&self) -> (Snapshot, usize) {
+        let count = self.books.books();
+        let mut snapshot = Snapshot { books: count, ..Snapshot::default() };
+        let mut keyed = 0;
+        for book in 0..count {
+            let head = self.books.head(book).unwrap();
+            let mut chain = Chain::default();
+            let mut sequence = 0;
+            while sequence < head.sequence {
+                let entries = self.books.read(book, sequence + 1, 4_096).unwrap();
+                assert!(!entries.is_empty(), "book {book} has an entry {}", sequence + 1);
+                for entry in entries {
+                    sequence += 1;
+                    assert_eq!((entry.book, entry.sequence), (book, sequence));
+                    let mut bytes = Vec::new();
+                    entry.encode(&mut bytes);
+                    chain = chain.after(&bytes);
+                    keyed += usize::from(entry.key.is_some());
+                    snapshot.apply(&entry);
+                }
+            }
+            assert_eq!(chain, head.chain, "the chain of book {book}");
+        }
+        (snapshot, keyed)
+    }
+}
+
+/// Returns a command by its number, the same in every process.
+fn command(number: u64) -> Command {
+    let member = |number: u64| Arc::<str>::from(format!("m{}", number % MEMBERS));
+    let award = |budget: Option<&str>| {
+        Body::Award(Award {
+            basis: Basis::Points(10 + (number % 7) as i64),
+            budget: budget.map(Arc::from),
+            pending_days: None,
+            expires_on: None,
+            extends: None,
+        })
+    };
+    let body = match number % 10 {
+        0..=3 => award(None),
+        4 | 5 => award(Some(BUDGET)),
+        6 => Body::Burn { points: 5 },
+        7 => Body::Transfer { to: member(number * 31 + 11), points: 3 },
+        8 => Body::Hold { points: Some(2), until_ms: None, reward: None },
+        _ => Body::Capture { hold: key(number - 1), points: Some(1) },
+    };
+    // A capture is of the member that holds.
+    let of = if number % 10 == 9 { number - 1 } else { number };
+    Command {
+        programme: PROGRAMME.into(),
+        member: member(of * 7),
+        key: key(number),
+        source: "".into(),
+        occurred_ms: None,
+        reference: (number % 10 < 4).then(|| format!("order {number}").into()),
+        reason: None,
+        body,
+    }
+}
+
+fn key(number: u64) -> Arc<str> {
+    format!("command {number}").into()
+}
+
+fn place(answer: &Answer) -> Place {
+    let entry = match answer {
+        Answer::Done(entries) => &entries[0],
+        Answer::Replayed(entry) | Answer::Refused { entry, .. } => entry,
+        Answer::Invalid(refusal) => panic!("a command of this test is invalid: {refusal:?}"),
+    };
+    (entry.book, entry.sequence)
+}
