@@ -23,13 +23,13 @@ docs:
 
 .PHONY: test test-embedded test-browser lint bench
 
-# Every test, those of the adapters on real servers too: one node of Cassandra, Kafka, MariaDB, Redis and a Redis cluster,
+# Every test, those of the adapters on real servers too: one node of Cassandra, ElasticMQ, Kafka, MariaDB, Redis and a Redis cluster,
 # which scripts/services installs where they are missing (as root, on Debian), starts, and stops again; and the portal in
 # a real browser, which scripts/browser installs.
 # Everything is compiled first, so that no server waits for a compiler.
 test:
 	cargo test --workspace --locked --no-run
-	scripts/services run temp --cassandra 1 --kafka --mariadb --redis --redis-cluster -- \
+	scripts/services run temp --cassandra 1 --elasticmq --kafka --mariadb --redis --redis-cluster -- \
 		cargo test --workspace --locked
 	RAINGAUGE_BINARY="$${CARGO_TARGET_DIR:-target}/debug/raingauge" scripts/browser
 

@@ -13,12 +13,13 @@ from pathlib import Path
 from process import Failure
 
 HERE = Path(__file__).resolve().parent
-NAMES = ["cassandra", "kafka", "mariadb", "redis"]
+NAMES = ["cassandra", "elasticmq", "kafka", "mariadb", "redis"]
 
 # Program by program, the Debian package that has it. Only the cores of MariaDB: the package mariadb-server would also
 # set up a service of the system, which nobody here wants.
 PACKAGES = {
     "cassandra": {"java": "openjdk-17-jre-headless", "mvn": "maven", "openssl": "openssl"},
+    "elasticmq": {"java": "openjdk-17-jre-headless", "mvn": "maven"},
     "kafka": {"java": "openjdk-17-jre-headless", "mvn": "maven"},
     "mariadb": {
         "mariadbd": "mariadb-server-core",
@@ -28,7 +29,7 @@ PACKAGES = {
     },
     "redis": {"redis-server": "redis-server", "redis-cli": "redis-tools"},
 }
-JARS = ("cassandra", "kafka")
+JARS = ("cassandra", "elasticmq", "kafka")
 COPY_JARS = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 

@@ -252,6 +252,17 @@ def mariadb(folder):
     return Server(folder, "mariadb", "mariadb", command, ports, options={"password": password})
 
 
+def elasticmq(folder, archive=None):
+    """Queues that speak the protocol of Amazon SQS."""
+    ports = {"sqs": free_port()}
+    data = Path(folder) / "data/elasticmq"
+    fill("elasticmq.conf", data / "elasticmq.conf", port=ports["sqs"], folder=data)
+    (data / "tmp").mkdir()
+    command = java_command("elasticmq", data, 128, False, archive)
+    command += [f"-Dconfig.file={data}/elasticmq.conf", "-cp", install.classpath("elasticmq"), "org.elasticmq.server.Main"]
+    return Server(folder, "elasticmq", "elasticmq", command, ports)
+
+
 def redis(folder, name="redis", cluster=False):
     ports = {"redis": free_port()}
     # Kept on disk, so that a restart has its data.
@@ -302,6 +313,8 @@ def answers(server):
     if server.kind == "mariadb":
         probes.mysql_login(server.ports["mysql"], MARIADB_USER, server.options["password"], MARIADB_DATABASE)
         return True
+    if server.kind == "elasticmq":
+        return probes.sqs_queues(server.ports["sqs"])
     return probes.redis(server.ports["redis"], "PING") == "PONG"
 
 

@@ -1,8 +1,9 @@
-"""Just enough of four protocols to know that a server answers, without clients that would have to be installed."""
+"""Just enough of five protocols to know that a server answers, without clients that would have to be installed."""
 
 import hashlib
 import socket
 import struct
+import urllib.request
 
 TIMEOUT_S = 5
 
@@ -72,6 +73,14 @@ def kafka_brokers(port):
         connection.sendall(struct.pack(">i", len(request)) + request)
         size = struct.unpack(">i", read_exactly(connection, 4))[0]
         return struct.unpack(">i", read_exactly(connection, size)[4:8])[0]
+
+
+def sqs_queues(port):
+    """Whether a server of SQS lists its queues."""
+    headers = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.ListQueues"}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/", b"{}", headers)
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+        return answer.status == 200
 
 
 def redis(port, *words):
