@@ -9,12 +9,13 @@
 
 use super::inspect::read_if_there;
 use crate::files::{File, Folder};
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
 pub struct Note {
     folder: Arc<dyn Folder>,
-    name: &'static str,
+    name: Cow<'static, str>,
     /// Opened, or created, at the first write.
     file: Option<Arc<dyn File>>,
     /// 0 if there is none.
@@ -22,8 +23,9 @@ pub struct Note {
 }
 
 impl Note {
-    pub fn read(folder: Arc<dyn Folder>, name: &'static str) -> io::Result<Self> {
-        let bytes = read_if_there(&*folder, name)?.unwrap_or_default();
+    pub fn read(folder: Arc<dyn Folder>, name: impl Into<Cow<'static, str>>) -> io::Result<Self> {
+        let name = name.into();
+        let bytes = read_if_there(&*folder, &name)?.unwrap_or_default();
         let number = bytes.first_chunk().and_then(|bytes| decode(*bytes)).unwrap_or(0);
         Ok(Self { folder, name, file: None, number })
     }
@@ -42,9 +44,9 @@ impl Note {
     fn file(&mut self) -> io::Result<&dyn File> {
         let file = match self.file.take() {
             Some(file) => file,
-            None => match self.folder.open(self.name) {
+            None => match self.folder.open(&self.name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.folder.create(self.name)?
+                    self.folder.create(&self.name)?
                 }
                 opened => opened?,
             },

@@ -1,0 +1,149 @@
+//! Loads what a turn needs, and commits what it makes of the records. Wallets that were used before
+//! are in memory; the rest is read ahead of the decision, in the order of the store and by several
+//! threads, since each read may wait for the disk.
+
+use super::journal::Pages;
+use super::keys;
+use super::place::Place;
+use super::records::Records;
+use super::state::{DueHours, budget, malformed, totals, wallets_of, writes_of};
+use crate::cache::Cache;
+use crate::store::Fault;
+use raingauge_points::{BookHead, Earned, Footprint, Key, Snapshot, Turn, Wallet, WalletId};
+use raingauge_ports::points::{Error, Head};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Threads that read for a turn.
+const READ_AHEAD_THREADS: usize = 4;
+/// Fewer records than this are read by the calling thread.
+const READ_AHEAD_LEN_MIN: usize = 64;
+
+/// Records in the order of their keys, with the values that were found.
+type Found = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// Loads a footprint. What it reads of wallets goes into the cache.
+pub fn load(
+    records: &dyn Records,
+    pages: &Pages,
+    cache: &mut Cache,
+    head: &Head,
+    footprint: &Footprint,
+) -> Result<Snapshot, Error> {
+    let mut snapshot = Snapshot { books: 1, ..Snapshot::default() };
+    let Head { book, sequence, recorded_ms, .. } = *head;
+    snapshot.heads = vec![BookHead { book, sequence, recorded_ms }];
+
+    let found = read(records, cache, footprint)?;
+    put_wallets(&found, &footprint.wallets, &mut snapshot)?;
+    put_keys(&found, pages, &footprint.keys, &mut snapshot)?;
+
+    let of_keys = snapshot.keys.values().filter_map(|entry| entry.reference_id());
+    let references = of_keys.chain(footprint.references.iter().cloned());
+    for id in references.collect::<BTreeSet<_>>() {
+        if let Some(bytes) = records.get(&keys::reference(&id))? {
+            let earned = Earned::decode(&bytes).map_err(|_| malformed("a reference"))?;
+            snapshot.references.insert(id, earned);
+        }
+    }
+
+    for id in &footprint.budgets {
+        if let Some(used) = budget(records, id)? {
+            snapshot.budgets.insert(id.clone(), used);
+        }
+    }
+    let programmes: BTreeSet<_> = footprint.wallets.iter().map(|id| &id.programme).collect();
+    for programme in programmes {
+        snapshot.totals.0.extend(totals(records, programme)?.0);
+    }
+    Ok(snapshot)
+}
+
+/// Reads wallets that are not in memory, and keys.
+fn read(records: &dyn Records, cache: &mut Cache, footprint: &Footprint) -> Result<Found, Error> {
+    let mut found = Found::new();
+    let mut missing = Vec::new();
+    for id in &footprint.wallets {
+        let key = keys::wallet(id);
+        match cache.get(&key) {
+            Some(value) => drop(found.insert(key, value)),
+            None => missing.push(key),
+        }
+    }
+
+    let wallets_len = missing.len();
+    let waits_for_disk = wallets_len >= READ_AHEAD_LEN_MIN;
+    missing.extend(footprint.keys.iter().map(|key| keys::key(*key)));
+    let threads = if waits_for_disk { READ_AHEAD_THREADS } else { 1 };
+    read_parts(records, &missing, threads, &mut found)?;
+    for key in missing.into_iter().take(wallets_len) {
+        let value = found.get(&key).cloned().flatten();
+        cache.put(key, value);
+    }
+    Ok(found)
+}
+
+/// Reads records in equal parts, each on a thread of its own, the first one on this.
+fn read_parts(
+    records: &dyn Records,
+    keys: &[Vec<u8>],
+    threads: usize,
+    found: &mut Found,
+) -> Result<(), Error> {
+    let read_all = |keys: &[Vec<u8>]| -> Result<Vec<_>, Error> {
+        keys.iter().map(|key| Ok((key.clone(), records.get(key)?))).collect()
+    };
+    let mut parts = keys.chunks(keys.len().div_ceil(threads).max(1));
+    let own = parts.next().unwrap_or_default();
+
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = parts.map(|part| scope.spawn(move || read_all(part))).collect();
+        found.extend(read_all(own)?);
+        for reader in readers {
+            let read = reader.join();
+            found.extend(read.unwrap_or_else(|why| std::panic::resume_unwind(why))?);
+        }
+        Ok(())
+    })
+}
+
+fn put_wallets(found: &Found, ids: &[WalletId], snapshot: &mut Snapshot) -> Result<(), Error> {
+    for id in ids {
+        if let Some(Some(bytes)) = found.get(&keys::wallet(id)) {
+            let wallet = Wallet::decode(bytes).map_err(|_| malformed("a wallet"))?;
+            snapshot.wallets.insert(id.clone(), wallet);
+        }
+    }
+    Ok(())
+}
+
+fn put_keys(
+    found: &Found,
+    pages: &Pages,
+    ids: &[Key],
+    snapshot: &mut Snapshot,
+) -> Result<(), Error> {
+    for key in ids {
+        if let Some(Some(bytes)) = found.get(&keys::key(*key)) {
+            let place = Place::from_bytes(bytes).ok_or_else(|| malformed("a key"))?;
+            snapshot.keys.insert(*key, pages.entry_at(&place)?);
+        }
+    }
+    Ok(())
+}
+
+/// Commits what a turn makes of the records, without waiting for the disk.
+pub fn commit(
+    records: &dyn Records,
+    cache: &mut Cache,
+    head: &Head,
+    turn: &Turn,
+    places: &[Place],
+    due_before: &DueHours,
+) -> Result<(), Fault> {
+    let wallets = wallets_of(turn);
+    let mut writes = writes_of(head, turn, places, due_before);
+    writes.extend(wallets.iter().cloned());
+    records.commit(writes)?;
+    wallets.into_iter().for_each(|(key, value)| cache.put(key, value));
+    Ok(())
+}
