@@ -7,26 +7,28 @@
 //!
 //! The lock of a head makes the turns of a book follow each other, in whatever process they are
 //! taken: sequences have no gap, and a reader of entries that has seen 7 never finds a 6 that was
-//! not there before. Wallets and totals belong to one book. What books share is guarded one by one:
-//! budgets by locks, in the order of their names; keys by the primary key; references by comparing
-//! what was loaded with what is there. A turn that meets another one in a key or a reference is
-//! rolled back, and decided again.
+//! not there before. Wallets, references and totals belong to one book. What books share is guarded
+//! row by row: budgets by locks, in the order of their names, and keys by the primary key. A turn
+//! that meets another one in a key is rolled back, and decided again.
 //!
 //! A process that ends in the middle of a turn leaves nothing: the database rolls back and releases
 //! the heads. One that is stopped and resumes finds its connection closed.
 
 mod load;
-mod many;
+pub mod many;
 mod read;
-mod rows;
+pub mod rows;
 mod save;
 
-use crate::database::{Change, Database, Statement, Written};
+use crate::database::{Change, Database, Statement, Unavailable, Written};
+use crate::queues::Queues;
 use load::Grounds;
 use many::Many;
 use raingauge_points::{Footprint, Snapshot, Turn};
+use raingauge_ports::clock::Clock;
 use raingauge_ports::points::{Chain, Error, Head};
 use rows::HeadRow;
+use std::sync::Arc;
 use tokio::runtime::Handle;
 
 /// How often a turn is decided again because it met another one. Each time, the other one was
@@ -68,12 +70,18 @@ impl<D: Database> Books<D> {
         };
         if found != i64::from(count) {
             let sentence = format!(
-                "the database has {found} books of points, and points.books is {count}: set it to \
-                 {found}, because members cannot move to other books"
+                "it has {found} books of points, and this raingauge needs {count}: members cannot \
+                 move to other books, so let the raingauge run that made them"
             );
-            return Err(books.database.refuse(&sentence).into());
+            let Unavailable(sentence) = books.database.refuse(&sentence);
+            return Err(Error::Io(sentence));
         }
         Ok(books)
+    }
+
+    /// The queues in the same database, whose times are those of the machine's clock.
+    pub fn queues(&self, clock: Arc<dyn Clock>) -> Queues<D> {
+        Queues::over(self.database.clone(), clock)
     }
 
     /// Waits for calls in progress and closes the connections. Later calls are refused.
@@ -134,7 +142,7 @@ impl<D: Database> Books<D> {
     ) -> Result<Option<Vec<Head>>, Error> {
         let mut change = self.database.begin(None).await?;
         let loading = load::grounds::<D>(&mut change, self.count, books, footprint);
-        let Some(Grounds { mut heads, snapshot, references }) = loading.await? else {
+        let Some(Grounds { heads, snapshot, stored }) = loading.await? else {
             change.give_up().await;
             return Ok(None);
         };
@@ -146,7 +154,7 @@ impl<D: Database> Books<D> {
             return Ok(Some(heads));
         }
 
-        let writes = save::writes(&turn, self.count, &mut heads, &references)?;
+        let (writes, heads) = save::writes(&turn, self.count, &heads, &stored)?;
         for write in writes {
             match change.write(write.statement).await? {
                 Written::Rows(rows) if write.rows.is_none_or(|wanted| wanted == rows) => {}

@@ -22,6 +22,7 @@ mod drafts;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod people;
+mod queues;
 mod rollouts;
 mod rows;
 mod sqlite;
@@ -36,6 +37,7 @@ pub use drafts::Drafts;
 #[cfg(feature = "mysql")]
 pub use mysql::{Migrated, MySql, MySqlBooks, MySqlCatalog, MySqlOptions, MySqlSettings, MySqlTls};
 pub use people::People;
+pub use queues::Queues;
 pub use rollouts::Rollouts;
 pub use sqlite::{Sqlite, SqliteBooks, SqliteCatalog};
 pub use watch::{Checks, Instances};

@@ -9,8 +9,11 @@ use raingauge_core::access::Role;
 use raingauge_core::counter::{Counter, State};
 use raingauge_ports::campaigns::{DatabaseError, DatabaseLookup, DocumentStore, Put};
 use raingauge_ports::catalog::{Catalog, Error, Policies};
+use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::contract::catalog::{change, counter, increment, suite, whole_policy};
-use raingauge_ports::contract::{books, campaigns, checks, drafts, instances, people, rollouts};
+use raingauge_ports::contract::{
+    books, campaigns, checks, drafts, instances, people, queues, rollouts,
+};
 use raingauge_ports::drafts::{Draft, Drafts, State as DraftState};
 use raingauge_ports::people::Users;
 use raingauge_sql::{Databases, SqliteBooks, SqliteCatalog};
@@ -20,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 async fn open(path: &Path) -> SqliteCatalog {
     SqliteCatalog::open(path).await.unwrap()
@@ -500,10 +503,25 @@ fn sqlite_keeps_the_contract_of_books() {
     let made = AtomicU32::new(0);
     let runtime = Runtime::new().unwrap();
     let handle = runtime.handle();
-    books::suite(|count| {
+    let _entered = handle.enter();
+    books::suite(|| {
         let path = folder.path().join(format!("{}.sqlite", made.fetch_add(1, Ordering::Relaxed)));
-        handle.block_on(SqliteBooks::open(&path, count, handle.clone())).unwrap()
+        handle.block_on(SqliteBooks::open(&path, points::BOOKS, handle.clone())).unwrap()
     });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_keeps_the_contract_of_queues() {
+    let (folder, _) = folder();
+    let made = AtomicU32::new(0);
+    let clock = Arc::new(ManualClock::at_s(1_727_136_000));
+    let fresh = async || {
+        let path = folder.path().join(format!("{}.sqlite", made.fetch_add(1, Ordering::Relaxed)));
+        let books = SqliteBooks::open(&path, 1, Handle::current()).await.unwrap();
+        books.queues(clock.clone())
+    };
+    let pass = async |time: Duration| clock.set_s(clock.now_s() + time.as_secs() as i64);
+    queues::suite(fresh, pass).await;
 }
 
 /// Tellers of several processes give the same commands, some of them are ended before they write,
@@ -521,7 +539,8 @@ fn several_tellers_share_books() {
 
     std::thread::scope(|scope| {
         for teller in 0..3 {
-            let (open, commands) = (&open, &commands);
+            let open = &open;
+            let commands = &commands;
             scope.spawn(move || {
                 let teller_books = open();
                 let turns: Vec<&[u64]> = commands.chunks(points::TURN).collect();

@@ -76,3 +76,29 @@ CREATE TABLE IF NOT EXISTS points_positions (
     sequence BIGINT       NOT NULL,                  -- of the last entry that was delivered
     PRIMARY KEY (consumer, book)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- The queues of points. A change of a queue begins with its row.
+CREATE TABLE IF NOT EXISTS points_queues (
+    queue  BIGINT NOT NULL PRIMARY KEY,
+    newest BIGINT NOT NULL                           -- the number of the newest letter
+) ENGINE = InnoDB;
+INSERT IGNORE INTO points_queues (queue, newest) VALUES (1, 0), (2, 0), (3, 0), (4, 0);
+
+CREATE TABLE IF NOT EXISTS points_letters (
+    queue       BIGINT         NOT NULL,
+    number      BIGINT         NOT NULL,
+    id          VARBINARY(512) NOT NULL,
+    body        MEDIUMBLOB     NOT NULL,
+    first_error VARBINARY(512),
+    sent_ms     BIGINT         NOT NULL,             -- milliseconds since 1970
+    visible_ms  BIGINT,                              -- NULL: the letter is dead
+    receives    BIGINT         NOT NULL,
+    ticket      BIGINT,                              -- the receipt of the last receive
+    died_ms     BIGINT,
+    reason      VARBINARY(512),
+    last_error  VARBINARY(512),
+    PRIMARY KEY (queue, number),
+    KEY points_letters_by_time (queue, visible_ms, number),
+    KEY points_letters_by_ticket (queue, ticket),
+    KEY points_letters_by_death (queue, died_ms, number)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

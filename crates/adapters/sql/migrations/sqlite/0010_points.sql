@@ -74,3 +74,29 @@ CREATE TABLE points_positions (
     sequence INTEGER NOT NULL,                   -- of the last entry that was delivered
     PRIMARY KEY (consumer, book)
 ) STRICT, WITHOUT ROWID;
+
+-- The queues of points. A change of a queue begins with its row.
+CREATE TABLE points_queues (
+    queue  INTEGER PRIMARY KEY,
+    newest INTEGER NOT NULL                      -- the number of the newest letter
+) STRICT;
+INSERT INTO points_queues (queue, newest) VALUES (1, 0), (2, 0), (3, 0), (4, 0);
+
+CREATE TABLE points_letters (
+    queue       INTEGER NOT NULL,
+    number      INTEGER NOT NULL,
+    id          BLOB    NOT NULL,
+    body        BLOB    NOT NULL,
+    first_error BLOB,
+    sent_ms     INTEGER NOT NULL,                -- milliseconds since 1970
+    visible_ms  INTEGER,                         -- NULL: the letter is dead
+    receives    INTEGER NOT NULL,
+    ticket      INTEGER,                         -- the receipt of the last receive
+    died_ms     INTEGER,
+    reason      BLOB,
+    last_error  BLOB,
+    PRIMARY KEY (queue, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX points_letters_by_time ON points_letters (queue, visible_ms, number);
+CREATE INDEX points_letters_by_ticket ON points_letters (queue, ticket);
+CREATE INDEX points_letters_by_death ON points_letters (queue, died_ms, number);

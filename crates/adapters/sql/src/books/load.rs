@@ -10,7 +10,7 @@ use raingauge_points::{
     BookHead, BudgetId, Earned, Footprint, Key, ReferenceId, Snapshot, TotalId, Wallet, WalletId,
 };
 use raingauge_ports::points::{Error, Head};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// A change of the row locks it, and no other lock of a head may be taken out of order.
@@ -42,8 +42,14 @@ pub struct Grounds {
     /// In the order of the books of the turn.
     pub heads: Vec<Head>,
     pub snapshot: Snapshot,
-    /// The records of the references that are there, to be compared when they change.
-    pub references: HashMap<ReferenceId, Vec<u8>>,
+    pub stored: StoredRows,
+}
+
+/// What of a turn's rows is there already.
+pub struct StoredRows {
+    /// The keys of the footprint that no entry has.
+    pub free_keys: HashSet<Key>,
+    pub references: HashSet<ReferenceId>,
 }
 
 /// Locks the heads and budgets of a turn in the order that all turns keep, and loads its footprint.
@@ -69,8 +75,11 @@ pub async fn grounds<D: Database>(
     let named: BTreeSet<ReferenceId> =
         footprint.references.iter().cloned().chain(of_keys).collect();
     let references = references(change, named).await?;
-    let earned = references.iter().map(|(id, record)| Ok((id.clone(), earned_of(id, record)?)));
-    let earned: HashMap<ReferenceId, Earned> = earned.collect::<Result<_, Error>>()?;
+    let is_free = |key: &&Key| !keys.contains_key(key);
+    let stored = StoredRows {
+        free_keys: footprint.keys.iter().filter(is_free).copied().collect(),
+        references: references.keys().cloned().collect(),
+    };
 
     let programmes: BTreeSet<Arc<str>> =
         footprint.wallets.iter().map(|id| Arc::clone(&id.programme)).collect();
@@ -79,12 +88,12 @@ pub async fn grounds<D: Database>(
         books: count,
         wallets,
         keys,
-        references: earned,
+        references,
         ..Snapshot::default()
     };
     snapshot.totals.0 = totals(change, books, &programmes).await?;
     snapshot.budgets = budgets(change, &footprint.budgets).await?;
-    Ok(Some(Grounds { heads, snapshot, references }))
+    Ok(Some(Grounds { heads, snapshot, stored }))
 }
 
 /// Returns whether this turn alone may write to its books and budgets now.
@@ -171,7 +180,7 @@ async fn keys(
 async fn references(
     change: &mut impl Change,
     ids: BTreeSet<ReferenceId>,
-) -> Result<HashMap<ReferenceId, Vec<u8>>, Error> {
+) -> Result<HashMap<ReferenceId, Earned>, Error> {
     let mut texts: BTreeMap<Arc<str>, Vec<Vec<Value>>> = BTreeMap::new();
     for id in ids {
         texts.entry(id.programme).or_default().push(vec![bytes(&id.text)]);
@@ -181,7 +190,9 @@ async fn references(
         let statements = REFERENCES.finding(&[bytes(&programme)], &texts);
         for (text, record) in rows::<(Vec<u8>, Vec<u8>)>(change, statements).await? {
             let programme = Arc::clone(&programme);
-            references.insert(ReferenceId { programme, text: text_of(text)? }, record);
+            let id = ReferenceId { programme, text: text_of(text)? };
+            let earned = earned_of(&id, &record)?;
+            references.insert(id, earned);
         }
     }
     Ok(references)

@@ -1,11 +1,11 @@
 //! What a turn writes, in the order that all turns keep.
 
+use super::load::StoredRows;
 use super::many::Many;
 use super::rows::{bytes, number, versions_of};
 use crate::database::{Statement, Value};
-use raingauge_points::{Entry, ReferenceId, Turn, WalletId};
-use raingauge_ports::points::{Error, Head};
-use std::collections::HashMap;
+use raingauge_points::{Entry, TotalId, Turn, WalletId};
+use raingauge_ports::points::{EncodedTurn, Error, Head};
 
 const ADD_KEYS: Many = Many {
     before: "INSERT INTO points_keys (hash, book, sequence) VALUES ",
@@ -18,7 +18,7 @@ const ADD_REFERENCES: Many = Many {
     after: "",
 };
 const CHANGE_REFERENCE: &str = "UPDATE points_references SET record = ?
-    WHERE programme = ? AND reference = ? AND record = ?";
+    WHERE programme = ? AND reference = ?";
 const ADD_ENTRIES: Many = Many {
     before: "INSERT INTO points_entries
         (book, sequence, programme, member, member_sequence, recorded_ms, body) VALUES ",
@@ -52,51 +52,32 @@ impl From<Statement> for Write {
     }
 }
 
-/// Returns what makes a turn durable, and moves the heads. Keys and references come first, in
-/// ascending order: where two turns meet, one waits for the other and is then decided again.
+/// Returns what makes a turn durable, and the heads after it. Keys come first, in ascending order:
+/// where two turns meet in one, one waits for the other and is then decided again.
 pub fn writes(
     turn: &Turn,
     count: u16,
-    heads: &mut [Head],
-    references: &HashMap<ReferenceId, Vec<u8>>,
-) -> Result<Vec<Write>, Error> {
-    let entries = entries(turn, heads)?;
-    if let Some(position) = turn.position {
-        heads.iter_mut().for_each(|head| head.position = position);
-    }
+    before: &[Head],
+    stored: &StoredRows,
+) -> Result<(Vec<Write>, Vec<Head>), Error> {
+    let encoded = EncodedTurn::of(before, turn)?;
+    let bodies = encoded.entries().map(<[u8]>::to_vec);
+    let entries = turn.entries.iter().zip(bodies).map(|(entry, body)| row_of(entry, body));
+    let entries = entries.collect();
 
     let mut writes = Vec::new();
-    writes.extend(ADD_KEYS.writing(keys(turn)).into_iter().map(Write::from));
-    writes.extend(references_of(turn, references));
-    writes.extend(ADD_ENTRIES.writing(entries).into_iter().map(Write::from));
-    writes.extend(PUT_WALLETS.writing(wallets(turn, count, heads)?).into_iter().map(Write::from));
-    writes.extend(PUT_TOTALS.writing(totals(turn)).into_iter().map(Write::from));
+    writes.extend(many(&ADD_KEYS, keys(turn, stored)?));
+    writes.extend(references(turn, stored));
+    writes.extend(many(&ADD_ENTRIES, entries));
+    writes.extend(many(&PUT_WALLETS, wallets(turn, count, before)?));
+    writes.extend(many(&PUT_TOTALS, totals(turn)));
     writes.extend(budgets(turn));
-    writes.extend(heads.iter().map(|head| Write::from(moved(head))));
-    Ok(writes)
+    writes.extend(encoded.heads.iter().map(|head| Write::from(moved(head))));
+    Ok((writes, encoded.heads))
 }
 
-/// Returns the rows of the entries, and appends them to the heads of their books.
-fn entries(turn: &Turn, heads: &mut [Head]) -> Result<Vec<Vec<Value>>, Error> {
-    let mut rows = Vec::with_capacity(turn.entries.len());
-    for entry in &turn.entries {
-        let head = heads.iter_mut().find(|head| head.book == entry.book);
-        let follows = |head: &&mut Head| {
-            entry.sequence == head.sequence + 1 && entry.recorded_ms >= head.recorded_ms
-        };
-        let Some(head) = head.filter(follows) else {
-            return Err(Error::Invalid(format!(
-                "entry {} of book {} does not follow the head of the book",
-                entry.sequence, entry.book
-            )));
-        };
-
-        let mut body = Vec::with_capacity(256);
-        entry.encode(&mut body);
-        head.apply(entry, &body);
-        rows.push(row_of(entry, body));
-    }
-    Ok(rows)
+fn many(statement: &Many, rows: Vec<Vec<Value>>) -> impl Iterator<Item = Write> {
+    statement.writing(rows).into_iter().map(Write::from)
 }
 
 fn row_of(entry: &Entry, body: Vec<u8>) -> Vec<Value> {
@@ -111,23 +92,28 @@ fn row_of(entry: &Entry, body: Vec<u8>) -> Vec<Value> {
     ]
 }
 
-fn keys(turn: &Turn) -> Vec<Vec<Value>> {
-    let key = |entry: &Entry| entry.key.as_ref().map(|key| key.hash.to_bytes());
-    let mut keys: Vec<_> = turn
-        .entries
-        .iter()
-        .filter_map(|entry| Some((key(entry)?, entry.book, entry.sequence)))
-        .collect();
+/// A key that was not looked for, or was found, is a defect. One that another book took since is
+/// not: the database refuses its row.
+fn keys(turn: &Turn, stored: &StoredRows) -> Result<Vec<Vec<Value>>, Error> {
+    let mut keys = Vec::new();
+    for entry in &turn.entries {
+        let Some(key) = &entry.key else { continue };
+        if !stored.free_keys.contains(&key.hash) {
+            let why = format!("the key of entry {} is known, or was not loaded", entry.sequence);
+            return Err(Error::Invalid(why));
+        }
+        keys.push((key.hash.to_bytes(), entry.book, entry.sequence));
+    }
     keys.sort_unstable();
 
     let row = |(hash, book, sequence): ([u8; 16], u16, u64)| {
         vec![hash.to_vec().into(), i64::from(book).into(), number(sequence)]
     };
-    keys.into_iter().map(row).collect()
+    Ok(keys.into_iter().map(row).collect())
 }
 
-/// A reference that nobody has is added; another one changes only if it still is what was loaded.
-fn references_of(turn: &Turn, stored: &HashMap<ReferenceId, Vec<u8>>) -> Vec<Write> {
+/// A replacement would lock the gap beside a reference, into which turns of other books insert.
+fn references(turn: &Turn, stored: &StoredRows) -> Vec<Write> {
     let mut references: Vec<_> = turn.references.iter().collect();
     references.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
 
@@ -136,17 +122,15 @@ fn references_of(turn: &Turn, stored: &HashMap<ReferenceId, Vec<u8>>) -> Vec<Wri
     for (id, earned) in references {
         let mut record = Vec::new();
         earned.encode(&mut record);
-        let Some(before) = stored.get(id) else {
+        if stored.references.contains(id) {
+            let change = Statement::new(CHANGE_REFERENCE).with(record);
+            let statement = change.with(bytes(&id.programme)).with(bytes(&id.text));
+            changes.push(Write { statement, rows: Some(1) });
+        } else {
             added.push(vec![bytes(&id.programme), bytes(&id.text), record.into()]);
-            continue;
-        };
-
-        let change = Statement::new(CHANGE_REFERENCE).with(record).with(bytes(&id.programme));
-        let statement = change.with(bytes(&id.text)).with(before.clone());
-        changes.push(Write { statement, rows: Some(1) });
+        }
     }
-    let added = ADD_REFERENCES.writing(added).into_iter().map(Write::from);
-    added.chain(changes).collect()
+    many(&ADD_REFERENCES, added).chain(changes).collect()
 }
 
 fn wallets(turn: &Turn, count: u16, heads: &[Head]) -> Result<Vec<Vec<Value>>, Error> {
@@ -177,7 +161,7 @@ fn wallets(turn: &Turn, count: u16, heads: &[Head]) -> Result<Vec<Vec<Value>>, E
 }
 
 fn totals(turn: &Turn) -> Vec<Vec<Value>> {
-    let row = |(id, amount): &(raingauge_points::TotalId, i128)| {
+    let row = |(id, amount): &(TotalId, i128)| {
         vec![
             i64::from(id.book).into(),
             bytes(&id.programme),

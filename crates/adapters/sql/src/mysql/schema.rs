@@ -31,7 +31,8 @@ const FOREIGN: &str = "SELECT COUNT(*) FROM information_schema.tables WHERE tabl
     AND table_name IN ('counters', 'counter_versions', 'cache_policies', 'catalog_revision', 'people_revision', 'users',
     'sessions', 'invitations', 'api_tokens', 'audit_entries', 'drafts_revision', 'drafts', 'draft_contributors', 'draft_kinds', 'instances',
     'checks', 'rollouts_revision', 'rollouts', 'product_documents_revision', 'product_documents', 'points_heads',
-    'points_wallets', 'points_entries', 'points_keys', 'points_references', 'points_totals', 'points_budgets', 'points_positions')";
+    'points_wallets', 'points_entries', 'points_keys', 'points_references', 'points_totals', 'points_budgets', 'points_positions',
+    'points_queues', 'points_letters')";
 /// One migration at a time on each server. The name of a lock has at most 64 characters, and the
 /// name of a database may be as long.
 const LOCK: &str = "SELECT GET_LOCK(CONCAT('raingauge ', SHA1(DATABASE())), ?)";

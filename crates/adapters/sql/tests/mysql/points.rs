@@ -6,13 +6,15 @@
 use crate::points_load::{BOOKS, Place, TURN, Teller};
 use crate::server::PrivateServer;
 use crate::support::Server;
-use raingauge_ports::contract::books;
+use raingauge_ports::clock::SystemClock;
+use raingauge_ports::contract::{books, queues};
 use raingauge_ports::points::{Books, Error};
 use raingauge_sql::{MySqlBooks, MySqlOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
@@ -45,10 +47,27 @@ fn books_keep_the_contract() {
     };
     let runtime = runtime();
     let handle = runtime.handle();
-    books::suite(|count| {
+    let _entered = handle.enter();
+    books::suite(|| {
         let options = handle.block_on(server.database());
-        handle.block_on(MySqlBooks::open(&options, count, handle.clone())).unwrap()
+        open(&options, handle).unwrap()
     });
+    handle.block_on(server.clean_up());
+}
+
+#[test]
+fn queues_keep_the_contract() {
+    let Some(server) = Server::shared() else {
+        return;
+    };
+    let runtime = runtime();
+    let handle = runtime.handle();
+    let fresh = async || {
+        let options = server.database().await;
+        let books = MySqlBooks::open(&options, BOOKS, handle.clone()).await.unwrap();
+        books.queues(Arc::new(SystemClock))
+    };
+    handle.block_on(queues::suite(fresh, tokio::time::sleep));
     handle.block_on(server.clean_up());
 }
 
@@ -65,7 +84,10 @@ fn another_number_of_books_is_refused() {
 
     let other = handle.block_on(MySqlBooks::open(&options, BOOKS + 1, handle.clone()));
     let sentence = other.unwrap_err().to_string();
-    assert!(sentence.contains("has 4 books of points, and points.books is 5"), "{sentence}");
+    assert!(
+        sentence.contains("it has 4 books of points, and this raingauge needs 5"),
+        "{sentence}"
+    );
     handle.block_on(server.clean_up());
 }
 
@@ -196,7 +218,7 @@ impl Stage {
         worker
     }
 
-    /// Waits for so many answers. A repeated command has the same one.
+    /// Waits for a number of answers. A repeated command has the same one.
     fn watch(&mut self, answers: usize) {
         for _ in 0..answers {
             let (number, place) = self.heard.recv_timeout(PATIENCE).expect("workers go on");
@@ -246,6 +268,7 @@ fn answer_of(line: &str) -> Option<(u64, Place)> {
     let mut numbers =
         line.strip_prefix("answered ")?.strip_suffix(" .")?.split(' ').map(str::parse::<u64>);
     let mut next = || numbers.next()?.ok();
-    let (number, book, sequence) = (next()?, next()?, next()?);
-    Some((number, (u16::try_from(book).ok()?, sequence)))
+    let number = next()?;
+    let book = u16::try_from(next()?).ok()?;
+    Some((number, (book, next()?)))
 }

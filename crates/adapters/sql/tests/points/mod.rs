@@ -39,7 +39,7 @@ impl<B: Books + BookReader> Teller<B> {
             "unit": "drops",
             "timezone": "UTC",
             "expiry": { "kind": "never" },
-            "budgets": { BUDGET: { "limit": BUDGET_LIMIT } },
+            "budgets": { BUDGET: { "limit": BUDGET_LIMIT.to_string() } },
         });
         let document = ProgrammeDocument::parse(&document).unwrap();
         let programme = Programme::compile(&document, 1).unwrap();
@@ -148,18 +148,16 @@ fn command(number: u64) -> Command {
         6 => Body::Burn { points: 5 },
         7 => Body::Transfer { to: member(number * 31 + 11), points: 3 },
         8 => Body::Hold { points: Some(2), until_ms: None, reward: None },
-        _ => Body::Capture { hold: key(number - 1), points: Some(1) },
+        _ => Body::Adjust { points: 4, expires_on: None },
     };
-    // A capture is of the member that holds.
-    let of = if number % 10 == 9 { number - 1 } else { number };
     Command {
         programme: PROGRAMME.into(),
-        member: member(of * 7),
+        member: member(number * 7),
         key: key(number),
         source: "".into(),
         occurred_ms: None,
         reference: (number % 10 < 4).then(|| format!("order {number}").into()),
-        reason: None,
+        reason: Some("because it rains".into()),
         body,
     }
 }
