@@ -1,0 +1,89 @@
+//! Is the ledger right, and is what is due written down? Sweeps, and what proves the entries.
+
+use super::faults;
+use super::visit::{Answer, Tab, Visit, done};
+use maud::{Markup, html};
+use raingauge_awarding::SweepStatus;
+use raingauge_portal::html::parts::{self, Column, Mood};
+use raingauge_portal::html::words;
+use serde_json::json;
+
+const SWEEPS: [Column<'_>; 5] = [
+    Column::Text("Began"),
+    Column::Text("State"),
+    Column::Number("Members"),
+    Column::Number("Entries"),
+    Column::Text("Took"),
+];
+
+/// `GET /points/checks`
+pub async fn page(visit: Visit) -> Answer {
+    let sweeps = visit.desk.services().teller.sweeps();
+    let body = html! {
+        div.page-head { h1 { "Checks" } }
+        @match visit.desk.trouble() {
+            Some(trouble) => { (parts::notice(Mood::Bad, &html! { "Nothing is awarded at the moment: " (trouble) })) }
+            None => { (parts::notice(Mood::Good, &html! { "The ledger takes entries. Each turn checks that its postings add up to zero, and that every balance is the sum of its lots." })) }
+        }
+        (sweep_card(&visit, &sweeps))
+        (verify_card())
+    };
+    Ok(visit.show(Tab::Checks, "Checks", &body))
+}
+
+fn sweep_card(visit: &Visit, sweeps: &[SweepStatus]) -> Markup {
+    html! {
+        section.card aria-labelledby="sweeps-title" {
+            div.card-head { h2 #sweeps-title { "Sweeps" } }
+            p { "A sweep writes down what is due: points that expired or can be spent, things that were set aside for too long, tiers that ended. Balances are right without it, because every read settles the balance first." }
+            @if sweeps.is_empty() {
+                p.quiet { "Nothing was due since this process began." }
+            } @else {
+                (parts::table("sweeps-title", &SWEEPS, &html! { @for sweep in sweeps { (row(visit, sweep)) } }))
+            }
+            @if visit.may_administer() {
+                form.row method="post" action="/points/checks/sweep" {
+                    (parts::csrf(&visit.person))
+                    button.button type="submit" { "Sweep now" }
+                    span.quiet { "It also runs by itself." }
+                }
+            }
+        }
+    }
+}
+
+fn row(visit: &Visit, sweep: &SweepStatus) -> Markup {
+    let (mood, state) = match sweep.finished_ms {
+        Some(_) => ("good", "done".to_owned()),
+        None => ("wait", format!("{} of {} ranges", sweep.ranges_done, sweep.ranges)),
+    };
+    html! {
+        tr {
+            th scope="row" { (parts::moment(sweep.id.div_euclid(1_000), &visit.zone())) }
+            td { span.state data-state=(mood) { (state) } }
+            td.number { (words::number(sweep.wallets.into())) }
+            td.number { (words::number(sweep.entries.into())) }
+            td { @match sweep.finished_ms { Some(end_ms) => { (words::duration((end_ms - sweep.id) as f64 / 1e3)) } None => "–" } }
+        }
+    }
+}
+
+/// What proves the ledger outside of this process.
+fn verify_card() -> Markup {
+    html! {
+        section.card aria-labelledby="verify-title" {
+            h2 #verify-title { "Proof" }
+            p { "Entries are chained by hashes and never change. With the server stopped, this recomputes every balance, sum and hash from them, and ends with the first difference if there is one:" }
+            (parts::command("raingauge points verify --data-dir DIR"))
+        }
+    }
+}
+
+/// `POST /points/checks/sweep`
+pub async fn sweep(visit: Visit) -> Answer {
+    let status = visit.desk.services().teller.sweep(None).await.map_err(faults::ledger)?;
+    let details = json!({"ranges": status.ranges, "members": status.wallets});
+    let found = status.ranges > 0 || status.wallets > 0;
+    let note = if found { "sweeping" } else { "nothing-due" };
+    Ok(done(&format!("/points/checks?note={note}"), "points.sweep", "points".to_owned(), details))
+}

@@ -1,0 +1,198 @@
+//! The services of points, as pages use them.
+
+use super::faults;
+use super::view::ProgrammeView;
+use crate::Points as Services;
+use raingauge_awarding::{Balance, Explanation, Handle, Members, StatementRow};
+use raingauge_counters::difference::FieldChange;
+use raingauge_counters::documents::DocumentKind as _;
+use raingauge_documents::{ProductKind, Provenance};
+use raingauge_people::Principal;
+use raingauge_points::{Entry, Liability, Programme, WalletId};
+use raingauge_portal::Fault;
+use raingauge_portal::document::SaveError;
+use raingauge_ports::campaigns::StoredDocument;
+use raingauge_ports::points::{Depth, LetterSelection, PeekedLetter, QueueName, Shelf};
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+/// The kind of documents that programmes are.
+pub const PROGRAMME: &str = "programme";
+
+#[derive(Clone)]
+pub struct Desk(Arc<Services>);
+
+impl Desk {
+    pub fn new(services: &Services) -> Self {
+        Self(Arc::new(services.clone()))
+    }
+
+    pub fn services(&self) -> &Services {
+        &self.0
+    }
+
+    fn teller(&self) -> &Handle {
+        &self.0.teller
+    }
+
+    pub fn members(&self) -> &Members {
+        self.teller().members()
+    }
+
+    /// Why nothing is awarded.
+    pub fn trouble(&self) -> Option<String> {
+        self.teller().trouble()
+    }
+
+    /// The programmes, by name.
+    pub async fn programmes(&self) -> Result<Vec<ProgrammeView>, Fault> {
+        let all = self.0.documents.list(PROGRAMME).await?;
+        Ok(all.into_iter().map(ProgrammeView::new).collect())
+    }
+
+    pub async fn programme(&self, name: &str) -> Result<ProgrammeView, Fault> {
+        let found = self.0.documents.get(PROGRAMME, name, None).await?;
+        Ok(ProgrammeView::new(found))
+    }
+
+    /// The programme as it prices now; `None` until its first version has taken effect.
+    pub fn in_force(&self, name: &str) -> Option<Arc<Programme>> {
+        self.teller().snapshot().programme(name).cloned()
+    }
+
+    /// All versions of a programme, newest first.
+    pub async fn versions(&self, name: &str) -> Result<Vec<StoredDocument>, Fault> {
+        Ok(self.0.documents.versions(PROGRAMME, name).await?)
+    }
+
+    /// The members in which two versions of a programme differ.
+    pub fn differences(&self, before: &StoredDocument, after: &StoredDocument) -> Vec<FieldChange> {
+        let kind = ProductKind::programmes(Arc::clone(&self.0.documents));
+        kind.differences(&before.configuration, &after.configuration)
+    }
+
+    /// What a programme owes its members, and what became of what it gave.
+    pub async fn liability(&self, programme: &str) -> Result<Liability, Fault> {
+        let found = self.members().liability(programme).await.map_err(faults::ledger)?;
+        // A programme that has not taken effect yet owes nothing.
+        Ok(found.unwrap_or_default())
+    }
+
+    /// Points that members moved to a partner, less those that came from there.
+    pub async fn settlement(&self, programme: &str, partner: &str) -> Result<i128, Fault> {
+        let found = self.members().settlement(programme, partner).await.map_err(faults::ledger)?;
+        Ok(found.balance)
+    }
+
+    /// Checks a programme among the others.
+    pub async fn check(&self, document: &Json) -> Result<Json, SaveError> {
+        Ok(self.0.documents.check(PROGRAMME, document).await?)
+    }
+
+    /// Saves a programme, and returns it once it is in effect. Version 0 is that of a new one.
+    pub async fn save(
+        &self,
+        document: Json,
+        version: u32,
+        person: &Principal,
+        reason: &str,
+    ) -> Result<StoredDocument, SaveError> {
+        let provenance = Provenance { by: &person.name, reason };
+        let documents = &self.0.documents;
+        if version == 0 {
+            return Ok(documents.create(PROGRAMME, &document, provenance).await?);
+        }
+
+        let name = document["programme"].as_str().unwrap_or_default();
+        Ok(documents.replace(PROGRAMME, name, &document, Some(version), provenance).await?)
+    }
+
+    /// The balance of a member as of now. One that was never seen has zeros.
+    pub async fn balance(&self, programme: &str, member: &str) -> Result<Balance, Fault> {
+        let id = WalletId::new(programme, member);
+        let found = self.members().balances(vec![id], None).await.map_err(faults::ledger)?;
+        let found = found.into_iter().next();
+        let found = found.ok_or_else(|| Fault::not_found("such member"))?;
+        found.map_err(faults::refused)
+    }
+
+    /// What happened to a wallet before an entry of it, newest first.
+    pub async fn statement(
+        &self,
+        programme: &str,
+        member: &str,
+        before: Option<u64>,
+        len_max: usize,
+    ) -> Result<Vec<StatementRow>, Fault> {
+        let id = WalletId::new(programme, member);
+        self.members().statement(&id, before, len_max).await.map_err(faults::ledger)
+    }
+
+    /// What the points of a member come from; `None` until the programme has taken effect.
+    pub async fn explain(
+        &self,
+        programme: &str,
+        member: &str,
+    ) -> Result<Option<Explanation>, Fault> {
+        let id = WalletId::new(programme, member);
+        let found = self.members().explain(&id).await.map_err(faults::ledger)?;
+        Ok(found.ok())
+    }
+
+    pub async fn entry(
+        &self,
+        programme: &str,
+        book: u16,
+        sequence: u64,
+    ) -> Result<Option<Arc<Entry>>, Fault> {
+        self.members().entry(programme, book, sequence).await.map_err(faults::ledger)
+    }
+
+    pub async fn depth(&self, queue: QueueName) -> Result<Depth, Fault> {
+        self.0.queues.depth(queue).await.map_err(faults::queue)
+    }
+
+    /// The first letters of a shelf.
+    pub async fn letters(
+        &self,
+        queue: QueueName,
+        shelf: Shelf,
+        len_max: usize,
+    ) -> Result<Vec<PeekedLetter>, Fault> {
+        self.0.queues.peek(queue, shelf, len_max).await.map_err(faults::queue)
+    }
+
+    /// Sends dead letters to their queue again, all that are chosen. Returns how many.
+    pub async fn redrive(
+        &self,
+        queue: QueueName,
+        selection: LetterSelection,
+    ) -> Result<usize, Fault> {
+        let mut count = 0;
+        loop {
+            let moved = self.0.queues.redrive(queue, selection.clone()).await;
+            let moved = moved.map_err(faults::queue)?;
+            count += moved;
+            if moved == 0 || selection != LetterSelection::All {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Forgets dead letters, all that are chosen. Returns how many.
+    pub async fn discard(
+        &self,
+        queue: QueueName,
+        selection: LetterSelection,
+    ) -> Result<usize, Fault> {
+        let mut count = 0;
+        loop {
+            let gone = self.0.queues.discard(queue, selection.clone()).await;
+            let gone = gone.map_err(faults::queue)?;
+            count += gone;
+            if gone == 0 || selection != LetterSelection::All {
+                return Ok(count);
+            }
+        }
+    }
+}
