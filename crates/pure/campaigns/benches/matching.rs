@@ -15,8 +15,9 @@ use raingauge_campaigns::calendar::Zone;
 use raingauge_campaigns::index::{Builder, Index, Scratch, Sight};
 use raingauge_campaigns::rule::{Leaf, Lhs, Rule, TimePart};
 use raingauge_campaigns::tree::Tree;
+use raingauge_campaigns::values::Values;
 use raingauge_core::event::Event;
-use raingauge_core::field::{Field, Scalar, extract};
+use raingauge_core::field::{Field, extract};
 use raingauge_core::filter::Condition;
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -120,7 +121,7 @@ fn slot_of(leaf: &Leaf) -> Option<usize> {
 
 /// The campaigns of one event type.
 struct Bucket {
-    trees: Vec<Tree>,
+    entries: Vec<Entry>,
     index: Index,
     published: ATree<u32>,
 }
@@ -161,7 +162,7 @@ fn bucket(rules: &[Json]) -> Bucket {
         write_expression(condition, &mut text);
         published.insert(&number, &text).unwrap();
     }
-    Bucket { trees: rules.iter().map(Tree::new).collect(), index: builder.build(), published }
+    Bucket { entries: rules.iter().map(Entry::new).collect(), index: builder.build(), published }
 }
 
 /// A condition in the language of `a-tree`, without lookups. It has no prefixes; as all of them
@@ -211,45 +212,42 @@ fn write_expression(condition: &Condition, text: &mut String) {
     };
 }
 
-type Values<'e> = Vec<Option<Scalar<'e>>>;
-
-fn read<'e>(event: &Event<'e>, fields: &[Field], zone: &Zone, values: &mut Values<'e>) {
-    extract(event, fields, values);
+fn read<'e>(event: &Event<'e>, fields: &[Field], zone: &Zone) -> Values<'e> {
+    let mut scalars = Vec::with_capacity(fields.len() + 1);
+    extract(event, fields, &mut scalars);
     let local = zone.local(event.time_ms);
-    values.push(Some(TimePart::Hour.value(local)));
+    scalars.push(Some(TimePart::Hour.value(local)));
+    Values::new(scalars)
 }
 
-/// Whether a rule holds or waits for a lookup.
-fn passes(tree: &Tree, values: &Values<'_>) -> bool {
-    let mut progress = tree.start();
-    let waits = tree.advance(&mut progress, |leaf| {
-        let leaf = &tree.leaves()[leaf];
-        slot_in_bucket(leaf).map(|slot| leaf.test.holds(values[slot].as_ref()))
-    });
-    waits.is_some() || progress.result() == Some(true)
+/// A rule and where the values of its leaves are, as the engine keeps them.
+struct Entry {
+    tree: Tree,
+    slots: Box<[Option<usize>]>,
 }
 
-/// The slot without comparing whole paths, which would take most of the time of an evaluation.
-fn slot_in_bucket(leaf: &Leaf) -> Option<usize> {
-    match &leaf.lhs {
-        Lhs::Field(Field::Data(steps)) => Some(match steps[0].as_bytes() {
-            b"country" => 0,
-            b"taxi" => 1,
-            b"amount" => 2,
-            b"payment" => 3,
-            b"platform" => 4,
-            b"merchant" => 5,
-            _ => 6,
-        }),
-        Lhs::Time(_) => Some(HOUR),
-        _ => None,
+impl Entry {
+    fn new(rule: &Rule) -> Self {
+        let tree = Tree::new(rule);
+        let slots = tree.leaves().iter().map(slot_of).collect();
+        Self { tree, slots }
+    }
+
+    /// Whether the rule holds or waits for a lookup.
+    fn passes(&self, values: &Values<'_>) -> bool {
+        let Self { tree, slots } = self;
+        let mut progress = tree.start();
+        let waits = tree.advance(&mut progress, |leaf| {
+            slots[leaf].map(|slot| values.pass(slot, &tree.leaves()[leaf].test))
+        });
+        waits.is_some() || progress.result() == Some(true)
     }
 }
 
 fn by_index(bucket: &Bucket, values: &Values<'_>, scratch: &mut Scratch, found: &mut Vec<u32>) {
     found.clear();
     bucket.index.candidates(values, [], scratch, |number| {
-        if passes(&bucket.trees[number as usize], values) {
+        if bucket.entries[number as usize].passes(values) {
             found.push(number);
         }
     });
@@ -257,7 +255,8 @@ fn by_index(bucket: &Bucket, values: &Values<'_>, scratch: &mut Scratch, found: 
 
 fn by_type(bucket: &Bucket, values: &Values<'_>, found: &mut Vec<u32>) {
     found.clear();
-    found.extend((0..).zip(&bucket.trees).filter(|(_, tree)| passes(tree, values)).map(|(n, _)| n));
+    let passing = (0..).zip(&bucket.entries).filter(|(_, entry)| entry.passes(values));
+    found.extend(passing.map(|(number, _)| number));
 }
 
 fn by_published(bucket: &Bucket, values: &Values<'_>, found: &mut Vec<u32>) {
@@ -266,7 +265,7 @@ fn by_published(bucket: &Bucket, values: &Values<'_>, found: &mut Vec<u32>) {
     let mut event = bucket.published.make_event();
     event.with_string("country", text(0)).unwrap();
     event.with_integer("taxi", text(1).parse().unwrap()).unwrap();
-    let amount = values[2].as_ref().unwrap().as_decimal().unwrap();
+    let amount = values.number(2).unwrap();
     event.with_float("amount", amount.mantissa() as i64, amount.scale()).unwrap();
     event.with_string("payment", text(3)).unwrap();
     event.with_string("platform", text(4)).unwrap();
@@ -312,14 +311,13 @@ fn matching(criterion: &mut Criterion) {
                 bucket(&rules)
             })
             .collect();
-        let mut values = Vec::new();
         let mut scratch = Scratch::default();
         let mut found = Vec::new();
 
         let mut total = 0;
         for (number, event) in events.iter().enumerate() {
             let bucket = &buckets[number % types];
-            read(event, &fields, &zone, &mut values);
+            let values = read(event, &fields, &zone);
             by_index(bucket, &values, &mut scratch, &mut found);
             let mine = found.clone();
             total += mine.len();
@@ -335,25 +333,21 @@ fn matching(criterion: &mut Criterion) {
 
         let ways: [(&str, &mut dyn FnMut(usize)); 4] = [
             ("fields alone", &mut |event| {
-                read(&events[event], &fields, &zone, &mut values);
-                black_box(&values);
+                black_box(&read(&events[event], &fields, &zone));
             }),
             ("index", &mut |event| {
-                let mut values = Vec::new();
-                read(&events[event], &fields, &zone, &mut values);
+                let values = read(&events[event], &fields, &zone);
                 by_index(&buckets[event % types], &values, &mut scratch, &mut found);
             }),
             ("a-tree", &mut |event| {
-                let mut values = Vec::new();
+                let values = read(&events[event], &fields, &zone);
                 let mut found = Vec::new();
-                read(&events[event], &fields, &zone, &mut values);
                 by_published(&buckets[event % types], &values, &mut found);
                 black_box(&found);
             }),
             ("type alone", &mut |event| {
-                let mut values = Vec::new();
+                let values = read(&events[event], &fields, &zone);
                 let mut found = Vec::new();
-                read(&events[event], &fields, &zone, &mut values);
                 by_type(&buckets[event % types], &values, &mut found);
                 black_box(&found);
             }),

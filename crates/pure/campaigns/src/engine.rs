@@ -21,7 +21,7 @@ mod lookup;
 mod waiting;
 
 pub use build::tally_owner;
-pub use evaluate::{At, Pending};
+pub use evaluate::{At, Pending, subject_of};
 pub use explain::{Change, Explanation, Nearest};
 pub use gates::{Exposure, Outcome};
 pub(crate) use lookup::field_of;

@@ -24,10 +24,10 @@ mod rows;
 pub use rows::Sight;
 
 use crate::rule::{Leaf, Rule};
+use crate::values::Values;
 use crate::window::Change;
 use axis::Axis;
 use hashbrown::HashMap;
-use raingauge_core::field::Scalar;
 use rows::{Condition, Edge, Row};
 
 /// The rules of one event type, by numbers that the caller gives them.
@@ -139,7 +139,7 @@ impl Index {
     /// slots; `changes` are the counts that the event changed, by their numbers.
     pub fn candidates(
         &self,
-        values: &[Option<Scalar<'_>>],
+        values: &Values<'_>,
         changes: impl IntoIterator<Item = (usize, Change)>,
         scratch: &mut Scratch,
         mut each: impl FnMut(u32),
@@ -155,7 +155,7 @@ impl Index {
             }
         }
         for (slot, axis) in &self.axes {
-            axis.keep(values[*slot].as_ref(), alive, set);
+            axis.keep(values, *slot, alive, set);
         }
 
         let mut last = None;

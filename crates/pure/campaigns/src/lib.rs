@@ -35,6 +35,7 @@ pub mod sign;
 pub mod states;
 pub mod template;
 pub mod tree;
+pub mod values;
 pub mod window;
 
 pub use encoding::DecodeError;

@@ -1,18 +1,20 @@
 //! Evaluating the rules of an event, as far as values are at hand.
 
-use super::lookup::scalar_at;
+use super::lookup::{field_of, scalar_at};
 use super::waiting::{read_waiting, waiting_key_of};
 use super::{
     Bucket, Counting, Engine, Entry, Held, Lookup, LookupClass, LookupKey, OnError, Source,
     TallyDefinition,
 };
 use crate::calendar::Zone;
+use crate::campaign::Campaign;
 use crate::decision::ActionId;
 use crate::index::Scratch;
 use crate::limits::SUBJECT_LEN_MAX;
 use crate::rule::TimePart;
 use crate::states::{StateKey, StateKind, States};
 use crate::tree::Progress;
+use crate::values::Values;
 use crate::window::{Change, Tally};
 use hashbrown::HashMap;
 use raingauge_core::event::Event;
@@ -51,13 +53,25 @@ pub(super) struct Evaluation {
 #[derive(Debug)]
 pub(super) struct Facts<'e> {
     pub event: Event<'e>,
-    pub values: Vec<Option<Scalar<'e>>>,
+    pub values: Values<'e>,
     /// Tallies before and after the event, by their numbers.
     pub changes: HashMap<usize, Change>,
     /// Grants before the event, by their owners.
     pub usages: HashMap<u128, i64>,
     /// `None` for a lookup that failed.
     pub answers: HashMap<LookupKey, Option<Json>>,
+}
+
+impl<'e> Facts<'e> {
+    fn new(event: &Event<'e>) -> Self {
+        Self {
+            event: event.clone(),
+            values: Values::default(),
+            changes: HashMap::new(),
+            usages: HashMap::new(),
+            answers: HashMap::new(),
+        }
+    }
 }
 
 /// A subject's name, if it can have states.
@@ -67,19 +81,33 @@ pub(super) fn subject_in<'v>(value: Option<&'v Scalar<'_>>) -> Option<&'v str> {
         .filter(|subject| !subject.is_empty() && subject.len() <= SUBJECT_LEN_MAX)
 }
 
+/// Whom an event is about, for a campaign; `None` where the event names no subject that can have
+/// states.
+pub fn subject_of(campaign: &Campaign, event: &Event<'_>) -> Option<String> {
+    let field = field_of(&campaign.subject)?;
+    let mut values = Vec::new();
+    extract(event, std::slice::from_ref(&field), &mut values);
+    subject_in(values.first()?.as_ref()).map(str::to_owned)
+}
+
 impl Bucket {
-    fn read<'e>(&self, event: &Event<'e>) -> Vec<Option<Scalar<'e>>> {
+    /// The values of an event, and nothing else about it.
+    pub(super) fn facts_of<'e>(&self, event: &Event<'e>) -> Facts<'e> {
+        Facts { values: self.read(event), ..Facts::new(event) }
+    }
+
+    fn read<'e>(&self, event: &Event<'e>) -> Values<'e> {
         let mut values = Vec::with_capacity(self.fields.len() + self.locals.len());
         extract(event, &self.fields, &mut values);
         for (zone, part) in &self.locals {
             values.push(Some(part.value(zone.local(event.time_ms))));
         }
-        values
+        Values::new(values)
     }
 
     pub(super) fn value<'v, 'e>(
         &self,
-        values: &'v [Option<Scalar<'e>>],
+        values: &'v Values<'e>,
         field: &Field,
     ) -> Option<&'v Scalar<'e>> {
         values[self.slot_of(field)].as_ref()
@@ -176,13 +204,7 @@ impl Engine {
     }
 
     fn read<'e>(&self, event: &Event<'e>, at: At) -> Pending<'e> {
-        let facts = Facts {
-            event: event.clone(),
-            values: Vec::new(),
-            changes: HashMap::new(),
-            usages: HashMap::new(),
-            answers: HashMap::new(),
-        };
+        let facts = Facts::new(event);
         let is_late = at.appended_ms.saturating_sub(event.time_ms) > self.late_after_ms;
         Pending { facts, evaluations: Vec::new(), cancelled: Vec::new(), is_late }
     }
@@ -287,7 +309,7 @@ impl Engine {
     pub(super) fn test(&self, entry: &Entry, leaf: usize, facts: &Facts<'_>) -> Option<bool> {
         let test = &entry.tree.leaves()[leaf].test;
         match &entry.sources[leaf] {
-            Source::Slot(slot) => Some(test.holds(facts.values[*slot].as_ref())),
+            Source::Slot(slot) => Some(facts.values.pass(*slot, test)),
             Source::Tally(tally) => facts.changes.get(tally).map(|change| test.holds_for(*change)),
             Source::Usage(owner) => {
                 let used = facts.usages.get(owner)?.to_string();

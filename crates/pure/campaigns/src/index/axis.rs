@@ -15,6 +15,7 @@
 
 use super::bits;
 use super::rows::Condition;
+use crate::values::Values;
 use hashbrown::HashMap;
 use raingauge_core::field::Scalar;
 use raingauge_core::filter::{Constant, Predicate};
@@ -211,15 +212,16 @@ impl Axis {
         }
     }
 
-    /// Keeps those of `alive` that a value allows. `scratch` is memory of the same length.
-    pub fn keep(&self, value: Option<&Scalar<'_>>, alive: &mut [u64], scratch: &mut [u64]) {
-        match value {
+    /// Keeps those of `alive` that the value in a slot allows. `scratch` is memory of the same
+    /// length.
+    pub fn keep(&self, values: &Values<'_>, slot: usize, alive: &mut [u64], scratch: &mut [u64]) {
+        match &values[slot] {
             None => bits::keep(alive, &self.missing),
             Some(Scalar::Bool(flag)) => bits::keep(alive, &self.bools[usize::from(*flag)]),
             Some(Scalar::Text(text)) => {
                 self.texts.keep(self.position_of(text.as_bytes()), alive, scratch);
             }
-            Some(scalar @ Scalar::Number(_)) => match scalar.as_decimal() {
+            Some(Scalar::Number(_)) => match values.number(slot) {
                 None => bits::keep(alive, &self.inexact),
                 Some(number) => {
                     let position = position(self.numbers.constants.binary_search(&number));

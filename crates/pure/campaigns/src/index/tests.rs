@@ -1,7 +1,7 @@
 use super::*;
 use crate::rule::{Lhs, Test};
 use proptest::prelude::*;
-use raingauge_core::field::Field;
+use raingauge_core::field::{Field, Scalar};
 use raingauge_core::filter::Predicate;
 use serde_json::{Value as Json, json};
 
@@ -40,7 +40,8 @@ fn index_of(rules: &[Rule]) -> Index {
 fn found(index: &Index, values: &[Option<Scalar<'_>>], changes: &[Change]) -> Vec<u32> {
     let mut found = Vec::new();
     let changes = changes.iter().copied().enumerate();
-    index.candidates(values, changes, &mut Scratch::default(), |rule| found.push(rule));
+    let values = Values::new(values.to_vec());
+    index.candidates(&values, changes, &mut Scratch::default(), |rule| found.push(rule));
     found
 }
 

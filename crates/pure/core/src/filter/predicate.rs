@@ -72,16 +72,26 @@ impl Predicate {
 
     /// Whether a value passes.
     pub fn holds(&self, scalar: Option<&Scalar<'_>>) -> bool {
+        self.holds_with(scalar, |scalar| scalar.as_decimal())
+    }
+
+    /// Whether a value passes, for callers that know its [number](Scalar::as_decimal) and compare it
+    /// many times.
+    pub fn holds_with(
+        &self,
+        scalar: Option<&Scalar<'_>>,
+        number: impl Fn(&Scalar<'_>) -> Option<Decimal>,
+    ) -> bool {
         match self {
             Self::Exists(expected) => scalar.is_some() == *expected,
             Self::Prefix(prefix) => {
                 matches!(scalar, Some(Scalar::Text(text)) if text.starts_with(&**prefix))
             }
-            Self::In(one_of) => scalar.is_some_and(|scalar| one_of.holds(scalar)),
-            Self::Eq(constant) => constant.equals(scalar),
-            Self::Ne(constant) => !constant.equals(scalar),
+            Self::In(one_of) => scalar.is_some_and(|scalar| one_of.holds(scalar, number)),
+            Self::Eq(constant) => constant.equals(scalar, number),
+            Self::Ne(constant) => !constant.equals(scalar, number),
             Self::Order(comparison, constant) => scalar
-                .and_then(|scalar| constant.order_of(scalar))
+                .and_then(|scalar| constant.order_of(scalar, number))
                 .is_some_and(|order| comparison.holds(order)),
         }
     }
@@ -144,12 +154,12 @@ impl OneOf {
         one_of
     }
 
-    fn holds(&self, scalar: &Scalar<'_>) -> bool {
+    fn holds(&self, scalar: &Scalar<'_>, number: impl Fn(&Scalar<'_>) -> Option<Decimal>) -> bool {
         match scalar {
             Scalar::Text(text) => self.texts.contains(&**text),
             Scalar::Number(_) if self.numbers.is_empty() => false,
             Scalar::Number(_) => {
-                scalar.as_decimal().is_some_and(|number| self.numbers.contains(&number))
+                number(scalar).is_some_and(|number| self.numbers.contains(&number))
             }
             Scalar::Bool(flag) => self.bools[usize::from(*flag)],
         }
@@ -167,16 +177,24 @@ impl Constant {
     }
 
     /// How `scalar` stands to this constant; `None` when they are of different kinds.
-    fn order_of(&self, scalar: &Scalar<'_>) -> Option<Ordering> {
+    fn order_of(
+        &self,
+        scalar: &Scalar<'_>,
+        number: impl Fn(&Scalar<'_>) -> Option<Decimal>,
+    ) -> Option<Ordering> {
         match (self, scalar) {
             (Self::Text(constant), Scalar::Text(text)) => Some((**text).cmp(constant)),
-            (Self::Number(constant), Scalar::Number(_)) => Some(scalar.as_decimal()?.cmp(constant)),
+            (Self::Number(constant), Scalar::Number(_)) => Some(number(scalar)?.cmp(constant)),
             (Self::Bool(constant), Scalar::Bool(flag)) => Some(flag.cmp(constant)),
             _ => None,
         }
     }
 
-    fn equals(&self, scalar: Option<&Scalar<'_>>) -> bool {
-        scalar.and_then(|scalar| self.order_of(scalar)) == Some(Ordering::Equal)
+    fn equals(
+        &self,
+        scalar: Option<&Scalar<'_>>,
+        number: impl Fn(&Scalar<'_>) -> Option<Decimal>,
+    ) -> bool {
+        scalar.and_then(|scalar| self.order_of(scalar, number)) == Some(Ordering::Equal)
     }
 }
