@@ -10,7 +10,8 @@
 //! else of the log than that version does, so the consumer has to stop there until it is upgraded.
 
 use raingauge_ports::consumers::Name;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 /// What every control entry says.
 #[derive(Debug, Deserialize)]
@@ -32,6 +33,40 @@ impl Head {
             None => *consumer == Name::counting(),
         }
     }
+}
+
+/// A document of a product that takes effect at a version, which may be that of its deletion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentVersion {
+    pub kind: String,
+    pub id: String,
+    pub version: u32,
+}
+
+#[derive(Deserialize)]
+struct DocumentEntry {
+    document: DocumentVersion,
+}
+
+/// The payload of the control entry by which a document takes effect for a consumer.
+pub fn document_entry(consumer: &str, document: &DocumentVersion) -> Vec<u8> {
+    let entry = json!({"for": consumer, "kind": "document", "document": document});
+    entry.to_string().into_bytes()
+}
+
+/// The document that takes effect for a consumer at a control entry; `None` at one that is not for
+/// it. The error says why an entry for the consumer cannot be obeyed.
+pub fn document_order(payload: &[u8], consumer: &Name) -> Result<Option<DocumentVersion>, String> {
+    let Ok(head) = Head::parse(payload) else { return Ok(None) };
+    if !head.is_for(consumer) {
+        return Ok(None);
+    }
+    if head.kind != "document" {
+        return Err(format!("it is of kind {:?}", head.kind));
+    }
+    let entry: DocumentEntry =
+        serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+    Ok(Some(entry.document))
 }
 
 #[cfg(test)]
