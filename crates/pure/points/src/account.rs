@@ -1,0 +1,103 @@
+//! Accounts, and what an entry adds to them. Points owed to members are positive.
+
+use crate::Points;
+use crate::day::Day;
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::sync::Arc;
+
+/// When points of a lot expire. The order is that in which lots are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Expiry {
+    /// At the end of a day.
+    On(Day),
+    /// With the wallet's activity.
+    Rolling,
+    Never,
+}
+
+impl Serialize for Expiry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for Expiry {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::On(day) => day.fmt(out),
+            Self::Rolling => out.write_str("rolling"),
+            Self::Never => out.write_str("never"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Account {
+    /// Of a wallet: points that can be spent.
+    Available(Expiry),
+    /// Of a wallet: points that can be spent from a day on.
+    Pending {
+        matures: Day,
+        expiry: Expiry,
+    },
+    /// Of a wallet: points that are reserved.
+    Held,
+    /// Of a wallet: what the member owes, as a negative balance.
+    Arrears,
+    /// Of a programme: awards, by budget.
+    Issued(Arc<str>),
+    /// Of a programme: what was spent, by reason.
+    Burned(Arc<str>),
+    Expired,
+    Adjusted,
+    /// Of a programme: what a partner took over, less what it gave.
+    Partner(Arc<str>),
+    /// Of a programme: between the two entries of a transfer.
+    Transit,
+    /// Of a programme: reversals that found no points to take.
+    WrittenOff,
+}
+
+impl Account {
+    pub const fn is_of_wallet(&self) -> bool {
+        matches!(self, Self::Available(_) | Self::Pending { .. } | Self::Held | Self::Arrears)
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Available(expiry) => write!(out, "available:{expiry}"),
+            Self::Pending { matures, expiry } => write!(out, "pending:{matures}:{expiry}"),
+            Self::Held => out.write_str("held"),
+            Self::Arrears => out.write_str("arrears"),
+            Self::Issued(budget) => write!(out, "issued:{budget}"),
+            Self::Burned(reason) => write!(out, "burned:{reason}"),
+            Self::Expired => out.write_str("expired"),
+            Self::Adjusted => out.write_str("adjusted"),
+            Self::Partner(name) => write!(out, "partner:{name}"),
+            Self::Transit => out.write_str("transit"),
+            Self::WrittenOff => out.write_str("writtenOff"),
+        }
+    }
+}
+
+impl Serialize for Account {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What an entry adds to an account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Posting {
+    pub account: Account,
+    pub amount: Points,
+}
+
+impl Posting {
+    pub fn new(account: Account, amount: Points) -> Self {
+        Self { account, amount }
+    }
+}

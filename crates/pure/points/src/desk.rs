@@ -1,0 +1,430 @@
+//! The desk: decides commands into entries, one after the other, over what books loaded.
+//!
+//! A command is settled first, then checked, then decided. What it leaves are entries, which
+//! everything else follows from. A refusal that is a matter of business is an entry as well, and
+//! stays the answer for its key; a command that is malformed, or that may succeed later, leaves
+//! nothing.
+
+mod award;
+mod check;
+mod correct;
+mod reverse;
+mod spend;
+
+use crate::command::{Body, Command};
+use crate::entry::{Entry, EntryKey, Kind};
+use crate::identity::{BudgetId, Key, WalletId};
+use crate::limits::TOGETHER_MAX;
+use crate::programme::{Programme, Programmes};
+use crate::refused;
+use crate::settle::{next_entry, seal};
+use crate::snapshot::{Before, Snapshot, Turn};
+use crate::wallet::Wallet;
+use raingauge_core::code::{Code, Refusal};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// What became of a command.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The first entry carries the key.
+    Done(Vec<Arc<Entry>>),
+    /// The command was done before: the entry that carries its key.
+    Replayed(Arc<Entry>),
+    /// Refused for ever.
+    Refused { refusal: Refusal, entry: Arc<Entry>, replayed: bool },
+    /// Nothing was written, and the same command may succeed another time.
+    Invalid(Refusal),
+}
+
+/// Decides the commands of a turn.
+pub struct Desk<'a> {
+    programmes: &'a Programmes,
+    state: Snapshot,
+    now_ms: i64,
+    entries: Vec<Arc<Entry>>,
+    before: Before,
+    /// Of a group of commands that happen together or not at all.
+    group: Option<Before>,
+}
+
+/// A command that was found sound, with what all decisions need of it.
+pub(crate) struct Order<'a> {
+    command: &'a Command,
+    programme: &'a Arc<Programme>,
+    id: WalletId,
+    key: Key,
+    fingerprint: u64,
+    occurred_ms: i64,
+}
+
+impl Order<'_> {
+    /// Fills in what an entry has of its command. One entry of a command carries the key.
+    fn mark(&self, entry: &mut Entry, carries_key: bool) {
+        entry.reference = self.command.reference.clone();
+        entry.reason = self.command.reason.clone();
+        if carries_key {
+            entry.key = Some(EntryKey {
+                hash: self.key,
+                text: self.command.key.clone(),
+                source: self.command.source.clone(),
+            });
+            entry.fingerprint = self.fingerprint;
+        }
+    }
+}
+
+impl<'a> Desk<'a> {
+    /// A desk for a turn at a time, which is no earlier than that of any of its books.
+    pub fn new(programmes: &'a Programmes, state: Snapshot, now_ms: i64) -> Self {
+        let last = state.heads.iter().map(|head| head.recorded_ms).max();
+        let now_ms = last.map_or(now_ms, |last| last.max(now_ms));
+        Self {
+            programmes,
+            state,
+            now_ms,
+            entries: Vec::new(),
+            before: Before::default(),
+            group: None,
+        }
+    }
+
+    /// The time of the turn.
+    pub fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    /// Decides a command.
+    pub fn execute(&mut self, command: &Command) -> Answer {
+        let order = match self.order(command) {
+            Ok(order) => order,
+            Err(refusal) => return Answer::Invalid(refusal),
+        };
+        if let Some(entry) = self.state.keys.get(&order.key) {
+            return replayed(entry.clone(), &order);
+        }
+
+        self.settle(&order.id);
+        match self.decide(&order) {
+            Ok(entries) => {
+                self.settle(&order.id);
+                if let Body::Transfer { to, .. } = &command.body {
+                    self.settle(&WalletId { member: to.clone(), ..order.id.clone() });
+                }
+                Answer::Done(entries)
+            }
+            Err(refusal) if is_final(refusal.code) => {
+                let mut entry = Entry::draft(&order.id, Kind::Refused, order.occurred_ms);
+                order.mark(&mut entry, true);
+                entry.refusal = Some(refusal.clone());
+                let entry = self.record(entry, order.programme);
+                Answer::Refused { refusal, entry, replayed: false }
+            }
+            Err(refusal) => Answer::Invalid(refusal),
+        }
+    }
+
+    /// Decides commands of which all are done, or none. Where one is refused, so are the others;
+    /// the entry of the refusal is all that is left.
+    pub fn execute_together(&mut self, commands: &[Command]) -> Vec<Answer> {
+        if commands.len() > TOGETHER_MAX {
+            let detail = format!("at most {TOGETHER_MAX} commands happen together");
+            let refusal = Refusal::new(Code::LimitOutOfRange, detail);
+            return commands.iter().map(|_| Answer::Invalid(refusal.clone())).collect();
+        }
+
+        let heads = self.state.heads.clone();
+        let written = self.entries.len();
+        self.group = Some(Before::default());
+        let mut answers = Vec::with_capacity(commands.len());
+        for command in commands {
+            let answer = self.execute(command);
+            let is_done = matches!(answer, Answer::Done(_) | Answer::Replayed(_));
+            answers.push(answer);
+            if !is_done {
+                break;
+            }
+        }
+
+        let group = self.group.take().expect("groups do not nest");
+        let failed = answers.len() - 1;
+        if matches!(answers.last(), None | Some(Answer::Done(_) | Answer::Replayed(_))) {
+            self.before.absorb(group);
+            return answers;
+        }
+
+        self.state.restore(group);
+        self.state.heads = heads;
+        self.entries.truncate(written);
+        // Decided by itself, it is refused again, unless it failed because of those before it.
+        let answer = answers.pop().expect("one failed");
+        let reason = match &answer {
+            Answer::Refused { refusal, .. } | Answer::Invalid(refusal) => refusal.clone(),
+            Answer::Done(_) | Answer::Replayed(_) => unreachable!("it failed"),
+        };
+        let answer = self.refuse_again(&commands[failed], answer);
+        let detail = format!("not done, because command {failed} was refused: {}", reason.detail);
+        let others = Answer::Invalid(Refusal::new(Code::Refused, detail));
+        let mut answers = vec![others; commands.len()];
+        answers[failed] = answer;
+        answers
+    }
+
+    /// Writes the refusal of a group down, for the command that it came from.
+    fn refuse_again(&mut self, command: &Command, answer: Answer) -> Answer {
+        let Answer::Refused { refusal, replayed: false, .. } = answer else { return answer };
+        let order = self.order(command).expect("the command was sound");
+        let mut entry = Entry::draft(&order.id, Kind::Refused, order.occurred_ms);
+        order.mark(&mut entry, true);
+        entry.refusal = Some(refusal.clone());
+        let entry = self.record(entry, order.programme);
+        Answer::Refused { refusal, entry, replayed: false }
+    }
+
+    /// Finds the programme of a command that is sound.
+    fn order<'c>(&self, command: &'c Command) -> Result<Order<'c>, Refusal>
+    where
+        'a: 'c,
+    {
+        let Some(programme) = self.programmes.get(&command.programme) else {
+            let detail = format!("there is no programme `{}`", command.programme);
+            return refused(Code::ProgrammeUnknown, detail);
+        };
+        check::check_command(command, self.now_ms)?;
+        let member = command.member.clone();
+        Ok(Order {
+            command,
+            programme,
+            id: WalletId { programme: programme.name().clone(), member },
+            key: command.key_hash(),
+            fingerprint: command.fingerprint(),
+            occurred_ms: command.occurred_ms.unwrap_or(self.now_ms),
+        })
+    }
+
+    fn decide(&mut self, order: &Order<'_>) -> Result<Vec<Arc<Entry>>, Refusal> {
+        let is_closed = self.state.wallets.get(&order.id).is_some_and(|wallet| wallet.closed);
+        let needs_open = !matches!(
+            order.command.body,
+            Body::Reverse { .. }
+                | Body::Adjust { .. }
+                | Body::Capture { .. }
+                | Body::Release { .. }
+        );
+        if is_closed && needs_open {
+            return refused(Code::WalletClosed, "the member's wallet is closed");
+        }
+
+        match &order.command.body {
+            Body::Award(award) => self.award(order, award),
+            Body::Burn { points } => self.burn(order, *points),
+            Body::Hold { points, until_ms, reward } => {
+                self.hold(order, *points, *until_ms, reward.as_ref())
+            }
+            Body::Capture { hold, points } => self.capture(order, hold, *points),
+            Body::Release { hold } => self.release(order, hold),
+            Body::Transfer { to, points } => self.transfer(order, to, *points),
+            Body::ExchangeOut { partner, points } => self.exchange_out(order, partner, *points),
+            Body::ExchangeIn { partner, points, amount } => {
+                self.exchange_in(order, partner, *points, *amount)
+            }
+            Body::Reverse { key, amount, points } => {
+                self.reverse(order, key.as_deref(), *amount, *points)
+            }
+            Body::Adjust { points, expires_on } => self.adjust(order, *points, *expires_on),
+            Body::Tier { tier, until } => self.set_tier(order, tier, *until),
+            Body::Close => self.close(order),
+        }
+    }
+
+    /// Writes down what became true of a wallet by itself, and returns the number of entries.
+    pub fn settle(&mut self, id: &WalletId) -> usize {
+        let Some(programme) = self.programmes.get(&id.programme) else { return 0 };
+        let mut entries = 0;
+        while let Some(wallet) = self.state.wallets.get(id) {
+            let Some(entry) = next_entry(id, wallet, programme, self.now_ms) else { break };
+            self.record(entry, programme);
+            entries += 1;
+        }
+        entries
+    }
+
+    /// Settles a wallet that the due index named. Where nothing was due, because the programme
+    /// changed, an entry moves it to its true place.
+    pub fn sweep(&mut self, id: &WalletId) -> usize {
+        let settled = self.settle(id);
+        let Some(programme) = self.programmes.get(&id.programme) else { return settled };
+        let Some(wallet) = self.state.wallets.get(id) else { return settled };
+        if crate::settle::due_hour(wallet, programme) == wallet.due_hour {
+            return settled;
+        }
+        let entry = Entry::draft(id, Kind::Extend, self.now_ms);
+        self.record(entry, programme);
+        settled + 1
+    }
+
+    /// Notes in each book of the turn that a version of a programme is in force.
+    pub fn programme(&mut self, name: &str, version: u32) {
+        let books: Vec<u16> = self.state.heads.iter().map(|head| head.book).collect();
+        for book in books {
+            let mut entry = Entry::of_programme(name.into(), Kind::Programme, self.now_ms);
+            entry.changes.version = Some(version);
+            self.number(&mut entry, book);
+            self.keep(entry);
+        }
+    }
+
+    /// Numbers an entry of a wallet, applies it, and keeps it.
+    fn record(&mut self, mut entry: Entry, programme: &Programme) -> Arc<Entry> {
+        let id = entry.wallet().expect("the entry is one of a wallet");
+        let book = id.book(self.state.books);
+        self.number(&mut entry, book);
+
+        let before = self.group.as_mut().unwrap_or(&mut self.before);
+        let known = self.state.wallets.get(&id);
+        if !before.wallets.contains_key(&id) {
+            before.wallets.insert(id.clone(), known.cloned());
+        }
+        let wallet = self.state.wallets.entry(id).or_default();
+        seal(&mut entry, wallet, programme);
+        self.keep(entry)
+    }
+
+    fn number(&mut self, entry: &mut Entry, book: u16) {
+        let now_ms = self.now_ms;
+        let head = self.state.heads.iter_mut().find(|head| head.book == book);
+        let head = head.expect("the books of a turn include those of its wallets");
+        head.sequence += 1;
+        head.recorded_ms = now_ms;
+        entry.book = book;
+        entry.sequence = head.sequence;
+        entry.recorded_ms = now_ms;
+    }
+
+    fn keep(&mut self, entry: Entry) -> Arc<Entry> {
+        let entry = Arc::new(entry);
+        let before = self.group.as_mut().unwrap_or(&mut self.before);
+        self.state.note(&entry, before);
+        self.entries.push(entry.clone());
+        entry
+    }
+
+    /// Runs a decision that writes several entries, all of them or none.
+    fn all_or_nothing<T>(
+        &mut self,
+        decide: impl FnOnce(&mut Self) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let heads = self.state.heads.clone();
+        let written = self.entries.len();
+        let outer = self.group.replace(Before::default());
+        let decided = decide(self);
+
+        let own = self.group.take().expect("decisions put groups back");
+        self.group = outer;
+        if decided.is_ok() {
+            self.group.as_mut().unwrap_or(&mut self.before).absorb(own);
+        } else {
+            self.state.restore(own);
+            self.state.heads = heads;
+            self.entries.truncate(written);
+        }
+        decided
+    }
+
+    /// The wallet as it is now.
+    fn wallet(&self, id: &WalletId) -> Wallet {
+        self.state.wallets.get(id).cloned().unwrap_or_default()
+    }
+
+    /// What was used of a budget.
+    fn used(&self, programme: &Programme, budget: &Arc<str>) -> i64 {
+        let id = BudgetId::new(programme.name(), budget);
+        self.state.budgets.get(&id).copied().unwrap_or(0)
+    }
+
+    /// The state as it is after the commands so far.
+    pub fn state(&self) -> &Snapshot {
+        &self.state
+    }
+
+    /// Ends the turn: entries, and all that changed with them.
+    pub fn finish(self) -> Turn {
+        self.check_sums();
+        let Self { state, now_ms, entries, before, .. } = self;
+        fn current<K: Clone + Ord + Eq + std::hash::Hash, V: Clone>(
+            ids: impl Iterator<Item = K>,
+            map: &HashMap<K, V>,
+        ) -> Vec<(K, V)> {
+            let known = ids.filter_map(|id| map.get(&id).cloned().map(|value| (id, value)));
+            let mut found: Vec<_> = known.collect();
+            found.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+            found
+        }
+
+        Turn {
+            recorded_ms: now_ms,
+            entries,
+            wallets: current(before.wallets.into_keys(), &state.wallets),
+            totals: current(before.totals.into_keys(), &state.totals.0),
+            references: current(before.references.into_keys(), &state.references),
+            budgets: current(before.budgets.into_keys(), &state.budgets),
+            position: None,
+        }
+    }
+
+    /// Checks that sums of wallets moved by as much as the wallets did (I2, I7).
+    fn check_sums(&self) {
+        let mut moved: HashMap<(u16, Arc<str>), i128> = HashMap::new();
+        for (id, before) in &self.before.wallets {
+            let before = before.as_ref().map_or(0, Wallet::value);
+            let after = self.state.wallets.get(id).map_or(0, Wallet::value);
+            let place = (id.book(self.state.books), id.programme.clone());
+            *moved.entry(place).or_default() += after - before;
+        }
+        for (id, before) in &self.before.totals {
+            if id.total.is_of_wallets() {
+                let after = self.state.totals.0.get(id).copied().unwrap_or(0);
+                *moved.entry((id.book, id.programme.clone())).or_default() -= after - before;
+            }
+        }
+        assert!(moved.values().all(|rest| *rest == 0), "sums follow wallets (I2): {moved:?}");
+
+        let keys: HashSet<&Key> = self.before.keys.iter().collect();
+        assert_eq!(keys.len(), self.before.keys.len(), "a key has one entry (I5)");
+    }
+}
+
+/// The answer to a command whose key has an entry.
+fn replayed(entry: Arc<Entry>, order: &Order<'_>) -> Answer {
+    let known = entry.key.as_ref().expect("it was found by its key");
+    // Two texts with one hash would be an attack, or never happen.
+    let is_same = known.text == order.command.key && known.source == order.command.source;
+    if !is_same || entry.fingerprint != order.fingerprint {
+        let detail = format!("the key `{}` belongs to another command", order.command.key);
+        return Answer::Invalid(Refusal::new(Code::KeyReused, detail));
+    }
+    match entry.refusal.clone() {
+        Some(refusal) => Answer::Refused { refusal, entry, replayed: true },
+        None => Answer::Replayed(entry),
+    }
+}
+
+/// Whether a refusal is the answer for ever.
+const fn is_final(code: Code) -> bool {
+    matches!(
+        code,
+        Code::InsufficientPoints
+            | Code::BudgetSpent
+            | Code::PartnerLimit
+            | Code::WalletClosed
+            | Code::HoldResolved
+            | Code::ExceedsHold
+            | Code::EntryNotReversible
+            | Code::ArrearsFloor
+            | Code::RewardSoldOut
+            | Code::SourceForeign
+    )
+}
+
+#[cfg(test)]
+mod tests;

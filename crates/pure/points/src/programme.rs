@@ -1,0 +1,287 @@
+//! Programmes, compiled: what prices awards and bounds them.
+
+mod compile;
+
+use crate::calendar::Zone;
+use crate::day::Day;
+use crate::document::{Negative, OwnFactors, Rate};
+use crate::expiry::ExpiryPolicy;
+use crate::limits::ENTRY_POINTS_MAX;
+use crate::number::{Number, Rounding};
+use crate::table::Table;
+use crate::tiers::Tiers;
+use crate::{Points, refused};
+use raingauge_core::code::{Code, Refusal};
+use raingauge_core::field::Field;
+use raingauge_core::filter::Filter;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// The source of commands that events lead to.
+pub const EVENT_SOURCE: &str = "events";
+
+/// A version of a programme.
+#[derive(Debug)]
+pub struct Programme {
+    pub version: u32,
+    name: Arc<str>,
+    unit: Arc<str>,
+    decimals: u8,
+    pub(crate) rounding: Rounding,
+    pub(crate) expiry: ExpiryPolicy,
+    pub(crate) pending_days: u16,
+    pub(crate) negative: Negative,
+    /// The lowest balance that a reversal may leave; `None` for any.
+    pub(crate) arrears_floor: Option<Points>,
+    pub(crate) hold_ms: i64,
+    /// From the longest time before an expiry.
+    pub(crate) remind_days: Vec<u16>,
+    adjust_review: Option<Points>,
+    unit_cost: Option<Number>,
+    pub(crate) tiers: Option<Tiers>,
+    pub(crate) tables: Vec<Table>,
+    /// Rules by the type of their events; those without one stand under the empty type.
+    pub(crate) groups: Vec<RuleGroup>,
+    by_type: HashMap<Box<str>, usize>,
+    /// The place of each rule, in the order of the document.
+    pub(crate) order: Vec<(u32, RulePlace)>,
+    partners: BTreeMap<Arc<str>, Partner>,
+    pub(crate) budgets: BTreeMap<Arc<str>, Points>,
+    rewards: BTreeMap<Arc<str>, Reward>,
+    pub(crate) budget_default: Arc<str>,
+}
+
+/// The place of a rule among the groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RulePlace {
+    pub(crate) group: usize,
+    pub(crate) rule: usize,
+}
+
+/// Rules for events of one type, which share the fields that they read.
+#[derive(Debug, Default)]
+pub(crate) struct RuleGroup {
+    pub(crate) fields: Vec<Field>,
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// A rule, whose fields are numbers into those of its group.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pub(crate) id: u32,
+    pub(crate) name: Arc<str>,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) member: Option<usize>,
+    pub(crate) amount: Option<usize>,
+    pub(crate) points: Option<Points>,
+    pub(crate) factors: Vec<RuleFactor>,
+    pub(crate) reference: Option<usize>,
+    pub(crate) reverses: Option<usize>,
+    pub(crate) budget: Arc<str>,
+    pub(crate) extends: bool,
+    pub(crate) qualifies: bool,
+    pub(crate) pending_days: u16,
+    pub(crate) per_event_max: Option<Points>,
+    pub(crate) active_from_ms: i64,
+    pub(crate) active_until_ms: i64,
+}
+
+/// A table, with the field for each of the values by which it is looked up.
+#[derive(Debug)]
+pub(crate) struct RuleFactor {
+    pub(crate) table: usize,
+    /// `None` for the tier.
+    pub(crate) fields: Vec<Option<usize>>,
+}
+
+/// Another programme of loyalty, with its bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partner {
+    pub name: Arc<str>,
+    pub own_factors: Option<OwnFactors>,
+    pub per_award_max: Option<Points>,
+    pub per_day_max: Option<Points>,
+    pub exchange: Option<Rate>,
+    pub exchange_in: Option<Rate>,
+}
+
+impl Partner {
+    /// The budget of what it awards on a day.
+    pub fn day_budget(&self, day: Day) -> Arc<str> {
+        format!("partner:{}:{day}", self.name).into()
+    }
+}
+
+/// Something that points can be exchanged for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reward {
+    pub name: Arc<str>,
+    pub description: Arc<str>,
+    pub points: Points,
+    pub stock: Option<u32>,
+    pub per_member: Option<u32>,
+    pub from_ms: Option<i64>,
+    pub until_ms: Option<i64>,
+}
+
+impl Reward {
+    /// The budget that counts how many were redeemed.
+    pub fn stock_budget(&self) -> Arc<str> {
+        format!("reward:{}", self.name).into()
+    }
+
+    /// The budget that counts how many a member redeemed.
+    pub fn member_budget(&self, member: &str) -> Arc<str> {
+        format!("reward:{}:{member}", self.name).into()
+    }
+}
+
+impl Programme {
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// What the points are called.
+    pub fn unit(&self) -> &str {
+        &self.unit
+    }
+
+    pub fn decimals(&self) -> u8 {
+        self.decimals
+    }
+
+    pub fn zone(&self) -> &Zone {
+        self.expiry.zone()
+    }
+
+    pub fn expiry(&self) -> &ExpiryPolicy {
+        &self.expiry
+    }
+
+    /// Points from which an adjustment needs a second person.
+    pub fn adjust_review(&self) -> Option<Points> {
+        self.adjust_review
+    }
+
+    /// What a point costs, in the operator's currency.
+    pub fn unit_cost(&self) -> Option<Number> {
+        self.unit_cost
+    }
+
+    pub fn partner(&self, name: &str) -> Option<&Partner> {
+        self.partners.get(name)
+    }
+
+    pub fn partners(&self) -> impl Iterator<Item = &Partner> {
+        self.partners.values()
+    }
+
+    pub fn reward(&self, name: &str) -> Option<&Reward> {
+        self.rewards.get(name)
+    }
+
+    pub fn rewards(&self) -> impl Iterator<Item = &Reward> {
+        self.rewards.values()
+    }
+
+    /// Budgets with their limits.
+    pub fn budgets(&self) -> impl Iterator<Item = (&Arc<str>, Points)> {
+        self.budgets.iter().map(|(name, limit)| (name, *limit))
+    }
+
+    /// Names of the tiers, from the lowest.
+    pub fn tiers(&self) -> impl Iterator<Item = &Arc<str>> {
+        let levels = self.tiers.iter().flat_map(|tiers| &tiers.levels);
+        levels.map(|level| &level.name)
+    }
+
+    pub fn has_tier(&self, name: &str) -> bool {
+        self.tiers.as_ref().is_some_and(|tiers| tiers.has(name))
+    }
+
+    /// The tier of a member that has reached no other.
+    pub fn lowest_tier(&self) -> Option<&str> {
+        self.tiers.as_ref().map(|tiers| &**tiers.lowest())
+    }
+
+    /// Rules with their ids, in the order of the document.
+    pub fn rules(&self) -> impl Iterator<Item = (u32, &Arc<str>)> {
+        self.order.iter().map(|(id, place)| (*id, &self.rule_at(*place).name))
+    }
+
+    pub(crate) fn rule_at(&self, place: RulePlace) -> &Rule {
+        &self.groups[place.group].rules[place.rule]
+    }
+
+    pub(crate) fn group_of(&self, event_type: &str) -> Option<usize> {
+        self.by_type.get(event_type).copied()
+    }
+
+    /// Whether a rule is for events of this type.
+    pub fn wants(&self, event_type: &str) -> bool {
+        !event_type.is_empty() && self.by_type.contains_key(event_type)
+    }
+
+    /// Types of the events that rules are for.
+    pub fn event_types(&self) -> impl Iterator<Item = &str> {
+        self.by_type.keys().map(|kind| &**kind).filter(|kind| !kind.is_empty())
+    }
+
+    /// A number of points in the smallest units of the programme.
+    pub fn points_of(&self, number: &Number) -> Result<Points, Refusal> {
+        let is_whole = number.scale() <= i32::from(self.decimals);
+        let points = number.round(self.decimals, Rounding::Down).filter(|_| is_whole);
+        match points {
+            Some(points) if points.abs() <= ENTRY_POINTS_MAX => Ok(points),
+            Some(_) => Err(too_many_points()),
+            None => refused(
+                Code::PointsInvalid,
+                format!("{number} is no number of {} with {} decimals", self.unit, self.decimals),
+            ),
+        }
+    }
+
+    /// Points as people and callers read them: with the decimals of the programme.
+    pub fn text_of(&self, points: Points) -> String {
+        let number = Number::of_points(points, self.decimals).to_string();
+        let decimals = usize::from(self.decimals);
+        if decimals == 0 {
+            return number;
+        }
+        let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+        format!("{whole}.{fraction:0<decimals$}")
+    }
+}
+
+pub(crate) fn too_many_points() -> Refusal {
+    Refusal::new(Code::PointsInvalid, format!("more than {ENTRY_POINTS_MAX} units of points"))
+}
+
+/// The versions of programmes that are in force.
+#[derive(Clone, Debug, Default)]
+pub struct Programmes {
+    by_name: BTreeMap<Arc<str>, Arc<Programme>>,
+}
+
+impl Programmes {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts a version in force.
+    pub fn insert(&mut self, programme: Arc<Programme>) {
+        self.by_name.insert(programme.name.clone(), programme);
+    }
+
+    pub fn remove(&mut self, name: &str) {
+        self.by_name.remove(name);
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Arc<Programme>> {
+        self.by_name.get(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Programme>> {
+        self.by_name.values()
+    }
+}

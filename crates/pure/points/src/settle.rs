@@ -1,0 +1,255 @@
+//! What becomes true by itself as time passes: points mature and expire, holds are released, tiers
+//! end. A wallet is settled before every command and for every read, so that a balance is right
+//! whether a sweep has written it down or not.
+
+use crate::account::{Account, Expiry};
+use crate::calendar::HOUR_MS;
+use crate::day::Day;
+use crate::draft::Draft;
+use crate::entry::{BudgetUse, Entry, Hold, HoldChange, Kind, LastExpiry, Reminder};
+use crate::identity::WalletId;
+use crate::programme::Programme;
+use crate::wallet::Wallet;
+
+/// What is due. Of several at one moment, the first of these comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// Points mature on this day.
+    Activate(Day),
+    /// The hold at this place timed out.
+    Release(usize),
+    /// Points expire whose last day this was.
+    Expire(Day),
+    /// The tier ended with this day.
+    Tier(Day),
+    /// Points expire after this day, so many days from then.
+    Remind(Day, u16),
+}
+
+/// The next thing that is due, and when.
+fn next_due(wallet: &Wallet, programme: &Programme) -> Option<(i64, Due)> {
+    let policy = &programme.expiry;
+    let zone = programme.zone();
+    let mut next: Option<(i64, Due)> = None;
+    let mut consider = |at_ms: i64, due: Due| {
+        let candidate = (at_ms, due);
+        next = Some(next.map_or(candidate, |found| found.min(candidate)));
+    };
+
+    if let Some(first) = wallet.pending.first() {
+        consider(zone.midnight_ms(first.matures), Due::Activate(first.matures));
+    }
+    for (place, hold) in wallet.holds.iter().enumerate() {
+        consider(hold.expires_ms, Due::Release(place));
+    }
+
+    if let Some(last) = next_expiry(wallet) {
+        consider(policy.cut_ms(last), Due::Expire(last));
+    }
+    if let (Some(until), Some(_)) = (wallet.tier_until, &programme.tiers) {
+        consider(zone.midnight_ms(until.plus(1)), Due::Tier(until));
+    }
+
+    if let Some((expires, days)) = next_reminder(wallet, programme) {
+        let day = expires.plus(-i32::from(days));
+        consider(zone.midnight_ms(day), Due::Remind(expires, days));
+    }
+    next
+}
+
+/// The last day of the points that expire next, among them those that are held.
+fn next_expiry(wallet: &Wallet) -> Option<Day> {
+    let dated = wallet.lots.first().and_then(|lot| match lot.expiry {
+        Expiry::On(day) => Some(day),
+        _ => None,
+    });
+
+    let rolling = wallet.rolling_expires.filter(|last| {
+        let was_recorded = wallet.last_expiry.is_some_and(|expired| expired.day == *last);
+        let held = || wallet.holds.iter().flat_map(|hold| &hold.lots);
+        let is_held = || held().any(|(expiry, _)| *expiry == Expiry::Rolling);
+        wallet.points_in(Expiry::Rolling) > 0 || !was_recorded && is_held()
+    });
+    dated.into_iter().chain(rolling).min()
+}
+
+/// The next reminder of points that expire next, if the member was not reminded of it.
+fn next_reminder(wallet: &Wallet, programme: &Programme) -> Option<(Day, u16)> {
+    if programme.remind_days.is_empty() || wallet.lots.is_empty() {
+        return None;
+    }
+    let expires = wallet.expires_on()?;
+    let sent = wallet.reminded.filter(|sent| sent.expires == expires);
+    let is_new = |days: &&u16| sent.is_none_or(|sent| **days < sent.days);
+    programme.remind_days.iter().find(is_new).map(|days| (expires, *days))
+}
+
+/// The hour of the due index for a wallet: the first one at whose beginning something is due.
+pub(crate) fn due_hour(wallet: &Wallet, programme: &Programme) -> Option<u32> {
+    let (at_ms, _) = next_due(wallet, programme)?;
+    let hour = at_ms.saturating_add(HOUR_MS - 1).div_euclid(HOUR_MS);
+    Some(u32::try_from(hour.max(0)).unwrap_or(u32::MAX))
+}
+
+/// Fills in what follows from the wallet, and applies the entry to it.
+pub(crate) fn seal(entry: &mut Entry, wallet: &mut Wallet, programme: &Programme) {
+    entry.member_sequence = wallet.sequence + 1;
+    wallet.change(entry);
+
+    entry.balance_after = wallet.balance();
+    entry.tier_after = wallet.tier.clone();
+    if entry.tier_after.is_none() {
+        entry.tier_after = programme.tiers.as_ref().map(|tiers| tiers.lowest().clone());
+    }
+    entry.expires_after = wallet.expires_on();
+    entry.due_hour_after = due_hour(wallet, programme);
+    wallet.included = entry.sequence;
+    wallet.due_hour = entry.due_hour_after;
+}
+
+/// The next entry that time itself demands; `None` when nothing is due.
+pub(crate) fn next_entry(
+    id: &WalletId,
+    wallet: &Wallet,
+    programme: &Programme,
+    now_ms: i64,
+) -> Option<Entry> {
+    let (at_ms, due) = next_due(wallet, programme)?;
+    if at_ms > now_ms {
+        return None;
+    }
+
+    let draft = |kind| Draft::new(id, wallet, programme, kind, at_ms);
+    Some(match due {
+        Due::Activate(day) => activate(draft(Kind::Activate), wallet, day, at_ms),
+        Due::Release(place) => {
+            let hold = wallet.holds[place].clone();
+            let mut draft = draft(Kind::Release);
+            release(&mut draft, wallet, programme, &hold, 0, at_ms);
+            give_reward_back(&mut draft.entry, &hold);
+            draft.finish()
+        }
+        Due::Expire(last) => expire(draft(Kind::Expire), wallet, last, at_ms, programme),
+        Due::Tier(ended) => {
+            let tiers = programme.tiers.as_ref().expect("a tier is due in programmes with tiers");
+            let mut draft = draft(Kind::Tier);
+            draft.entry.changes.tier = Some(tiers.down(wallet, ended));
+            draft.finish()
+        }
+        Due::Remind(expires, first) => {
+            // Of reminders that are late, the one nearest to the expiry is sent alone.
+            let zone = programme.zone();
+            let is_due = |days: &&u16| {
+                **days <= first && zone.midnight_ms(expires.plus(-i32::from(**days))) <= now_ms
+            };
+            let days = programme.remind_days.iter().rev().find(is_due).copied().unwrap_or(first);
+            let mut draft = draft(Kind::Remind);
+            draft.entry.changes.reminded = Some(Reminder { expires, days });
+            draft.finish()
+        }
+    })
+}
+
+fn activate(mut draft: Draft<'_>, wallet: &Wallet, day: Day, at_ms: i64) -> Entry {
+    for lot in wallet.pending.iter().filter(|lot| lot.matures == day) {
+        let account = Account::Pending { matures: day, expiry: lot.expiry };
+        draft.entry.post(account, -lot.points);
+        draft.credit_from(lot.expiry, lot.points, day, at_ms);
+    }
+    draft.finish()
+}
+
+fn expire(
+    mut draft: Draft<'_>,
+    wallet: &Wallet,
+    last: Day,
+    cut_ms: i64,
+    programme: &Programme,
+) -> Entry {
+    let dated = wallet.points_in(Expiry::On(last));
+    if dated > 0 {
+        draft.debit(Expiry::On(last), dated);
+    }
+
+    let mut rolling = 0;
+    if wallet.rolling_expires == Some(last) {
+        rolling = wallet.points_in(Expiry::Rolling);
+        if rolling > 0 {
+            draft.debit(Expiry::Rolling, rolling);
+        }
+        // What a late award of the same time lost by itself is remembered with it.
+        let before = wallet.last_expiry.filter(|before| before.day == last);
+        let points = rolling + before.map_or(0, |before| before.points);
+        let cut_ms = programme.expiry.cut_ms(last).min(cut_ms);
+        draft.entry.changes.last_expiry = Some(Some(LastExpiry { day: last, cut_ms, points }));
+    }
+    draft.entry.post(Account::Expired, dated + rolling);
+    draft.finish()
+}
+
+/// Gives back what a capture left of a hold: the parts that expire latest, to their lots. Parts
+/// whose date passed expire.
+pub(crate) fn release(
+    draft: &mut Draft<'_>,
+    wallet: &Wallet,
+    programme: &Programme,
+    hold: &Hold,
+    captured: i64,
+    at_ms: i64,
+) {
+    let policy = &programme.expiry;
+    draft.entry.post(Account::Held, -hold.points());
+    draft.entry.changes.hold = Some(HoldChange::Resolved(hold.key));
+
+    // Points that expired together while these were held would have taken these along.
+    let expired =
+        wallet.last_expiry.filter(|last| last.cut_ms > hold.opened_ms && last.cut_ms <= at_ms);
+    let mut to_capture = captured;
+    let mut gone = 0;
+    let mut rolling_gone = 0;
+    for (expiry, points) in &hold.lots {
+        let spent = to_capture.min(*points);
+        to_capture -= spent;
+        let left = points - spent;
+        if left == 0 {
+            continue;
+        }
+        match expiry {
+            Expiry::On(last) if policy.cut_ms(*last) <= at_ms => gone += left,
+            Expiry::Rolling if expired.is_some() => rolling_gone += left,
+            _ => draft.credit_from(*expiry, left, programme.zone().day(at_ms), at_ms),
+        }
+    }
+
+    assert_eq!(to_capture, 0, "no more is captured than was held (I6)");
+    draft.entry.post(Account::Expired, gone + rolling_gone);
+    if let (Some(last), true) = (expired, rolling_gone > 0) {
+        let points = last.points + rolling_gone;
+        draft.entry.changes.last_expiry = Some(Some(LastExpiry { points, ..last }));
+    }
+}
+
+/// Puts a reward back into stock.
+pub(crate) fn give_reward_back(entry: &mut Entry, hold: &Hold) {
+    let Some(name) = &hold.reward else { return };
+    let member = entry.member.as_deref().unwrap_or("");
+    let budgets = [format!("reward:{name}"), format!("reward:{name}:{member}")];
+    let uses = budgets.map(|budget| BudgetUse { budget: budget.into(), amount: -1 });
+    entry.changes.budgets.extend(uses);
+}
+
+impl Wallet {
+    /// The wallet as it is at a time, with the entries that nobody has written down yet. They have
+    /// no number in the book.
+    pub fn settled(&self, id: &WalletId, now_ms: i64, programme: &Programme) -> (Self, Vec<Entry>) {
+        let mut wallet = self.clone();
+        let mut entries = Vec::new();
+        while let Some(mut entry) = next_entry(id, &wallet, programme, now_ms) {
+            entry.recorded_ms = now_ms;
+            seal(&mut entry, &mut wallet, programme);
+            entries.push(entry);
+        }
+        wallet.included = self.included;
+        (wallet, entries)
+    }
+}
