@@ -6,7 +6,7 @@ use crate::server::Home;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-pub const SCOPES: [&str; 9] = [
+pub const SCOPES: [&str; 15] = [
     "events:write",
     "counts:read",
     "counters:write",
@@ -15,6 +15,12 @@ pub const SCOPES: [&str; 9] = [
     "campaigns:read",
     "campaigns:write",
     "campaigns:operate",
+    "points:read",
+    "points:award",
+    "points:spend",
+    "points:correct",
+    "points:write",
+    "points:admin",
     "admin",
 ];
 
@@ -37,6 +43,9 @@ fn routes_of(server: &Client) -> Vec<(String, String, Option<String>)> {
             let path = path.replace("{id}", id).replace("{key}", "other");
             let path = path.replace("{name}", "other").replace("{subject}", "other");
             let path = path.replace("{action}", "act_0123456789abcdef0123456789abcdef");
+            let path = path.replace("{programme}", "other").replace("{member}", "other");
+            let path = path.replace("{queue}", "retry").replace("{book}", "0");
+            let path = path.replace("{sequence}", "1");
             let scope = operation["security"][0]["bearer"][0].as_str();
 
             routes.push((method, path, scope.map(str::to_owned)));

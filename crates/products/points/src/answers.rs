@@ -1,0 +1,224 @@
+//! What the ledger has done, as answers have it.
+
+use crate::refused;
+use raingauge_awarding::{Balance, Error, Explanation, Settlement, StatementRow};
+use raingauge_http::queries::time;
+use raingauge_points::{
+    Account, Answer, Command, Day, Entry, Kind, Liability, Programme, Programmes,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A number of points, in units of 10^-decimals: a whole number, or a decimal text.
+pub fn points(points: i64, programme: &Programme) -> Value {
+    match programme.decimals() {
+        0 => json!(points),
+        _ => json!(programme.text_of(points)),
+    }
+}
+
+/// The place of an entry, which is also the id of its event.
+pub fn place(entry: &Entry) -> Value {
+    match entry.sequence {
+        0 => Value::Null,
+        sequence => json!(format!("{}:{}:{sequence}", entry.programme, entry.book)),
+    }
+}
+
+fn day(day: Option<Day>) -> Value {
+    json!(day.map(|day| day.to_string()))
+}
+
+/// The result of a command.
+pub fn result(command: &Command, answer: &Result<Answer, Error>, programmes: &Programmes) -> Value {
+    match answer {
+        Ok(Answer::Done(entries)) => match entries.first() {
+            Some(entry) => done(command, entry, false, programmes),
+            None => Value::Null,
+        },
+        Ok(Answer::Replayed(entry)) => done(command, entry, true, programmes),
+        Ok(Answer::Refused { refusal, entry, replayed }) => {
+            let mut refused = refused::item(refusal);
+            refused["error"]["entry"] = place(entry);
+            refused["error"]["replayed"] = json!(replayed);
+            refused
+        }
+        Ok(Answer::Invalid(refusal)) => refused::item(refusal),
+        Err(error) => refused::failed_item(error),
+    }
+}
+
+fn done(
+    command: &Command,
+    entry: &Arc<Entry>,
+    is_replayed: bool,
+    programmes: &Programmes,
+) -> Value {
+    let shown = |amount: i64| match programmes.get(&entry.programme) {
+        Some(programme) => points(amount, programme),
+        None => json!(amount),
+    };
+    json!({
+        "entry": place(entry),
+        "kind": entry.kind.name(),
+        "programme": entry.programme,
+        "member": entry.member,
+        "key": command.key,
+        "points": shown(awarded(entry)),
+        "balance": shown(entry.balance_after),
+        "tier": entry.tier_after,
+        "expiresOn": day(entry.expires_after),
+        "replayed": is_replayed,
+    })
+}
+
+/// What an award is worth, also if it is pending or pays arrears; the change of the balance by any
+/// other entry.
+fn awarded(entry: &Entry) -> i64 {
+    if !matches!(entry.kind, Kind::Earn | Kind::Bonus) {
+        return entry.points();
+    }
+    let issued = |account: &Account| matches!(account, Account::Issued(_));
+    let postings = entry.postings.iter().filter(|posting| issued(&posting.account));
+    -postings.map(|posting| posting.amount).sum::<i64>()
+}
+
+/// What a member has.
+pub fn balance(balance: &Balance, programme: &Programme) -> Value {
+    let shown = |amount: i64| points(amount, programme);
+    let lots: Vec<Value> = balance
+        .lots
+        .iter()
+        .map(|lot| json!({ "points": shown(lot.points), "expiresOn": day(lot.expires_on) }))
+        .collect();
+    json!({
+        "programme": balance.id.programme,
+        "member": balance.id.member,
+        "available": shown(balance.available),
+        "pending": shown(balance.pending),
+        "held": shown(balance.held),
+        "arrears": shown(balance.arrears),
+        "tier": balance.tier,
+        "expiresOn": day(balance.expires_on),
+        "lots": lots,
+    })
+}
+
+/// A row of a statement.
+pub fn row(row: &StatementRow, programme: &Programme) -> Value {
+    let entry = row.place.map(|(book, sequence)| format!("{}:{book}:{sequence}", programme.name()));
+    json!({
+        "sequence": row.sequence,
+        "entry": entry,
+        "kind": row.kind.name(),
+        "points": points(row.points, programme),
+        "balanceAfter": points(row.balance_after, programme),
+        "occurredAt": time(row.occurred_ms),
+        "recordedAt": time(row.recorded_ms),
+        "reason": row.reason,
+        "reference": row.reference,
+        "key": row.key,
+    })
+}
+
+/// An entry with what it follows from.
+pub fn entry(entry: &Entry, programme: &Programme) -> Value {
+    let mut shown = json!(entry);
+    shown["entry"] = place(entry);
+    shown["kind"] = json!(entry.kind.name());
+    shown["points"] = points(entry.points(), programme);
+    shown["balanceAfter"] = points(entry.balance_after, programme);
+    shown["occurredAt"] = json!(time(entry.occurred_ms));
+    shown["recordedAt"] = json!(time(entry.recorded_ms));
+    if let Some(members) = shown.as_object_mut() {
+        for name in ["occurredMs", "recordedMs", "fingerprint", "dueHourAfter"] {
+            members.remove(name);
+        }
+    }
+    shown["explanation"] = json!(raingauge_points::explain::of_entry(entry, programme));
+    shown
+}
+
+/// A sum of points over many members.
+fn sum(points: i128, programme: &Programme) -> Value {
+    match i64::try_from(points) {
+        Ok(points) => self::points(points, programme),
+        Err(_) => json!(points.to_string()),
+    }
+}
+
+/// Where the points of a member come from.
+pub fn explanation(explanation: &Explanation, programme: &Programme) -> Value {
+    let shown = |amount: i64| points(amount, programme);
+    let awards: Vec<Value> = explanation
+        .left
+        .iter()
+        .map(|left| {
+            json!({
+                "entry": place(&left.entry),
+                "sequence": left.entry.member_sequence,
+                "awarded": shown(awarded(&left.entry)),
+                "left": shown(left.points),
+                "expiresOn": day(left.expires_on),
+                "occurredAt": time(left.entry.occurred_ms),
+                "why": left.words,
+            })
+        })
+        .collect();
+    let spent: Vec<Value> = explanation
+        .spent
+        .iter()
+        .map(|spent| {
+            json!({
+                "by": place(&spent.by),
+                "kind": spent.by.kind.name(),
+                "of": place(&spent.of),
+                "points": shown(spent.points),
+            })
+        })
+        .collect();
+    json!({
+        "balance": balance(&explanation.balance, programme),
+        "awards": awards,
+        "spent": spent,
+        "complete": !explanation.is_cut,
+    })
+}
+
+/// What a programme owes.
+pub fn liability(liability: &Liability, programme: &Programme) -> Value {
+    let shown = |amount: i128| sum(amount, programme);
+    let months: Vec<Value> = liability
+        .outstanding
+        .iter()
+        .map(|(month, amount)| {
+            json!({ "month": month.map(|month| month.to_string()), "points": shown(*amount) })
+        })
+        .collect();
+    json!({
+        "programme": programme.name(),
+        "unit": programme.unit(),
+        "outstanding": shown(liability.outstanding.iter().map(|(_, amount)| amount).sum()),
+        "months": months,
+        "pending": shown(liability.pending),
+        "held": shown(liability.held),
+        "arrears": shown(liability.arrears),
+        "total": shown(liability.total()),
+        "issued": shown(liability.issued),
+        "burned": shown(liability.burned),
+        "expired": shown(liability.expired),
+        "adjusted": shown(liability.adjusted),
+        "writtenOff": shown(liability.written_off),
+        "partners": shown(liability.partners),
+        "breakagePpm": liability.breakage_ppm().map(|ppm| ppm as i64),
+    })
+}
+
+/// What a programme and a partner owe each other.
+pub fn settlement(settlement: &Settlement, programme: &Programme) -> Value {
+    json!({
+        "programme": settlement.programme,
+        "partner": settlement.partner,
+        "balance": sum(settlement.balance, programme),
+    })
+}

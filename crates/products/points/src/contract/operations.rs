@@ -1,0 +1,163 @@
+//! Queues, sweeps, seals and audits.
+
+use super::{operation, path_name, text};
+use raingauge_core::code::Code;
+use raingauge_http::{Operation, query};
+use raingauge_ports::points::QUEUE_CALL_LEN_MAX;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+fn of_queue(id: &str, summary: &str) -> Operation {
+    operation(id, summary)
+        .parameter(path_name("queue", "retry.dead"))
+        .refusal(&[Code::QueueUnknown], "There is no such queue.")
+}
+
+pub fn queues() -> Operation {
+    operation("listPointsQueues", "What waits in the queues of points").answers::<Queues>(
+        200,
+        "The queues.",
+        Value::Null,
+    )
+}
+
+pub fn messages() -> Operation {
+    let limit = json!({
+        "type": "integer", "minimum": 1, "maximum": QUEUE_CALL_LEN_MAX, "default": 100,
+    });
+    of_queue("listPointsMessages", "The first messages of a queue, or of its dead letters")
+        .text("`retry` is what waits, and `retry.dead` what was given up. Nothing is received.")
+        .parameter(query("limit", "Most messages.", limit))
+        .answers::<Messages>(200, "The messages.", Value::Null)
+}
+
+pub fn redrive() -> Operation {
+    of_queue("redrivePoints", "Send dead letters to their queue again")
+        .body::<Selection>(json!({ "ids": ["order-7"] }))
+        .optional_body()
+        .answers::<Changed>(200, "How many.", Value::Null)
+}
+
+pub fn discard() -> Operation {
+    of_queue("discardPoints", "Forget dead letters")
+        .body::<Selection>(json!({ "ids": ["order-7"] }))
+        .optional_body()
+        .answers::<Changed>(200, "How many.", Value::Null)
+}
+
+pub fn sweeps() -> Operation {
+    operation("listSweeps", "The last sweeps of wallets that were due").answers::<Sweeps>(
+        200,
+        "Newest first.",
+        Value::Null,
+    )
+}
+
+pub fn sweep() -> Operation {
+    operation("startSweep", "Settle wallets that are due")
+        .text("Balances are right before it: a sweep writes down what is true already.")
+        .body::<SweepBody>(json!({}))
+        .optional_body()
+        .answers::<Sweep>(202, "It has begun, or is done if few were due.", Value::Null)
+        .refusal(&[Code::TimeInvalid], "The time cannot be read.")
+        .refusal(&[Code::LedgerBusy], "Too many commands wait; try again.")
+}
+
+pub fn seals() -> Operation {
+    operation("listSeals", "The newest hash of each book, which proves all before it")
+        .answers::<Seals>(200, "The heads.", Value::Null)
+}
+
+#[derive(ToSchema)]
+pub struct Queues {
+    pub queues: Vec<Queue>,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Queue {
+    pub name: String,
+    #[schema(value_type = i128, minimum = 0)]
+    pub waiting: u64,
+    #[schema(value_type = i128, minimum = 0)]
+    pub in_flight: u64,
+    #[schema(value_type = i128, minimum = 0)]
+    pub dead: u64,
+    /// When the oldest was sent.
+    pub oldest: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct Messages {
+    pub messages: Vec<Message>,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Message {
+    pub id: String,
+    #[schema(value_type = Object)]
+    pub body: Value,
+    pub first_error: Option<String>,
+    pub attempts: u32,
+    pub sent_at: String,
+    pub visible_at: Option<String>,
+    pub death: Option<Death>,
+}
+
+/// Why a letter was given up.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Death {
+    pub reason: String,
+    pub last_error: String,
+    pub attempts: u32,
+    pub at: String,
+}
+
+#[derive(ToSchema)]
+pub struct Selection {
+    /// All, without it.
+    #[schema(required = false)]
+    pub ids: Option<Vec<String>>,
+}
+
+#[derive(ToSchema)]
+pub struct Changed {
+    #[schema(value_type = i128, minimum = 0)]
+    pub changed: usize,
+}
+
+#[derive(ToSchema)]
+pub struct SweepBody {
+    /// Those that are due by then; by now, without it. Never later than now.
+    #[schema(required = false)]
+    pub until: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct Sweeps {
+    pub sweeps: Vec<Sweep>,
+}
+
+/// A sweep: what was due, and how much of it is settled.
+#[derive(ToSchema)]
+#[schema(value_type = Object)]
+pub struct Sweep(pub Value);
+
+#[derive(ToSchema)]
+pub struct Seals {
+    pub seals: Vec<Seal>,
+}
+
+/// The head of a book: no entry before it can change without changing the hash.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Seal {
+    pub book: u16,
+    #[schema(value_type = i128, minimum = 0)]
+    pub sequence: u64,
+    pub recorded_at: String,
+    /// SHA-256, in hexadecimal.
+    pub hash: String,
+}

@@ -1,0 +1,178 @@
+//! `/v1/points/rewards` and `/v1/points/redemptions`.
+//!
+//! A reward is a part of its programme. A redemption is a hold of its price, which whoever fulfils
+//! it captures or releases.
+
+use crate::awards::Manner;
+use crate::contract::programmes as doc;
+use crate::programmes::unknown;
+use crate::refused::{Answer, Refused};
+use crate::requests::{Batch, item_of};
+use crate::{Points, Table};
+use axum::Json;
+use axum::extract::{Extension, Query};
+use axum::http::HeaderMap;
+use raingauge_app as app;
+use raingauge_awarding::PROGRAMME;
+use raingauge_core::access::Scope;
+use raingauge_core::code::{Code, Refusal};
+use raingauge_core::counter::Problem;
+use raingauge_documents::Provenance;
+use raingauge_http::change::{json_of, reason};
+use raingauge_http::queries::Parameters;
+use raingauge_http::{Body, Configuration, Trial};
+use raingauge_people::Principal;
+use raingauge_points::{Body as CommandBody, Command};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+type Services = Extension<Arc<Points>>;
+type Caller = Extension<Principal>;
+
+pub fn add(table: Table) -> Table {
+    let saved = (Scope::PointsWrite, "reward.save");
+    table
+        .get("/v1/points/rewards", Scope::PointsRead, list, doc::rewards)
+        .post("/v1/points/rewards", saved, save, doc::put_reward)
+        .ask("/v1/points/redemptions", Scope::PointsSpend, redeem, doc::redeem)
+}
+
+/// `GET /v1/points/rewards`
+async fn list(
+    Extension(points): Services,
+    Query(given): Query<HashMap<String, String>>,
+) -> Answer<Json<Value>> {
+    let parameters = Parameters::of(given, &["programme"])?;
+    let only = parameters.text("programme");
+    let mut rewards = Vec::new();
+    for stored in points.documents.list(PROGRAMME).await? {
+        if only.as_ref().is_some_and(|only| *only != stored.id) {
+            continue;
+        }
+        for reward in stored.configuration["rewards"].as_array().into_iter().flatten() {
+            rewards.push(with_programme(reward, &stored.id));
+        }
+    }
+    Ok(Json(json!({ "rewards": rewards })))
+}
+
+/// `POST /v1/points/rewards`
+async fn save(
+    Extension(points): Services,
+    Extension(who): Caller,
+    headers: HeaderMap,
+    body: Body<Configuration>,
+) -> Answer<Json<Value>> {
+    points.source(&who).check_operator()?;
+    let mut reward = json_of(&body.bytes)?;
+    let programme = reward.as_object_mut().and_then(|members| members.remove("programme"));
+    let (Some(Value::String(programme)), Value::String(name)) = (programme, reward["name"].clone())
+    else {
+        let problem = Problem::new("programme", "name the programme and the reward");
+        let refused = app::Problem::invalid(Code::ProgrammeInvalid, &[problem]);
+        return Err(Refused(refused.into()));
+    };
+
+    let stored = points.documents.get(PROGRAMME, &programme, None).await.map_err(unknown)?;
+    let document = with_reward(stored.configuration, &name, reward);
+    let by = who.recorded_name();
+    let provenance = Provenance { by: &by, reason: reason(&headers) };
+    let version = Some(stored.version);
+    let saved =
+        points.documents.replace(PROGRAMME, &programme, &document, version, provenance).await?;
+    let rewards = saved.configuration["rewards"].as_array();
+    let saved = rewards.into_iter().flatten().find(|reward| reward["name"] == name);
+    Ok(Json(with_programme(saved.unwrap_or(&Value::Null), &programme)))
+}
+
+fn with_programme(reward: &Value, programme: &str) -> Value {
+    let mut shown = json!({ "programme": programme });
+    for (name, value) in reward.as_object().into_iter().flatten() {
+        shown[name] = value.clone();
+    }
+    shown
+}
+
+/// A programme with a reward, in place of the one of the same name.
+fn with_reward(mut document: Value, name: &str, reward: Value) -> Value {
+    let rewards = &mut document["rewards"];
+    if !rewards.is_array() {
+        *rewards = json!([]);
+    }
+    if let Some(rewards) = rewards.as_array_mut() {
+        match rewards.iter_mut().find(|known| known["name"] == name) {
+            Some(known) => *known = reward,
+            None => rewards.push(reward),
+        }
+    }
+    document
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Redemption {
+    programme: Arc<str>,
+    member: Arc<str>,
+    reward: Arc<str>,
+    key: Arc<str>,
+    reason: Option<Arc<str>>,
+}
+
+/// `POST /v1/points/redemptions`
+async fn redeem(
+    Extension(points): Services,
+    Extension(who): Caller,
+    body: Body<Trial>,
+) -> Answer<Json<Value>> {
+    let source = points.source(&who).name();
+    let command = |item: Value| -> Result<Command, Refusal> {
+        let Redemption { programme, member, reward, key, reason } = item_of(item)?;
+        points.programme(&programme)?;
+        Ok(Command {
+            programme,
+            member,
+            key,
+            source: Arc::clone(&source),
+            occurred_ms: None,
+            reference: None,
+            reason: reason.or_else(|| Some(Arc::clone(&reward))),
+            body: CommandBody::Hold { points: None, until_ms: None, reward: Some(reward) },
+        })
+    };
+
+    let given = json_of(&body.bytes)?;
+    if given.get("redemptions").is_some() {
+        let batch = Batch::read(&body.bytes, "redemptions")?;
+        let commands = batch.items.into_iter().map(command).collect();
+        return Ok(Json(points.results(commands, Manner::Each).await?));
+    }
+
+    let mut answer = points.results(vec![Ok(command(given)?)], Manner::Each).await?;
+    let mut result = answer["results"][0].take();
+    let error = result["error"].take();
+    let Some(code) = error["code"].as_str().and_then(Code::parse) else {
+        if let Some(members) = result.as_object_mut() {
+            members.remove("error");
+        }
+        return Ok(Json(result));
+    };
+    Err(Refused::new(code, error["detail"].as_str().unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reward_takes_the_place_of_one_of_its_name() {
+        let coffee = json!({"name": "coffee", "points": 100});
+        let document = with_reward(json!({"programme": "p"}), "coffee", coffee);
+        let dearer = json!({"name": "coffee", "points": 120});
+        let document = with_reward(document, "coffee", dearer.clone());
+        let document = with_reward(document, "tea", json!({"name": "tea", "points": 80}));
+        assert_eq!(document["rewards"][0], dearer);
+        assert_eq!(document["rewards"].as_array().map(Vec::len), Some(2));
+    }
+}

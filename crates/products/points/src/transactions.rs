@@ -1,0 +1,95 @@
+//! `POST /v1/points/transactions` and `/v1/points/corrections`.
+
+use crate::awards::Manner;
+use crate::commands::Family;
+use crate::contract::ledger as doc;
+use crate::refused::{Answer, Refused};
+use crate::requests::{Batch, TransactionRequest, item_of};
+use crate::source::Source;
+use crate::{Points, Table};
+use axum::Json;
+use axum::extract::Extension;
+use raingauge_awarding::limits::TOGETHER_MAX;
+use raingauge_core::access::Scope;
+use raingauge_core::code::{Code, Refusal};
+use raingauge_http::{Body, Trial};
+use raingauge_people::Principal;
+use raingauge_points::{Command, Kind};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The kind of a reversal.
+const REVERSE: &str = "reverse";
+
+pub fn add(table: Table) -> Table {
+    let corrected = (Scope::PointsCorrect, "points.correct");
+    table.ask("/v1/points/transactions", Scope::PointsSpend, transact, doc::transactions).post(
+        "/v1/points/corrections",
+        corrected,
+        correct,
+        doc::corrections,
+    )
+}
+
+/// `POST /v1/points/transactions`
+async fn transact(
+    Extension(points): Extension<Arc<Points>>,
+    Extension(who): Extension<Principal>,
+    body: Body<Trial>,
+) -> Answer<Json<Value>> {
+    let batch = Batch::read(&body.bytes, "transactions")?;
+    points.decide(&who, batch, Family::Transactions).await
+}
+
+/// `POST /v1/points/corrections`
+async fn correct(
+    Extension(points): Extension<Arc<Points>>,
+    Extension(who): Extension<Principal>,
+    body: Body<Trial>,
+) -> Answer<Json<Value>> {
+    points.source(&who).check_operator()?;
+    let batch = Batch::read(&body.bytes, "corrections")?;
+    points.decide(&who, batch, Family::Corrections).await
+}
+
+impl Points {
+    async fn decide(&self, who: &Principal, batch: Batch, family: Family) -> Answer<Json<Value>> {
+        let Batch { items, is_atomic } = batch;
+        if is_atomic && items.len() > TOGETHER_MAX {
+            let detail = format!("at most {TOGETHER_MAX} transactions happen together");
+            return Err(Refused::new(Code::TooManyAwards, detail));
+        }
+
+        let source = self.source(who);
+        let conversion = self.conversion(source.clone());
+        let mut commands: Vec<Result<Command, Refusal>> = Vec::with_capacity(items.len());
+        for item in items {
+            let mut request = item_of::<TransactionRequest>(item);
+            if let Ok(request) = &mut request {
+                self.name_award(request, &source).await?;
+            }
+            commands.push(request.and_then(|request| conversion.transaction(request, family)));
+        }
+        let manner = if is_atomic { Manner::Together } else { Manner::Each };
+        Ok(Json(self.results(commands, manner).await?))
+    }
+
+    /// A reversal whose reference is the key of an award means that award: one that was sent
+    /// without a reference has no other name.
+    async fn name_award(
+        &self,
+        request: &mut TransactionRequest,
+        source: &Source,
+    ) -> Result<(), Refused> {
+        let (REVERSE, None, Some(named)) = (&*request.kind, &request.award, &request.reference)
+        else {
+            return Ok(());
+        };
+        let members = self.teller.members();
+        let found = members.by_key(&request.programme, &source.name(), named).await?;
+        if found.iter().any(|entry| matches!(entry.kind, Kind::Earn | Kind::Bonus)) {
+            request.award = request.reference.take();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! Sweeps, seals and the check of a data folder.
+
+use crate::commands::campaigns::tables::{print_rows, rows_of};
+use crate::commands::campaigns::text;
+use crate::commands::session::Session;
+use crate::commands::table::Align;
+use crate::commands::{print, print_json};
+use crate::services;
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub fn sweep(session: &Session, is_json: bool) -> anyhow::Result<()> {
+    let answer = session.client.post("/v1/points/sweeps", &json!({}))?;
+    if is_json {
+        return Ok(print_json(&answer)?);
+    }
+    let [wallets, entries, ranges] =
+        ["wallets", "entries", "ranges"].map(|name| text(&answer[name]));
+    let queued = if ranges == "0" { String::new() } else { format!(", {ranges} ranges wait") };
+    Ok(print(&format!("{wallets} wallets are settled by {entries} entries{queued}"))?)
+}
+
+pub fn seal(session: &Session, is_json: bool) -> anyhow::Result<()> {
+    let answer = session.client.get("/v1/points/seals", &[])?;
+    if is_json {
+        return Ok(print_json(&answer)?);
+    }
+    let columns = [
+        ("book", Align::Right),
+        ("sequence", Align::Right),
+        ("recorded at", Align::Left),
+        ("hash", Align::Left),
+    ];
+    let names = ["book", "sequence", "recordedAt", "hash"];
+    let row = |seal: &Value| names.map(|name| text(&seal[name])).to_vec();
+    print_rows(&columns, rows_of(&answer["seals"], row))
+}
+
+/// Recomputes what the journal says, and compares. An error is the first difference.
+pub fn verify(data_dir: &Path, is_json: bool) -> anyhow::Result<()> {
+    let summary = services::verify_points(data_dir)?;
+    if is_json {
+        return Ok(print_json(&summary)?);
+    }
+    let [entries, records, hash] = ["entries", "records", "hash"].map(|name| text(&summary[name]));
+    Ok(print(&format!(
+        "The journal is sound: {records} records follow from its {entries} entries, as they are \
+         stored.\nThe hash over all entries is {hash}."
+    ))?)
+}

@@ -1,0 +1,209 @@
+//! Points, over the embedded engines or the database of a cluster.
+//!
+//! ```text
+//!   log ──▶ teller ──▶ books ──▶ publisher ──▶ log          campaigns ──▶ port Points ──▶ teller
+//!             ▲  └── programmes in force                    doors ──▶ teller, members
+//!             └── queues: awards, retries, sweeps
+//! ```
+
+use super::{Additions, Foundation, Opening, Product, Service};
+use crate::services::{PointsEngines, PointsOptions};
+use crate::settings::{Cluster, Origin};
+use anyhow::Context as _;
+use raingauge_awarding::{
+    self as awarding, Effect, Handle as Teller, NotifyOptions, RetryOptions, SweepOptions,
+};
+use raingauge_campaigns::sign::Secret;
+use raingauge_documents::{self as documents, Documents, ProductKind, ProgrammeRules};
+use raingauge_points_doors::{AdjustmentKind, Awarding, Points, Settings};
+use raingauge_settings::Reader;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+pub const PRODUCT: Product = Product { groups: &[Settings::GROUP], configure };
+
+/// The switch of the whole product.
+const ENABLED: &str = "points.enabled";
+
+fn configure(reader: &mut Reader) -> Opening {
+    let mut settings = Settings::read(reader);
+    let is_given = reader.origin(ENABLED) != Origin::Default;
+    if let Some(cluster) = cluster_of(reader) {
+        if settings.enabled && is_given && !cluster.catalog_is_mysql() {
+            let message = "the points of a cluster are kept in MySQL";
+            let advice = "Set cluster.catalog to \"mysql\", or leave this out";
+            reader.refuse(ENABLED, message, advice);
+        }
+        settings.enabled &= is_given;
+    }
+    Opening::new(settings, open)
+}
+
+/// The settings of a cluster, if the engines are those of one, as far as the settings say without
+/// a problem.
+fn cluster_of(reader: &mut Reader) -> Option<Cluster> {
+    let paths: Vec<String> = Cluster::GROUP.settings.iter().map(|setting| setting.path()).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    if !reader.are_right(&paths) {
+        return None;
+    }
+    Some(Cluster::read(reader)).filter(Cluster::is_cluster)
+}
+
+async fn open(settings: Settings, foundation: Foundation) -> anyhow::Result<Additions> {
+    if !settings.enabled {
+        return Ok(Additions::default());
+    }
+
+    let options = PointsOptions {
+        data_dir: foundation.data_dir.clone(),
+        cache_bytes: settings.cache_bytes,
+        reserve_bytes: foundation.reserve_bytes,
+        open_files_max: foundation.open_files_max / 2,
+        allow_private_addresses: settings.notify_allow_private,
+        clock: Arc::clone(&foundation.wall_clock),
+    };
+    let engines = PointsEngines::open(&foundation.book_place, options).await?;
+    let teller = start_teller(&settings, &foundation, &engines).await?;
+    let documents = documents(&foundation, &teller);
+
+    let points = Points {
+        documents: Arc::clone(&documents),
+        teller: teller.clone(),
+        books: Arc::clone(&engines.books),
+        queues: Arc::clone(&engines.control),
+        clock: Arc::clone(&foundation.wall_clock),
+        adjust_review: Some(settings.adjust_review).filter(|whole| *whole > 0),
+    };
+    Ok(Additions {
+        kinds: vec![
+            Arc::new(ProductKind::programmes(Arc::clone(&documents))),
+            Arc::new(AdjustmentKind::new(points.clone())),
+        ],
+        services: vec![Arc::new(Running(teller.clone()))],
+        waits: vec![points.wait()],
+        routes: points.routes(),
+        pages: points.pages(),
+        tasks: vec![Box::pin(documents.follow())],
+        points: Some(Arc::new(teller)),
+        ..Additions::default()
+    })
+}
+
+async fn start_teller(
+    settings: &Settings,
+    foundation: &Foundation,
+    engines: &PointsEngines,
+) -> anyhow::Result<Teller> {
+    // Over the engines of a cluster there is no log that one process reads alone.
+    let consumers = foundation.consumers.as_ref();
+    let log = consumers.and_then(|_| foundation.logs.first().cloned());
+    let deps = awarding::Deps {
+        books: Arc::clone(&engines.books),
+        reader: Arc::clone(&engines.reader),
+        log,
+        registry: consumers.map(|consumers| Arc::clone(&consumers.registry)),
+        sink: Arc::clone(&foundation.sink),
+        queues: Arc::clone(&engines.queues),
+        control: Arc::clone(&engines.control),
+        documents: Arc::clone(&foundation.documents),
+        sender: Arc::clone(&engines.sender),
+        clock: Arc::clone(&foundation.wall_clock),
+        runtime: Handle::current(),
+    };
+    let options = options(settings)?;
+    Ok(tokio::task::spawn_blocking(move || awarding::Teller::start(deps, options)).await??)
+}
+
+fn options(settings: &Settings) -> anyhow::Result<awarding::Options> {
+    let defaults = awarding::Options::default();
+    let retry = RetryOptions {
+        first_ms: settings.retry_first.as_millis() as i64,
+        most_ms: settings.retry_most.as_millis() as i64,
+        age_max_ms: settings.retry_age_max.as_millis() as i64,
+        ..defaults.retry
+    };
+    let per_s = u32::try_from(settings.sweep_per_s).unwrap_or(u32::MAX);
+    Ok(awarding::Options {
+        awarding: match settings.awarding {
+            Awarding::Direct => awarding::Awarding::Direct,
+            Awarding::Queued => awarding::Awarding::Queued,
+        },
+        waiting_max: settings.waiting_max,
+        retry,
+        sweep: SweepOptions { per_s, ..defaults.sweep },
+        publish: settings.publish,
+        notify: notify(settings)?,
+        ..defaults
+    })
+}
+
+/// The webhook that members are notified through, if there is one.
+fn notify(settings: &Settings) -> anyhow::Result<Option<NotifyOptions>> {
+    let Some(url) = settings.notify_url.as_deref().filter(|url| !url.is_empty()) else {
+        return Ok(None);
+    };
+    let given = settings.notify_secret.as_deref().unwrap_or_default();
+    let secrets: Result<Vec<Secret>, _> = given.split_whitespace().map(Secret::parse).collect();
+    Ok(Some(NotifyOptions {
+        secrets: secrets.context("points.notify_secret")?,
+        per_day_max: u32::try_from(settings.notify_per_day).unwrap_or(u32::MAX),
+        allow_private: settings.notify_allow_private,
+        ..NotifyOptions::to(url)
+    }))
+}
+
+fn documents(foundation: &Foundation, teller: &Teller) -> Arc<Documents> {
+    let deps = documents::Deps {
+        store: Arc::clone(&foundation.documents),
+        rules: Arc::new(ProgrammeRules::new(false)),
+        sink: Arc::clone(&foundation.sink),
+        in_effect: Arc::new(Effect(teller.clone())),
+        clock: Arc::clone(&foundation.wall_clock),
+    };
+    Arc::new(Documents::new(deps, documents::Options::default()))
+}
+
+/// What ends with the process.
+struct Running(Teller);
+
+impl Service for Running {
+    fn trouble(&self) -> Option<String> {
+        self.0.trouble()
+    }
+
+    fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Problem, Settings as AllSettings};
+    use std::io::Write as _;
+
+    fn load(text: &str) -> Result<AllSettings, Vec<Problem>> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        AllSettings::load_with(&[PRODUCT], Some(file.path()), std::iter::empty(), [])
+    }
+
+    #[test]
+    fn a_cluster_keeps_points_in_mysql() {
+        assert!(load("[points]\nenabled = true\n").is_ok());
+        if !cfg!(feature = "cluster") {
+            return;
+        }
+
+        let is_refused = |text: &str| {
+            let problems = load(text).err().unwrap_or_default();
+            problems.iter().any(|problem| problem.key == ENABLED)
+        };
+        let cluster = "[cluster]\nengines = \"cluster\"\n";
+        assert!(!is_refused(cluster), "they are off where nobody asks for them");
+        let asked = "[points]\nenabled = true\n";
+        assert!(is_refused(&format!("{cluster}catalog = \"sqlite\"\n{asked}")));
+        assert!(!is_refused(&format!("{cluster}catalog = \"mysql\"\n{asked}")));
+    }
+}

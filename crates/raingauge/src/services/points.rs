@@ -1,0 +1,138 @@
+//! The engines of points, in the data folder; those of a cluster are in its database.
+//!
+//! ```text
+//!   points/
+//!   ├── journal/   every entry, for ever
+//!   ├── state/     wallets, keys, sums and statements, which follow from the journal
+//!   └── queues/    letters: awards that wait, events without a price, ranges of sweeps
+//! ```
+
+use super::{BookPlace, OpenBooks, files};
+use anyhow::bail;
+use raingauge_embedded::{
+    BookDifference, BookOptions, LetterQueues, PointBooks, QueueOptions, verify_books,
+};
+use raingauge_outbound as outbound;
+use raingauge_ports::campaigns::sender::Sender;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::points::{BookReader, Books, QueueControl, Queues};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The engines of points as ports.
+#[derive(Clone)]
+pub struct PointsEngines {
+    pub books: Arc<dyn Books>,
+    pub reader: Arc<dyn BookReader>,
+    pub queues: Arc<dyn Queues>,
+    pub control: Arc<dyn QueueControl>,
+    pub sender: Arc<dyn Sender>,
+}
+
+/// What points may use of this machine.
+#[derive(Clone)]
+pub struct PointsOptions {
+    pub data_dir: PathBuf,
+    pub cache_bytes: usize,
+    /// Bytes that are kept free on the disk.
+    pub reserve_bytes: u64,
+    /// Most table files that each engine keeps open.
+    pub open_files_max: usize,
+    pub allow_private_addresses: bool,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl PointsEngines {
+    /// Opens the engines, and makes those that are not there.
+    pub async fn open(place: &BookPlace, options: PointsOptions) -> anyhow::Result<Self> {
+        let shared = place.open_shared(&options.clock).await?;
+        tokio::task::spawn_blocking(move || Self::open_blocking(shared, &options)).await?
+    }
+
+    fn open_blocking(shared: Option<OpenBooks>, options: &PointsOptions) -> anyhow::Result<Self> {
+        let client = outbound::Client::new(&outbound::Options {
+            allow_private_addresses: options.allow_private_addresses,
+            ..Default::default()
+        })?;
+        let open = match shared {
+            Some(shared) => shared,
+            None => in_data_folder(options)?,
+        };
+        let OpenBooks { books, reader, queues, control } = open;
+        Ok(Self { books, reader, queues, control, sender: Arc::new(client) })
+    }
+}
+
+fn in_data_folder(options: &PointsOptions) -> anyhow::Result<OpenBooks> {
+    let folder = folder_of(&options.data_dir);
+    files::make_folder(&folder)?;
+    let books = Arc::new(PointBooks::open(&folder, &book_options(options))?);
+
+    let defaults = QueueOptions::default();
+    let queue_options = QueueOptions {
+        open_files_max: options.open_files_max.min(defaults.open_files_max),
+        reserve_bytes: options.reserve_bytes,
+        ..defaults
+    };
+    let clock = Arc::clone(&options.clock);
+    let queues = Arc::new(LetterQueues::open(&folder.join("queues"), &queue_options, clock)?);
+    Ok(OpenBooks {
+        books: Arc::clone(&books) as _,
+        reader: books,
+        queues: Arc::clone(&queues) as _,
+        control: queues,
+    })
+}
+
+fn folder_of(data_dir: &Path) -> PathBuf {
+    data_dir.join("points")
+}
+
+fn book_options(options: &PointsOptions) -> BookOptions {
+    let defaults = BookOptions::default();
+    BookOptions {
+        cache_bytes: options.cache_bytes,
+        open_files_max: options.open_files_max.min(defaults.open_files_max),
+        reserve_bytes: options.reserve_bytes,
+        ..defaults
+    }
+}
+
+/// Opens the books of a data folder by themselves. No server may be running on it.
+pub fn open_books(data_dir: &Path) -> anyhow::Result<PointBooks> {
+    let folder = existing(data_dir)?;
+    Ok(PointBooks::open(&folder, &BookOptions::default())?)
+}
+
+/// Computes again what follows from the journal of a data folder, and compares. Returns a summary;
+/// an error is the first difference.
+pub fn verify_points(data_dir: &Path) -> anyhow::Result<Value> {
+    let folder = existing(data_dir)?;
+    match verify_books(&folder, &BookOptions::default())? {
+        Ok(summary) => Ok(json!({
+            "entries": summary.entries,
+            "records": summary.records,
+            "behind": summary.behind,
+            "position": summary.position,
+            "recordedMs": summary.recorded_ms,
+            "hash": summary.chain.to_string(),
+        })),
+        Err(BookDifference { record, expected, found }) => {
+            let value = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
+            bail!(
+                "{record} is not what follows from the journal: expected {}, found {}",
+                value(expected),
+                value(found)
+            )
+        }
+    }
+}
+
+fn existing(data_dir: &Path) -> anyhow::Result<PathBuf> {
+    let folder = folder_of(data_dir);
+    if !folder.is_dir() {
+        bail!("{} has no points: is it the data folder of a server?", data_dir.display());
+    }
+    Ok(folder)
+}

@@ -1,0 +1,110 @@
+//! Who may do what: scopes, tokens of partners, and two people.
+
+use super::{award, code, correct, create, transact};
+use crate::client::Client;
+use crate::server::Home;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+fn secret(name: &str) -> String {
+    format!("rg_{}", hex::encode(Sha256::digest(name)))
+}
+
+/// A home with tokens of these names and scopes.
+fn home(tokens: &[(&str, &str)]) -> Home {
+    let tokens: Vec<String> = tokens
+        .iter()
+        .map(|(name, scopes)| {
+            let hash = hex::encode(Sha256::digest(secret(name)));
+            format!("{{ name = \"{name}\", sha256 = \"{hash}\", scopes = [{scopes}] }}")
+        })
+        .collect();
+    Home::with(&[("auth.tokens", &format!("[{}]", tokens.join(", ")))])
+}
+
+fn programme() -> Value {
+    json!({
+        "programme": "shop", "expiry": {"kind": "never"}, "adjustReview": 100,
+        "partners": [{"name": "skyair", "ownFactors": {"max": 10}, "perAwardMax": 500}],
+    })
+}
+
+fn with(server: &Client, name: &str) -> Client {
+    server.with_token(&secret(name))
+}
+
+#[test]
+fn a_partner_names_its_source_and_sees_only_it() {
+    let partner = "\"points:award\", \"points:read\", \"points:spend\"";
+    let home = home(&[("boss", "\"admin\""), ("skyair", partner), ("skyair/2", partner)]);
+    let server = home.start();
+    let boss = with(&server, "boss");
+    let skyair = with(&server, "skyair");
+    create(&boss, &programme());
+
+    let own = json!({"programme": "shop", "member": "ann", "key": "flight-1", "amount": 100,
+                     "factors": [1.5, 2]});
+    let first = award(&skyair, &own);
+    assert_eq!(first["points"], 300, "{first}");
+    // Its other token has the same keys; the operator's are others.
+    assert_eq!(award(&with(&server, "skyair/2"), &own)["replayed"], true);
+    let operators = json!({"programme": "shop", "member": "ann", "key": "flight-1", "points": 7});
+    let second = award(&boss, &operators);
+    assert_eq!(second["replayed"], false, "{second}");
+
+    // Beyond its bounds it is refused.
+    let much = json!({"programme": "shop", "member": "ann", "key": "flight-2", "points": 501});
+    assert_eq!(code(&award(&skyair, &much)), "partner_limit");
+    let wild = json!({"programme": "shop", "member": "ann", "key": "flight-3", "amount": 1,
+                      "factors": [11]});
+    assert!(award(&skyair, &wild)["error"].is_object());
+
+    // It sees its own entries, and nobody's balance.
+    let entries = skyair.get("/v1/points/entries?programme=shop&key=flight-1").expect(200);
+    assert_eq!(entries["entries"].as_array().map(Vec::len), Some(1), "{entries}");
+    let place = |result: &Value| {
+        let place = result["entry"].as_str().expect("a place").replace(':', "/");
+        format!("/v1/points/entries/{place}")
+    };
+    skyair.get(&place(&first)).expect(200);
+    skyair.get(&place(&second)).expect_problem(404, "entry_unknown");
+    skyair.get("/v1/points/shop/members/ann").expect_problem(403, "source_foreign");
+    skyair.get("/v1/points/shop/liability").expect_problem(403, "source_foreign");
+    skyair.get("/v1/points/shop/partners/skyair/settlement").expect(200);
+    let other = json!({"kind": "exchangeOut", "programme": "shop", "member": "ann", "key": "x",
+                       "points": 1, "partner": "other"});
+    assert_eq!(code(&transact(&skyair, &other)), "source_foreign");
+    let correction = json!({ "corrections": [] });
+    skyair.post("/v1/points/corrections", &correction).expect_problem(403, "scope_missing");
+}
+
+#[test]
+fn a_large_adjustment_needs_a_second_person() {
+    let correcting = "\"points:correct\", \"points:read\", \"counters:write\", \"counts:read\"";
+    let home = home(&[("boss", "\"admin\""), ("clerk", correcting)]);
+    let server = home.start();
+    create(&with(&server, "boss"), &programme());
+    let clerk = with(&server, "clerk");
+    let adjust = |points: i64, key: &str| {
+        json!({"kind": "adjust", "programme": "shop", "member": "ann", "key": key,
+               "points": points, "reason": "the machine was broken"})
+    };
+    assert_eq!(correct(&clerk, &adjust(99, "a-1"))["balance"], 99);
+    assert_eq!(code(&correct(&clerk, &adjust(100, "a-2"))), "approval_needed");
+    assert_eq!(code(&correct(&clerk, &adjust(-100, "a-3"))), "approval_needed");
+
+    let configuration = json!({"programme": "shop", "member": "ann", "key": "a-4", "points": 500,
+                               "reason": "the machine was broken"});
+    let draft = json!({ "kind": "adjustment", "configuration": configuration, "baseVersion": 0 });
+    let draft = clerk.post("/v1/drafts", &draft).expect(201);
+    let decide = |draft: &Value, what: &str| {
+        let path = format!("/v1/drafts/{}/{what}", draft["id"]);
+        let revision = format!("\"{}\"", draft["revision"]);
+        clerk.send("POST", &path, &[("if-match", &revision), ("x-reason", "it was broken")], b"")
+    };
+    decide(&draft, "apply").expect_problem(403, "approval_needed");
+    let sent = decide(&draft, "submit").expect(200);
+    decide(&sent, "approve").expect_problem(403, "second_person_needed");
+    let ann = clerk.get("/v1/points/shop/members/ann").expect(200);
+    assert_eq!(ann["available"], 99);
+}
