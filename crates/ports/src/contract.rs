@@ -1,6 +1,7 @@
 //! One suite for each port, which every adapter passes. A suite panics where the contract is
 //! broken.
 
+pub mod books;
 pub mod buckets;
 pub mod cache;
 pub mod campaigns;
@@ -13,4 +14,5 @@ pub mod instances;
 pub mod log;
 pub mod maintenance;
 pub mod people;
+pub mod queues;
 pub mod rollouts;

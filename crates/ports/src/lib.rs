@@ -39,6 +39,7 @@ pub mod leases;
 pub mod log;
 pub mod maintenance;
 pub mod people;
+pub mod points;
 pub mod published;
 pub mod record;
 pub mod rollouts;

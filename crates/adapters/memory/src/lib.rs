@@ -4,6 +4,7 @@
 //! three itself: [`Cache`] in place of Redis in a single process, and [`Instances`] and
 //! [`Lease`] for a process that has its data folder to itself.
 
+mod books;
 mod buckets;
 mod cache;
 mod catalog;
@@ -17,10 +18,12 @@ mod lease;
 mod ledger;
 mod log;
 mod people;
+mod queues;
 mod rollouts;
 mod sender;
 mod tables;
 
+pub use books::Books;
 pub use buckets::Buckets;
 pub use cache::Cache;
 pub use catalog::Catalog;
@@ -34,6 +37,7 @@ pub use lease::Lease;
 pub use ledger::Ledger;
 pub use log::Log;
 pub use people::People;
+pub use queues::Queues;
 pub use rollouts::Rollouts;
 pub use sender::Sender;
 pub use tables::Tables;

@@ -176,12 +176,20 @@ int fsync(int fd) { return sync_by(real_fsync, fd); }
 
 int fdatasync(int fd) { return sync_by(real_fdatasync, fd); }
 
+/* Whether an operation that happens as a whole or not at all fails. Torn, it does not happen. */
+static int whole_fails(void) {
+    enum fate fate = next(1);
+    if (fate == TEARS)
+        _exit(77);
+    return fate == FAILS;
+}
+
 int ftruncate64(int fd, off_t len) {
-    return is_ours(fd) && next(1) == FAILS ? -1 : real_ftruncate(fd, len);
+    return is_ours(fd) && whole_fails() ? -1 : real_ftruncate(fd, len);
 }
 
 int rename(const char *from, const char *to) {
-    return is_below(to) && next(1) == FAILS ? -1 : real_rename(from, to);
+    return is_below(to) && whole_fails() ? -1 : real_rename(from, to);
 }
 
 int unlink(const char *path) {
