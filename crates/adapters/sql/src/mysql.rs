@@ -43,6 +43,8 @@ const CATALOG: Dialect = Dialect {
 const POINTS: PointsDialect = PointsDialect {
     lock_budget: "INSERT INTO points_budgets (programme, name, used) VALUES (?, ?, 0)
         ON DUPLICATE KEY UPDATE used = used",
+    read_locked_budget: "SELECT used FROM points_budgets WHERE programme = ? AND name = ?
+        FOR UPDATE",
 };
 
 /// The catalog in a MySQL or MariaDB database, which any number of processes and machines may

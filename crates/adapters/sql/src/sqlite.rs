@@ -51,6 +51,7 @@ const CATALOG: Dialect = Dialect {
 const POINTS: PointsDialect = PointsDialect {
     lock_budget: "INSERT INTO points_budgets (programme, name, used) VALUES (?, ?, 0)
         ON CONFLICT (programme, name) DO UPDATE SET used = used",
+    read_locked_budget: "SELECT used FROM points_budgets WHERE programme = ? AND name = ?",
 };
 
 /// The catalog in an SQLite file, which several processes of one machine may share.

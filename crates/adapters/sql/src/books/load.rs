@@ -53,17 +53,20 @@ pub struct StoredRows {
 }
 
 /// Locks the heads and budgets of a turn in the order that all turns keep, and loads its footprint.
-/// The first read follows the last lock, so it sees everything that was committed before. `None`
-/// when the locks of two turns crossed.
+/// The first read follows the locks of the heads, so it sees everything that was committed before.
+/// `None` when the locks of two turns crossed.
 pub async fn grounds<D: Database>(
     change: &mut D::Change<'_>,
     count: u16,
     books: &[u16],
     footprint: &Footprint,
 ) -> Result<Option<Grounds>, Error> {
-    if !lock::<D>(change, books, footprint).await? {
+    if !lock_heads(change, books).await? {
         return Ok(None);
     }
+    let Some(budgets) = budgets::<D>(change, &footprint.budgets).await? else {
+        return Ok(None);
+    };
 
     let heads: Vec<HeadRow> = rows(change, HEADS.finding(&[], &numbers(books))).await?;
     let heads = heads_of(heads, books)?;
@@ -89,19 +92,22 @@ pub async fn grounds<D: Database>(
         wallets,
         keys,
         references,
+        budgets,
         ..Snapshot::default()
     };
     snapshot.totals.0 = totals(change, books, &programmes).await?;
-    snapshot.budgets = budgets(change, &footprint.budgets).await?;
+
+    // What a reversal gives back to is known only now.
+    let missing = snapshot.missing();
+    let Some(given_back) = self::budgets::<D>(change, &missing.budgets).await? else {
+        return Ok(None);
+    };
+    snapshot.budgets.extend(given_back);
     Ok(Some(Grounds { heads, snapshot, stored }))
 }
 
-/// Returns whether this turn alone may write to its books and budgets now.
-async fn lock<D: Database>(
-    change: &mut D::Change<'_>,
-    books: &[u16],
-    footprint: &Footprint,
-) -> Result<bool, Error> {
+/// Returns whether this turn alone may write to its books now.
+async fn lock_heads(change: &mut impl Change, books: &[u16]) -> Result<bool, Error> {
     let books: BTreeSet<u16> = books.iter().copied().collect();
     for book in books {
         let lock = Statement::new(LOCK_HEAD).with(i64::from(book));
@@ -111,15 +117,27 @@ async fn lock<D: Database>(
             Written::Collided => return Ok(false),
         }
     }
+    Ok(true)
+}
 
-    let budgets: BTreeSet<&BudgetId> = footprint.budgets.iter().collect();
-    for id in budgets {
+/// Locks budgets in the order of their names, and reads what of them is used. `None` when the locks
+/// of two turns crossed.
+async fn budgets<D: Database>(
+    change: &mut D::Change<'_>,
+    ids: &[BudgetId],
+) -> Result<Option<HashMap<BudgetId, i64>>, Error> {
+    let ids: BTreeSet<&BudgetId> = ids.iter().collect();
+    let mut budgets = HashMap::with_capacity(ids.len());
+    for id in ids {
         let lock = named(D::POINTS.lock_budget, &id.programme, &id.name);
         if change.write(lock).await? == Written::Collided {
-            return Ok(false);
+            return Ok(None);
         }
+        let read = named(D::POINTS.read_locked_budget, &id.programme, &id.name);
+        let rows: Vec<(i64,)> = change.rows(read).await?;
+        budgets.insert(id.clone(), rows.first().map_or(0, |(used,)| *used));
     }
-    Ok(true)
+    Ok(Some(budgets))
 }
 
 async fn rows<R: Row>(
@@ -215,18 +233,6 @@ async fn totals(
         }
     }
     Ok(totals)
-}
-
-async fn budgets(
-    change: &mut impl Change,
-    ids: &[BudgetId],
-) -> Result<HashMap<BudgetId, i64>, Error> {
-    let mut budgets = HashMap::with_capacity(ids.len());
-    for id in ids {
-        let rows: Vec<(i64,)> = change.rows(named(BUDGET, &id.programme, &id.name)).await?;
-        budgets.insert(id.clone(), rows.first().map_or(0, |(used,)| *used));
-    }
-    Ok(budgets)
 }
 
 fn book_head(head: &Head) -> BookHead {
