@@ -14,16 +14,18 @@ use raingauge_core::code::Code;
 use raingauge_core::counter::Problem;
 use raingauge_documents::{Error, Provenance};
 use raingauge_http::change::{
-    etag, expected_version, json_of, reason, with_version, without_version,
+    etag, expected_version, json_within, reason, with_version, without_version,
 };
 use raingauge_http::queries::Parameters;
-use raingauge_http::{Body, Configuration};
+use raingauge_http::{Body, Trial};
 use raingauge_people::Principal;
 use raingauge_ports::campaigns::StoredDocument;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Most arrays and objects in a programme: rules with their filters.
+const CONTAINERS_MAX: usize = 32_000;
 /// The member of a document that names the programme.
 const NAME: &str = "programme";
 
@@ -57,11 +59,11 @@ async fn create(
     Extension(who): Caller,
     Query(given): Query<HashMap<String, String>>,
     headers: HeaderMap,
-    body: Body<Configuration>,
+    body: Body<Trial>,
 ) -> Answer {
     points.source(&who).check_operator()?;
     let parameters = Parameters::of(given, &["validate"])?;
-    let document = without_version(json_of(&body.bytes)?);
+    let document = without_version(json_within(&body.bytes, CONTAINERS_MAX)?);
     match parameters.text("validate").as_deref() {
         None => {}
         Some("only") => {
@@ -98,10 +100,10 @@ async fn replace(
     Extension(who): Caller,
     Path(name): Path<String>,
     headers: HeaderMap,
-    body: Body<Configuration>,
+    body: Body<Trial>,
 ) -> Answer {
     points.source(&who).check_operator()?;
-    let mut document = without_version(json_of(&body.bytes)?);
+    let mut document = without_version(json_within(&body.bytes, CONTAINERS_MAX)?);
     name_by_path(&name, &mut document)?;
     let expected = expected_version(&headers)?;
     let by = who.recorded_name();

@@ -1,7 +1,7 @@
 //! `/v1/points/rewards` and `/v1/points/redemptions`.
 //!
-//! A reward is a part of its programme. A redemption is a hold of its price, which whoever fulfils
-//! it captures or releases.
+//! A reward is a part of its programme. A redemption is a hold of its price, which the fulfiller
+//! captures or releases.
 
 use crate::awards::Manner;
 use crate::contract::programmes as doc;

@@ -1,6 +1,7 @@
 //! The items of batches: awards, transactions and corrections, as requests write them.
 
 use crate::refused::{Answer, Refused};
+use raingauge_awarding::limits::REQUEST_COMMANDS_MAX;
 use raingauge_core::code::{Code, Refusal};
 use raingauge_http::change::json_within;
 use raingauge_points::{Day, Number};
@@ -9,8 +10,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Most items of a batch.
-pub const BATCH_LEN_MAX: usize = 1_000;
 /// Most arrays and objects in the body of a batch: an award has facts.
 const CONTAINERS_MAX: usize = 16_000;
 
@@ -139,8 +138,8 @@ impl Batch {
             let detail = format!("send {{\"{name}\": […]}}");
             return Err(Refused::new(Code::RequestMalformed, detail));
         };
-        if items.len() > BATCH_LEN_MAX {
-            let detail = format!("a request has at most {BATCH_LEN_MAX} {name}: send several");
+        if items.len() > REQUEST_COMMANDS_MAX {
+            let detail = format!("a request has at most {REQUEST_COMMANDS_MAX} {name}: send several");
             return Err(Refused::new(Code::TooManyAwards, detail));
         }
         Ok(Self { items, is_atomic: document["atomic"] == true })
@@ -188,7 +187,7 @@ mod tests {
         for wrong in ["[]", "{}", r#"{"awards": {}}"#, r#"{"awards": [], "atom": true}"#] {
             assert!(Batch::read(wrong.as_bytes(), "awards").is_err(), "{wrong}");
         }
-        let many = json!({"awards": vec![0; BATCH_LEN_MAX + 1]}).to_string();
+        let many = json!({"awards": vec![0; REQUEST_COMMANDS_MAX + 1]}).to_string();
         let refused = Batch::read(many.as_bytes(), "awards").err().unwrap();
         assert_eq!(refused.0.code(), Code::TooManyAwards);
     }

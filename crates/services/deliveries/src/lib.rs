@@ -13,8 +13,8 @@
 //!
 //! Requests are webhooks as Standard Webhooks defines them, signed with secrets that are read when
 //! they are needed, from a file or the environment. Events that campaigns emit are appended to the
-//! event log, which takes each id once, and points that they grant go into the ledger of a programme,
-//! which takes each key once.
+//! event log, which takes each id once, and points that they grant go into the ledger of a
+//! programme, which takes each key once.
 
 mod attempt;
 mod destination;
@@ -36,4 +36,5 @@ pub use destination::{Destination, LOG, SecretSource, Target};
 pub use documents::{Destinations, StoppedCampaigns, destinations, stopped_campaigns};
 pub use probe::Probe;
 pub use service::{Deliveries, Deps, Error};
+pub use shared::GoneDestination;
 pub use status::{Activity, DestinationStatus, Failure};

@@ -1,7 +1,7 @@
 //! Awards, transactions and corrections.
 
-use super::{ItemError, Moment, Number, Points, RefusedItem, operation};
-use crate::requests::BATCH_LEN_MAX;
+use super::{Moment, Number, Points, RefusedItem, operation};
+use raingauge_awarding::limits::REQUEST_COMMANDS_MAX;
 use raingauge_core::code::Code;
 use raingauge_http::{Operation, Shared, header, query};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ pub struct Awards {
     pub awards: Vec<Award>,
 }
 
-const _: () = assert!(BATCH_LEN_MAX == 1_000);
+const _: () = assert!(REQUEST_COMMANDS_MAX == 1_000);
 
 /// Points, or an amount with what they follow from.
 #[derive(ToSchema)]

@@ -1,6 +1,6 @@
 //! Members, statements, entries and liabilities.
 
-use super::{ItemError, Points, of_programme, operation, path_name, text};
+use super::{Points, of_programme, operation, path_name, text};
 use raingauge_awarding::limits::{BALANCES_LEN_MAX, STATEMENT_LEN_MAX};
 use raingauge_core::code::Code;
 use raingauge_http::{Operation, query};

@@ -1,6 +1,6 @@
 //! Queues, sweeps, seals and audits.
 
-use super::{operation, path_name, text};
+use super::{operation, path_name};
 use raingauge_core::code::Code;
 use raingauge_http::{Operation, query};
 use raingauge_ports::points::QUEUE_CALL_LEN_MAX;
