@@ -19,6 +19,7 @@ mod programme;
 mod queues;
 mod rewards;
 mod rules;
+mod today;
 mod view;
 mod visit;
 

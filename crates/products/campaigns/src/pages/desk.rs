@@ -176,6 +176,12 @@ impl Desk {
         self.0.operator.erase(subject).await.map_err(unavailable)
     }
 
+    /// Decides again what the budgets of a campaign, or of all, refused. Returns how many actions
+    /// that granted.
+    pub async fn redrive_refused(&self, campaign: Option<CampaignId>) -> Result<usize, Fault> {
+        self.0.operator.redrive(campaign).await.map_err(unavailable)
+    }
+
     pub fn reader(&self) -> &dyn LedgerReader {
         &*self.0.ledger
     }
@@ -211,6 +217,21 @@ impl Desk {
             last_failure: activity.last_failure.map(|failure| (failure.at_ms, failure.note)),
             name,
         }
+    }
+
+    /// Disables a destination for a reason, or enables it.
+    pub async fn switch_destination(
+        &self,
+        name: &str,
+        disabled: Option<&str>,
+        person: &Principal,
+        reason: &str,
+    ) -> Result<(), Fault> {
+        let member = ("disabled", Json::from(disabled));
+        let provenance = provenance(person, reason);
+        let documents = &self.0.documents;
+        let changed = documents.set_member("destination", name, member, None, provenance).await;
+        changed.map(|_| ()).map_err(Fault::from)
     }
 
     /// Sends a request that asks for nothing. Returns its status, 0 without an answer.

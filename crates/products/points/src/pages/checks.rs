@@ -63,7 +63,12 @@ fn row(visit: &Visit, sweep: &SweepStatus) -> Markup {
             td { span.state data-state=(mood) { (state) } }
             td.number { (words::number(sweep.wallets.into())) }
             td.number { (words::number(sweep.entries.into())) }
-            td { @match sweep.finished_ms { Some(end_ms) => { (words::duration((end_ms - sweep.id) as f64 / 1e3)) } None => "–" } }
+            td {
+                @match sweep.finished_ms {
+                    Some(end_ms) => { (words::duration((end_ms - sweep.id) as f64 / 1e3)) }
+                    None => "–",
+                }
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The services of points, as pages use them.
 
 use super::faults;
+use super::today::{Activity, Today};
 use super::view::ProgrammeView;
 use crate::Points as Services;
 use raingauge_awarding::{Balance, Explanation, Handle, Members, StatementRow};
@@ -20,19 +21,22 @@ use std::sync::Arc;
 pub const PROGRAMME: &str = "programme";
 
 #[derive(Clone)]
-pub struct Desk(Arc<Services>);
+pub struct Desk {
+    services: Arc<Services>,
+    today: Today,
+}
 
 impl Desk {
     pub fn new(services: &Services) -> Self {
-        Self(Arc::new(services.clone()))
+        Self { services: Arc::new(services.clone()), today: Today::default() }
     }
 
     pub fn services(&self) -> &Services {
-        &self.0
+        &self.services
     }
 
     fn teller(&self) -> &Handle {
-        &self.0.teller
+        &self.services.teller
     }
 
     pub fn members(&self) -> &Members {
@@ -46,12 +50,12 @@ impl Desk {
 
     /// The programmes, by name.
     pub async fn programmes(&self) -> Result<Vec<ProgrammeView>, Fault> {
-        let all = self.0.documents.list(PROGRAMME).await?;
+        let all = self.services.documents.list(PROGRAMME).await?;
         Ok(all.into_iter().map(ProgrammeView::new).collect())
     }
 
     pub async fn programme(&self, name: &str) -> Result<ProgrammeView, Fault> {
-        let found = self.0.documents.get(PROGRAMME, name, None).await?;
+        let found = self.services.documents.get(PROGRAMME, name, None).await?;
         Ok(ProgrammeView::new(found))
     }
 
@@ -62,12 +66,12 @@ impl Desk {
 
     /// All versions of a programme, newest first.
     pub async fn versions(&self, name: &str) -> Result<Vec<StoredDocument>, Fault> {
-        Ok(self.0.documents.versions(PROGRAMME, name).await?)
+        Ok(self.services.documents.versions(PROGRAMME, name).await?)
     }
 
     /// The members in which two versions of a programme differ.
     pub fn differences(&self, before: &StoredDocument, after: &StoredDocument) -> Vec<FieldChange> {
-        let kind = ProductKind::programmes(Arc::clone(&self.0.documents));
+        let kind = ProductKind::programmes(Arc::clone(&self.services.documents));
         kind.differences(&before.configuration, &after.configuration)
     }
 
@@ -78,6 +82,20 @@ impl Desk {
         Ok(found.unwrap_or_default())
     }
 
+    /// Adds up what happened today. Answers `false` while that is under way.
+    pub async fn refresh_today(&self) -> bool {
+        let programmes = Arc::clone(self.teller().snapshot().programmes());
+        let now_ms = self.services.clock.now_ms();
+        self.today.refresh(&self.services.books, programmes, now_ms).await
+    }
+
+    /// What a programme did since midnight in its zone; `None` until it has taken effect.
+    pub fn today(&self, programme: &str) -> Option<Activity> {
+        let in_force = self.in_force(programme)?;
+        let day = in_force.zone().day(self.services.clock.now_ms());
+        Some(self.today.of(programme, day))
+    }
+
     /// Points that members moved to a partner, less those that came from there.
     pub async fn settlement(&self, programme: &str, partner: &str) -> Result<i128, Fault> {
         let found = self.members().settlement(programme, partner).await.map_err(faults::ledger)?;
@@ -86,7 +104,7 @@ impl Desk {
 
     /// Checks a programme among the others.
     pub async fn check(&self, document: &Json) -> Result<Json, SaveError> {
-        Ok(self.0.documents.check(PROGRAMME, document).await?)
+        Ok(self.services.documents.check(PROGRAMME, document).await?)
     }
 
     /// Saves a programme, and returns it once it is in effect. Version 0 is that of a new one.
@@ -98,7 +116,7 @@ impl Desk {
         reason: &str,
     ) -> Result<StoredDocument, SaveError> {
         let provenance = Provenance { by: &person.name, reason };
-        let documents = &self.0.documents;
+        let documents = &self.services.documents;
         if version == 0 {
             return Ok(documents.create(PROGRAMME, &document, provenance).await?);
         }
@@ -149,7 +167,7 @@ impl Desk {
     }
 
     pub async fn depth(&self, queue: QueueName) -> Result<Depth, Fault> {
-        self.0.queues.depth(queue).await.map_err(faults::queue)
+        self.services.queues.depth(queue).await.map_err(faults::queue)
     }
 
     /// The first letters of a shelf.
@@ -159,7 +177,7 @@ impl Desk {
         shelf: Shelf,
         len_max: usize,
     ) -> Result<Vec<PeekedLetter>, Fault> {
-        self.0.queues.peek(queue, shelf, len_max).await.map_err(faults::queue)
+        self.services.queues.peek(queue, shelf, len_max).await.map_err(faults::queue)
     }
 
     /// Sends dead letters to their queue again, all that are chosen. Returns how many.
@@ -170,7 +188,7 @@ impl Desk {
     ) -> Result<usize, Fault> {
         let mut count = 0;
         loop {
-            let moved = self.0.queues.redrive(queue, selection.clone()).await;
+            let moved = self.services.queues.redrive(queue, selection.clone()).await;
             let moved = moved.map_err(faults::queue)?;
             count += moved;
             if moved == 0 || selection != LetterSelection::All {
@@ -187,7 +205,7 @@ impl Desk {
     ) -> Result<usize, Fault> {
         let mut count = 0;
         loop {
-            let gone = self.0.queues.discard(queue, selection.clone()).await;
+            let gone = self.services.queues.discard(queue, selection.clone()).await;
             let gone = gone.map_err(faults::queue)?;
             count += gone;
             if gone == 0 || selection != LetterSelection::All {

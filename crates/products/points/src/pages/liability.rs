@@ -89,7 +89,8 @@ fn value(programme: &ProgrammeView, liability: &Liability) -> Option<String> {
 }
 
 fn chart(programme: &ProgrammeView, liability: &Liability) -> Markup {
-    let dated = || liability.outstanding.iter().filter_map(|(month, points)| Some(((*month)?, *points)));
+    let dated =
+        || liability.outstanding.iter().filter_map(|(month, points)| Some(((*month)?, *points)));
     let Some(first) = dated().map(|(month, _)| month.0).min() else {
         return html! { p { "They never expire." } };
     };
@@ -97,7 +98,8 @@ fn chart(programme: &ProgrammeView, liability: &Liability) -> Markup {
     let last = last.max(first + MONTHS_MIN - 1).min(first + MONTHS_MAX - 1);
 
     let months = first..=last;
-    let of = |month: i32| dated().filter(|(other, _)| other.0 == month).map(|(_, points)| points).sum();
+    let of =
+        |month: i32| dated().filter(|(other, _)| other.0 == month).map(|(_, points)| points).sum();
     let values = months.clone().map(|month| Some(programme.charted(of(month)))).collect();
     let start_s = |month: i32| day_start_s(Month(month).first_day());
     Chart {
@@ -152,7 +154,10 @@ fn accounts(programme: &ProgrammeView, liability: &Liability) -> Markup {
                 @for (label, points) in rows {
                     tr { th scope="row" { (label) } td.number { (programme.change(points)) } }
                 }
-                tr { th scope="row" { strong { "Owed to members" } } td.number { strong { (programme.change(liability.total())) } } }
+                tr {
+                    th scope="row" { strong { "Owed to members" } }
+                    td.number { strong { (programme.change(liability.total())) } }
+                }
             }))
         }
     }
@@ -170,7 +175,11 @@ mod tests {
 
     fn liability() -> Liability {
         Liability {
-            outstanding: vec![(Some(month("2026-07")), 900), (Some(month("2026-09")), 50), (None, 50)],
+            outstanding: vec![
+                (Some(month("2026-07")), 900),
+                (Some(month("2026-09")), 50),
+                (None, 50),
+            ],
             pending: 100,
             issued: 2_000,
             burned: 600,

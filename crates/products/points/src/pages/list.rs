@@ -10,9 +10,9 @@ use raingauge_ports::points::QueueName;
 
 const COLUMNS: [Column<'_>; 7] = [
     Column::Text("Programme"),
-    Column::Number("Issued"),
-    Column::Number("Spent"),
-    Column::Number("Expired"),
+    Column::Number("Issued today"),
+    Column::Number("Spent today"),
+    Column::Number("Expired today"),
     Column::Number("Outstanding"),
     Column::Text("Points expire"),
     Column::Text("Changed"),
@@ -21,6 +21,7 @@ const COLUMNS: [Column<'_>; 7] = [
 /// `GET /points`
 pub async fn list(visit: Visit) -> Answer {
     let programmes = visit.desk.programmes().await?;
+    let is_added = visit.desk.refresh_today().await;
     let mut rows = Vec::with_capacity(programmes.len());
     for programme in &programmes {
         rows.push(row(&visit, programme).await?);
@@ -48,6 +49,10 @@ pub async fn list(visit: Visit) -> Answer {
                 h2.visually-hidden #programmes-title { "All programmes" }
                 (parts::table("programmes-title", &COLUMNS, &html! { @for row in &rows { (row) } }))
             }
+            p.quiet {
+                "Today begins at midnight in the zone of the programme."
+                @if !is_added { " It is still being added up: load the page again." }
+            }
         }
     };
     Ok(visit.show(Tab::Programmes, "Points", &body))
@@ -74,6 +79,7 @@ async fn notices(visit: &Visit) -> Result<Markup, Fault> {
 
 async fn row(visit: &Visit, programme: &ProgrammeView) -> Result<Markup, Fault> {
     let liability = visit.desk.liability(&programme.name).await?;
+    let today = visit.desk.today(&programme.name).unwrap_or_default();
     let changed_s = programme.changed_ms.div_euclid(1_000);
     Ok(html! {
         tr {
@@ -82,12 +88,15 @@ async fn row(visit: &Visit, programme: &ProgrammeView) -> Result<Markup, Fault> 
                 br;
                 span.quiet { (programme.unit) ", version " (programme.version) }
             }
-            td.number { (programme.amount(liability.issued)) }
-            td.number { (programme.amount(liability.burned)) }
-            td.number { (programme.amount(liability.expired)) }
+            td.number { (programme.amount(today.issued)) }
+            td.number { (programme.amount(today.spent)) }
+            td.number { (programme.amount(today.expired)) }
             td.number { strong { (programme.amount(liability.total())) } }
             td.wrap { (super::rules::expiry(&programme.configuration["expiry"])) }
-            td.quiet { (parts::ago(visit.now_s() - changed_s)) @if !programme.changed_by.is_empty() { br; (programme.changed_by) } }
+            td.quiet {
+                (parts::ago(visit.now_s() - changed_s))
+                @if !programme.changed_by.is_empty() { br; (programme.changed_by) }
+            }
         }
     })
 }

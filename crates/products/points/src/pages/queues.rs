@@ -3,7 +3,7 @@
 use super::visit::{Answer, Tab, Visit, done};
 use maud::{Markup, html};
 use raingauge_portal::Fault;
-use raingauge_portal::html::parts::{self, Column, Mood};
+use raingauge_portal::html::parts::{self, ButtonForm, Column, Mood};
 use raingauge_portal::html::words;
 use raingauge_ports::points::{Depth, LetterSelection, PeekedLetter, QueueName, Shelf};
 use serde_json::{Value as Json, json};
@@ -79,7 +79,9 @@ fn row(queue: QueueName, depth: &Depth, now_ms: i64) -> Markup {
             }
             td.number {
                 @if depth.dead > 0 {
-                    a href={ "/points/queues/" (Shelf::Dead.name_of(queue)) } { strong { (words::number(depth.dead.into())) } }
+                    a href={ "/points/queues/" (Shelf::Dead.name_of(queue)) } {
+                        strong { (words::number(depth.dead.into())) }
+                    }
                 } @else {
                     "0"
                 }
@@ -170,7 +172,9 @@ fn letter_row(visit: &Visit, queue: QueueName, peeked: &PeekedLetter) -> Markup 
             td.number { (tries) }
             td { (parts::moment(since_ms.div_euclid(1_000), &zone)) }
             td {
-                @if death.is_some() && visit.may_administer() { (one_of_them(visit, queue, &letter.id)) }
+                @if death.is_some() && visit.may_administer() {
+                    (one_of_them(visit, queue, &letter.id))
+                }
             }
         }
     }
@@ -182,10 +186,15 @@ fn one_of_them(visit: &Visit, queue: QueueName, id: &str) -> Markup {
     let about = |what: &str| format!("{what}: {id}");
     let redrive = format!("/points/queues/{dead}/redrive");
     let discard = format!("/points/queues/{dead}/discard");
+    let button = |address, label, class| {
+        let about = about(label);
+        let form = ButtonForm::new(address, label).class(class).about(&about).with(&fields);
+        form.markup(&visit.person)
+    };
     html! {
         div.actions {
-            (parts::ButtonForm::new(&redrive, "Send again").class("small").about(&about("Send again")).with(&fields).markup(&visit.person))
-            (parts::ButtonForm::new(&discard, "Discard").class("small danger").about(&about("Discard")).with(&fields).markup(&visit.person))
+            (button(&redrive, "Send again", "small"))
+            (button(&discard, "Discard", "small danger"))
         }
     }
 }

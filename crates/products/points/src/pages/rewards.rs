@@ -52,7 +52,10 @@ fn row(visit: &Visit, programme: &ProgrammeView, reward: &Json) -> Markup {
         tr {
             th.wrap scope="row" {
                 (reward["name"].as_str().unwrap_or_default())
-                @if let Some(words) = reward["description"].as_str() { br; span.quiet { (words::cut(words, 120)) } }
+                @if let Some(words) = reward["description"].as_str() {
+                    br;
+                    span.quiet { (words::cut(words, 120)) }
+                }
             }
             td.number { (rules::amount_of(&reward["points"])) " " (programme.unit) }
             td {

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn expiry_is_said_in_words() {
+    fn expiry_has_words() {
         let said = expiry(&json!({"kind": "activity", "months": 6}));
         assert!(said.contains("6 months after the month of the last transaction"), "{said}");
         let said = expiry(&json!({"kind": "fixed", "months": 1, "until": "day"}));
@@ -357,9 +357,12 @@ mod tests {
 
     #[test]
     fn any_document_is_shown() {
-        for odd in [json!(null), json!([]), json!({"rules": 7, "tables": [1], "tiers": {"levels": [3]}})] {
+        for odd in
+            [json!(null), json!([]), json!({"rules": 7, "tables": [1], "tiers": {"levels": [3]}})]
+        {
             let programme = programme(odd);
-            let shown = [rules(&programme), tables(&programme), life(&programme), examples(&programme)];
+            let shown =
+                [rules(&programme), tables(&programme), life(&programme), examples(&programme)];
             assert!(shown.iter().all(|markup| !markup.0.contains("null")));
         }
     }

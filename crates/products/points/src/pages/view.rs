@@ -159,6 +159,9 @@ pub mod tests {
         let shown = programme.date(Some(day), now_s).into_string();
         assert!(shown.contains("2026-07-31") && shown.contains("today"), "{shown}");
         assert!(programme.date(None, now_s).into_string().contains("never"));
-        assert_eq!([-2, -1, 1, 1_000].map(days_left), ["2 days ago", "yesterday", "tomorrow", "in 1,000 days"]);
+        assert_eq!(
+            [-2, -1, 1, 1_000].map(days_left),
+            ["2 days ago", "yesterday", "tomorrow", "in 1,000 days"]
+        );
     }
 }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use raingauge_portal::html::parts::Mood;
 use raingauge_portal::{Fault, Section};
 
-pub use raingauge_portal::{Answer, done, encoded, page, reason_field};
+pub use raingauge_portal::{Answer, done, page};
 
 /// The first page, and the link of the navigation.
 pub const HOME: &str = "/points";

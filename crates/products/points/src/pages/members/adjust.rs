@@ -20,7 +20,24 @@ use serde_json::{Value as Json, json};
 pub fn card(visit: &Visit, programme: &ProgrammeView, member: &str) -> Markup {
     // The key makes a form that is sent twice adjust once.
     let key = format!("portal:{}", new_secret());
-    let hint = "More than zero gives points, less takes them.";
+    let points = Field {
+        name: "points",
+        label: &format!("Points ({})", programme.unit),
+        hint: "More than zero gives points, less takes them.",
+        problem: None,
+    };
+    let reason = Field {
+        name: "reason",
+        label: "Reason",
+        hint: "It stands in the statement for ever.",
+        problem: None,
+    };
+    let expires = Field {
+        name: "expiresOn",
+        label: "Expire on",
+        hint: "As 2026-12-31; empty for as the others.",
+        problem: None,
+    };
     html! {
         details.card {
             summary { "Adjust the balance" }
@@ -28,9 +45,9 @@ pub fn card(visit: &Visit, programme: &ProgrammeView, member: &str) -> Markup {
                 (parts::csrf(&visit.person))
                 input type="hidden" name="key" value=(key);
                 div.row.fields-row {
-                    (Field { name: "points", label: &format!("Points ({})", programme.unit), hint, problem: None }.text(""))
-                    (Field { name: "reason", label: "Reason", hint: "It stands in the statement for ever.", problem: None }.text(""))
-                    (Field { name: "expiresOn", label: "Expire on", hint: "As 2026-12-31; empty for as the others.", problem: None }.text(""))
+                    (points.text(""))
+                    (reason.text(""))
+                    (expires.text(""))
                 }
                 div.actions { button.button type="submit" { "Adjust" } }
             }
@@ -61,7 +78,8 @@ pub async fn adjust(visit: Visit) -> Answer {
     match answer.map_err(faults::ledger)? {
         points::Answer::Done(_) | points::Answer::Replayed(_) => {
             let address = format!("{}?note=adjusted", programme.member_address(&member));
-            let details = json!({"points": visit.form.text("points"), "reason": visit.form.text("reason")});
+            let details =
+                json!({"points": visit.form.text("points"), "reason": visit.form.text("reason")});
             let object = format!("member {member} of {}", programme.name);
             Ok(done(&address, "points.correct", object, details))
         }

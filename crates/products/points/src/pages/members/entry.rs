@@ -4,7 +4,7 @@ use crate::pages::kinds;
 use crate::pages::view::ProgrammeView;
 use crate::pages::visit::{Answer, Part, Tab, Visit, programme, programme_head};
 use maud::{Markup, html};
-use raingauge_points::{Account, Entry, Explain, Expiry};
+use raingauge_points::{Account, Entry, Expiry, Explain};
 use raingauge_portal::Fault;
 use raingauge_portal::html::parts::{self, Column, Mood};
 
@@ -79,7 +79,8 @@ fn product(programme: &ProgrammeView, explain: &Explain) -> Markup {
         return html! { (points) ", fixed" };
     };
     let exact = explain.exact.as_ref().map(ToString::to_string);
-    let is_rounded = exact.as_deref().is_some_and(|exact| exact != plain(programme, explain.points));
+    let is_rounded =
+        exact.as_deref().is_some_and(|exact| exact != plain(programme, explain.points));
     html! {
         (amount)
         @for factor in &explain.factors { " × " (factor.value) }
@@ -108,7 +109,10 @@ fn facts(programme: &ProgrammeView, entry: &Entry) -> Markup {
         section.card aria-labelledby="facts-title" {
             h2 #facts-title { "About this entry" }
             dl.facts {
-                @if let Some(member) = &entry.member { dt { "Member" } dd { a href=(programme.member_address(member)) { (member) } } }
+                @if let Some(member) = &entry.member {
+                    dt { "Member" }
+                    dd { a href=(programme.member_address(member)) { (member) } }
+                }
                 dt { "Happened" } dd { (moment(entry.occurred_ms)) }
                 dt { "Recorded" } dd { (moment(entry.recorded_ms)) }
                 dt { "Balance after it" } dd { (programme.points(entry.balance_after.into())) }

@@ -5,8 +5,8 @@ use crate::pages::view::ProgrammeView;
 use crate::pages::visit::{Answer, Visit, programme};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use raingauge_awarding::StatementRow;
 use raingauge_app::csv::cell;
+use raingauge_awarding::StatementRow;
 use raingauge_core::time::format_rfc3339;
 use raingauge_portal::html::parts::{self, Column};
 use raingauge_portal::html::words;
@@ -29,11 +29,7 @@ const COLUMNS: [Column<'_>; 6] = [
     Column::Silent("Why"),
 ];
 
-pub async fn card(
-    visit: &Visit,
-    programme: &ProgrammeView,
-    member: &str,
-) -> Result<Markup, Fault> {
+pub async fn card(visit: &Visit, programme: &ProgrammeView, member: &str) -> Result<Markup, Fault> {
     let before = visit.query.given("before").and_then(|before| before.parse().ok());
     let rows = visit.desk.statement(&programme.name, member, before, ROWS).await?;
     let oldest = rows.iter().filter_map(|row| row.sequence).min();
@@ -58,7 +54,9 @@ pub async fn card(
         @if before.is_some() || has_more {
             nav.actions aria-label="Pages" {
                 @if before.is_some() { a.button href=(address) { "Newest" } }
-                @if let Some(oldest) = oldest.filter(|_| has_more) { a.button href={ (address) "?before=" (oldest) } { "Earlier" } }
+                @if let Some(oldest) = oldest.filter(|_| has_more) {
+                    a.button href={ (address) "?before=" (oldest) } { "Earlier" }
+                }
             }
         }
     })
@@ -67,12 +65,19 @@ pub async fn card(
 fn row(programme: &ProgrammeView, row: &StatementRow) -> Markup {
     html! {
         tr {
-            td { (parts::moment(row.occurred_ms.div_euclid(1_000), &programme.zone)) (late(row, &programme.zone)) }
+            td {
+                (parts::moment(row.occurred_ms.div_euclid(1_000), &programme.zone))
+                (late(row, &programme.zone))
+            }
             td { (kinds::badge(row.kind)) @if row.sequence.is_none() { " " span.quiet { "not written yet" } } }
             td.number { strong { (programme.change(row.points.into())) } }
             td.number { (programme.amount(row.balance_after.into())) }
             td.wrap { (about(row)) }
-            td { @if let Some((book, sequence)) = row.place { a href=(programme.address(&format!("entries/{book}/{sequence}"))) { "Why?" } } }
+            td {
+                @if let Some((book, sequence)) = row.place {
+                    a href=(programme.address(&format!("entries/{book}/{sequence}"))) { "Why?" }
+                }
+            }
         }
     }
 }
@@ -98,7 +103,8 @@ fn about(row: &StatementRow) -> Markup {
 pub async fn download(visit: Visit) -> Answer {
     let programme = programme(&visit).await?;
     let member = visit.at("member").to_owned();
-    let mut text = String::from("sequence,kind,points,balance,occurred,recorded,reason,reference,key\n");
+    let mut text =
+        String::from("sequence,kind,points,balance,occurred,recorded,reason,reference,key\n");
     let mut before = None;
     let mut count = 0;
     let is_complete = loop {

@@ -28,11 +28,7 @@ const USES: [Column<'_>; 4] = [
 ];
 
 /// The answer to *why do I have 180?*
-pub async fn card(
-    visit: &Visit,
-    programme: &ProgrammeView,
-    member: &str,
-) -> Result<Markup, Fault> {
+pub async fn card(visit: &Visit, programme: &ProgrammeView, member: &str) -> Result<Markup, Fault> {
     let Some(explanation) = visit.desk.explain(&programme.name, member).await? else {
         return Ok(html! {});
     };

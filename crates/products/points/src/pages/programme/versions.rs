@@ -31,10 +31,12 @@ fn version(
     previous: Option<&StoredDocument>,
 ) -> Markup {
     let changed = previous.map(|previous| visit.desk.differences(previous, one));
+    let changed_s = one.changed_ms.div_euclid(1_000);
     html! {
         details open[one.version == programme.version && previous.is_some()] {
             summary {
-                "Version " (one.version) span.quiet { " by " (one.changed_by) ", " (parts::moment(one.changed_ms.div_euclid(1_000), &programme.zone)) }
+                "Version " (one.version)
+                span.quiet { " by " (one.changed_by) ", " (parts::moment(changed_s, &programme.zone)) }
             }
             @if !one.reason.is_empty() { p { q { (one.reason) } } }
             @match &changed {
