@@ -3,10 +3,11 @@
 //! `cargo bench -p raingauge-embedded --bench books`; `RAINGAUGE_BENCH_WALLETS=100000000` sets how
 //! many wallets and keys there are before, `RAINGAUGE_BENCH_AWARDS=2000000` how many awards each
 //! variant makes, `RAINGAUGE_BENCH_HOT=10000` among how many wallets they are spread (all of them,
-//! if it is not given), `RAINGAUGE_BENCH_RUNS=one,two` which layouts are measured and in which
-//! order, `RAINGAUGE_BENCH_THREADS=0,2,4` with how many threads that read ahead,
-//! `RAINGAUGE_BENCH_CACHE_MB=512` how large fjall's cache of blocks is, and
-//! `RAINGAUGE_BENCH_FOLDER=/path` where the data lie.
+//! if it is not given), `RAINGAUGE_BENCH_RUNS=engine,one,two` what is measured and in which order:
+//! the books themselves, which begin with an award to each wallet, or a layout of fjall,
+//! `RAINGAUGE_BENCH_THREADS=0,2,4` with how many threads that read ahead,
+//! `RAINGAUGE_BENCH_CACHE_MB=512` how large caches are, and `RAINGAUGE_BENCH_FOLDER=/path` where
+//! the data lie.
 //!
 //! Each layout begins with a new folder, into which the wallets and their keys are written as
 //! sorted tables. A turn then reads the wallets of its awards and asks for their keys, which are
@@ -14,6 +15,9 @@
 //! and writes wallets, keys, rows of statements and sometimes the hour when a wallet is due into
 //! the store, which nobody waits for. Beside them stands a bare file, to which the bytes of the
 //! journal are appended and synced as often: the limit of the disk.
+
+#[path = "books/engine.rs"]
+mod engine;
 
 use fjall::config::{
     BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy,
@@ -236,7 +240,7 @@ fn awards(seed: &mut u64, hot: u64) -> Vec<Award> {
 
 /// Where the time of a turn goes.
 #[derive(Default)]
-struct Parts {
+struct Breakdown {
     read: Duration,
     journal: Duration,
     store: Duration,
@@ -246,7 +250,7 @@ fn run(store: &Store, load: &Load, threads: usize, seed: u64) -> Figures {
     let mut seed = seed;
     let path = load.folder.join("bench.book");
     let mut journal = File::create(path).expect("a file");
-    let mut parts = Parts::default();
+    let mut parts = Breakdown::default();
     let mut turns = Vec::new();
     let mut done = 0;
     let mut synced = Instant::now();
@@ -306,7 +310,7 @@ fn bare(load: &Load) -> Figures {
         awards: load.awards,
         elapsed,
         turns,
-        parts: Parts { journal: elapsed, ..Parts::default() },
+        parts: Breakdown { journal: elapsed, ..Breakdown::default() },
         disk: 0,
         processor: processor_time() - processor,
     }
@@ -317,7 +321,7 @@ struct Figures {
     awards: usize,
     elapsed: Duration,
     turns: Vec<Duration>,
-    parts: Parts,
+    parts: Breakdown,
     disk: u64,
     processor: Duration,
 }
@@ -381,12 +385,18 @@ fn main() {
         folder: PathBuf::new(),
     };
     let parent = variable("RAINGAUGE_BENCH_FOLDER", env!("CARGO_TARGET_TMPDIR").to_owned());
-    let layouts = variable("RAINGAUGE_BENCH_RUNS", "two,one".to_owned());
+    let layouts = variable("RAINGAUGE_BENCH_RUNS", "engine,two,one".to_owned());
     let threads = variable("RAINGAUGE_BENCH_THREADS", "0,2,4".to_owned());
 
     for layout in layouts.split(',') {
         let folder = tempfile::tempdir_in(&parent).expect("a folder");
         load.folder = folder.path().to_owned();
+        if layout == "engine" {
+            engine::run(&load).print("engine");
+            bare(&load).print("a bare file, synced");
+            continue;
+        }
+
         let store = Store::open(&load.folder.join("state"), layout, load.cache_bytes);
         let started = Instant::now();
         store.load(load.wallets);

@@ -6,9 +6,7 @@ use raingauge_points::{
     WalletId,
 };
 use raingauge_ports::BoxFuture;
-use raingauge_ports::points::{
-    self, BookReader, DueWallet, EncodedTurn, Error, FoundEntry, Head,
-};
+use raingauge_ports::points::{self, BookReader, DueWallet, EncodedTurn, Error, FoundEntry, Head};
 use std::collections::HashMap;
 use std::future::ready;
 use std::sync::Arc;
@@ -55,19 +53,23 @@ impl Content {
             let is_named = |wallet: &WalletId| wallet.programme == id.programme;
             books.contains(&id.book) && footprint.wallets.iter().any(is_named)
         };
-        let keys = found(&footprint.keys, &self.state.keys);
-        let mut references = footprint.references.clone();
-        references.extend(keys.values().filter_map(|entry| entry.reference_id()));
-
-        Snapshot {
+        let mut snapshot = Snapshot {
             heads: self.state.heads.iter().filter(|it| books.contains(&it.book)).cloned().collect(),
             books: self.state.books,
             wallets: found(&footprint.wallets, &self.state.wallets),
-            references: found(&references, &self.state.references),
-            keys,
+            references: found(&footprint.references, &self.state.references),
+            keys: found(&footprint.keys, &self.state.keys),
             totals: self.totals(of_turn),
             budgets: found(&footprint.budgets, &self.state.budgets),
+        };
+
+        // References lead to their budgets.
+        for _ in 0..2 {
+            let missing = snapshot.missing();
+            snapshot.references.extend(found(&missing.references, &self.state.references));
+            snapshot.budgets.extend(found(&missing.budgets, &self.state.budgets));
         }
+        snapshot
     }
 
     fn totals(&self, is_wanted: impl Fn(&TotalId) -> bool) -> Totals {

@@ -164,7 +164,6 @@ impl Pages {
 pub struct Page {
     /// The number of the entry before its first.
     pub base: u64,
-    pub recorded_ms: i64,
     pub position: Offset,
     pub before: Chain,
     pub after: Chain,
@@ -190,7 +189,6 @@ impl Page {
         };
         let mut page = Self {
             base: block.base,
-            recorded_ms: block.appended_ms,
             position: head.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)),
             before: chain(8),
             after: chain(40),

@@ -13,7 +13,6 @@
 //!
 //! Numbers in keys are big-endian.
 
-use super::place::Place;
 use raingauge_points::{BudgetId, Key, ReferenceId, TotalId, WalletId};
 use raingauge_ports::points::DueWallet;
 use std::ops::Range;
@@ -46,11 +45,6 @@ fn names_in(key: &[u8], skip: usize) -> Option<(&str, &str)> {
 
 pub fn wallet(id: &WalletId) -> Vec<u8> {
     named(WALLET, &id.programme, &id.member)
-}
-
-pub fn wallet_of(key: &[u8]) -> Option<WalletId> {
-    let (programme, member) = names_in(key, 1)?;
-    Some(WalletId { programme: Arc::from(programme), member: Arc::from(member) })
 }
 
 pub fn key(key: Key) -> Vec<u8> {

@@ -37,20 +37,12 @@ pub fn load(
     put_wallets(&found, &footprint.wallets, &mut snapshot)?;
     put_keys(&found, pages, &footprint.keys, &mut snapshot)?;
 
-    let of_keys = snapshot.keys.values().filter_map(|entry| entry.reference_id());
-    let references = of_keys.chain(footprint.references.iter().cloned());
-    for id in references.collect::<BTreeSet<_>>() {
-        if let Some(bytes) = records.get(&keys::reference(&id))? {
-            let earned = Earned::decode(&bytes).map_err(|_| malformed("a reference"))?;
-            snapshot.references.insert(id, earned);
-        }
+    put_others(records, footprint, &mut snapshot)?;
+    // References lead to their budgets.
+    for _ in 0..2 {
+        put_others(records, &snapshot.missing(), &mut snapshot)?;
     }
 
-    for id in &footprint.budgets {
-        if let Some(used) = budget(records, id)? {
-            snapshot.budgets.insert(id.clone(), used);
-        }
-    }
     let programmes: BTreeSet<_> = footprint.wallets.iter().map(|id| &id.programme).collect();
     for programme in programmes {
         snapshot.totals.0.extend(totals(records, programme)?.0);
@@ -126,6 +118,26 @@ fn put_keys(
         if let Some(Some(bytes)) = found.get(&keys::key(*key)) {
             let place = Place::from_bytes(bytes).ok_or_else(|| malformed("a key"))?;
             snapshot.keys.insert(*key, pages.entry_at(&place)?);
+        }
+    }
+    Ok(())
+}
+
+/// Loads references and budgets.
+fn put_others(
+    records: &dyn Records,
+    footprint: &Footprint,
+    snapshot: &mut Snapshot,
+) -> Result<(), Error> {
+    for id in &footprint.references {
+        if let Some(bytes) = records.get(&keys::reference(id))? {
+            let earned = Earned::decode(&bytes).map_err(|_| malformed("a reference"))?;
+            snapshot.references.insert(id.clone(), earned);
+        }
+    }
+    for id in &footprint.budgets {
+        if let Some(used) = budget(records, id)? {
+            snapshot.budgets.insert(id.clone(), used);
         }
     }
     Ok(())

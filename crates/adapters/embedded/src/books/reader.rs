@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 impl Inner {
     /// Entries of a wallet before a member sequence, newest first.
-    fn statement(
+    pub(super) fn statement(
         &self,
         id: &WalletId,
         before: Option<u64>,

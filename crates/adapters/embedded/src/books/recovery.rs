@@ -58,10 +58,12 @@ fn apply(
         places.extend(page.entries.iter().map(|(place, _)| *place));
     }
 
-    let footprint = Footprint::of_entries(&entries);
+    let footprint = Footprint::of_entries(entries.iter().map(|entry| &**entry));
     let mut snapshot = load(records, pages, cache, &before, &footprint)?;
     let due_before = due_hours(&snapshot);
-    entries.iter().for_each(|entry| snapshot.apply(entry));
+    for entry in &entries {
+        snapshot.apply(entry);
+    }
     let turn = turn_of(snapshot, &footprint, entries);
 
     Ok(commit(records, cache, head, &turn, &places, &due_before)?)

@@ -1,1 +1,190 @@
+mod damage;
+mod faults;
+mod load;
+mod simulator;
 
+use super::*;
+use crate::files::simulated::{Disk, Fault as DiskFault};
+use load::{Scene, same_content};
+use raingauge_memory::Books as Twin;
+use raingauge_ports::contract::books::{self as contract, Clerk, award, burn, wait, wallet};
+use raingauge_ports::points::BookReader;
+use std::cell::RefCell;
+use std::time::Instant;
+
+/// How long a lock may seem to be held: other tests start processes, each of which has all open
+/// files of this one until it executes its own program.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// Options with segments so short that a few turns fill one.
+fn options() -> Options {
+    Options { segment_bytes: 2_000, block_cache_bytes: 1 << 20, ..Options::default() }
+}
+
+/// Repeats a call until no other process seems to have the folder.
+fn patiently<T>(call: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    let began = Instant::now();
+    loop {
+        match call() {
+            Err(Error::Locked) if began.elapsed() < LOCK_WAIT => std::thread::yield_now(),
+            result => return result,
+        }
+    }
+}
+
+fn open(folder: &Path) -> Result<PointBooks, Error> {
+    patiently(|| PointBooks::open(folder, &options()))
+}
+
+fn verified(folder: &Path) -> Result<Summary, Difference> {
+    patiently(|| verify(folder, &options())).expect("it can be read")
+}
+
+/// A runtime, for futures that read in the background.
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime")
+}
+
+#[test]
+fn both_books_keep_the_contract() {
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    let folders = RefCell::new(Vec::new());
+    contract::suite(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let books = open(folder.path()).unwrap();
+        folders.borrow_mut().push(folder);
+        books
+    });
+    contract::suite(|| Twin::new(1));
+}
+
+#[test]
+fn what_was_written_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::new(7);
+    for _ in 0..5 {
+        let books = open(folder.path()).unwrap();
+        (0..10).for_each(|_| scene.turn(&books).unwrap());
+        books.set_place("publisher", 0, scene.head().sequence).unwrap();
+        let read_to = scene.head().position + 3;
+        let moved = |_: &[Head], _| Turn { position: Some(read_to), ..Turn::default() };
+        books.turn(&[0], &Footprint::default(), &mut { moved }).unwrap();
+        scene.note_position(read_to);
+        same_content(&books, &scene);
+    }
+
+    let books = open(folder.path()).unwrap();
+    same_content(&books, &scene);
+    assert_eq!(books.place("publisher", 0), Ok(scene.head().sequence));
+    assert_eq!(books.head(0).unwrap().position, scene.head().position);
+    assert!(matches!(PointBooks::open(folder.path(), &options()), Err(Error::Locked)));
+    drop(books);
+
+    let summary = verified(folder.path()).unwrap();
+    assert_eq!((summary.entries, summary.behind), (scene.head().sequence, 0));
+    assert_eq!((summary.chain, summary.position), (scene.head().chain, scene.head().position));
+    assert!(summary.records > summary.entries);
+}
+
+#[test]
+fn records_that_are_behind_or_gone_come_back_from_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join(STATE_FOLDER);
+    let older = folder.path().join("older");
+    let mut scene = Scene::new(3);
+    let books = open(folder.path()).unwrap();
+    (0..20).for_each(|_| scene.turn(&books).unwrap());
+    drop(books);
+    copy(&state, &older);
+
+    let books = open(folder.path()).unwrap();
+    (0..30).for_each(|_| scene.turn(&books).unwrap());
+    drop(books);
+
+    // As after a power cut: the records are what they once were.
+    std::fs::remove_dir_all(&state).unwrap();
+    std::fs::rename(&older, &state).unwrap();
+    same_content(&open(folder.path()).unwrap(), &scene);
+    assert_eq!(verified(folder.path()).unwrap().behind, 0);
+
+    std::fs::remove_dir_all(&state).unwrap();
+    assert_eq!(verified(folder.path()).unwrap().behind, scene.head().sequence);
+    same_content(&open(folder.path()).unwrap(), &scene);
+
+    let summary = patiently(|| rebuild(folder.path(), &options())).unwrap();
+    assert_eq!(Ok(summary), verified(folder.path()));
+    same_content(&open(folder.path()).unwrap(), &scene);
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_is_almost_full_takes_no_turn() {
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    let folder = tempfile::tempdir().unwrap();
+    let reserve_bytes = 1 << 30;
+    let options = Options { reserve_bytes, ..options() };
+    let books = patiently(|| PointBooks::open(folder.path(), &options)).unwrap();
+    let clerk = Clerk::new(&books);
+    books.inner.room.pretend(5);
+    let refused = clerk.turn(&[award("bob", "order-1", 100)], None).map(|_| ());
+    assert_eq!(refused, Err(Error::Full { free_bytes: 5, reserve_bytes }));
+    assert_eq!(books.head(0), Ok(Head::of_book(0)));
+
+    books.inner.room.pretend(u64::MAX);
+    clerk.execute(&[award("bob", "order-1", 100)]);
+    let found = wait(books.wallets(vec![wallet("bob")])).unwrap();
+    assert_eq!(found[0].as_ref().map(|wallet| wallet.balance()), Some(100));
+}
+
+#[test]
+fn books_whose_sync_failed_take_nothing_until_they_are_opened_again() {
+    let disk = Disk::new(1);
+    let records = simulator::LossyRecords::new(1);
+    let books = simulator::open(&disk, &records).unwrap();
+    let clerk = Clerk::new(&books);
+    clerk.turn(&[award("bob", "order-1", 100)], None).unwrap();
+
+    disk.fail_after(0, DiskFault::SyncFails);
+    for _ in 0..2 {
+        let refused = clerk.turn(&[burn("bob", "burn-1", 60)], None).map(|_| ());
+        assert!(matches!(refused, Err(Error::Closed(_))), "{refused:?}");
+    }
+    assert_eq!(books.head(0).unwrap().sequence, 1);
+
+    // Whether the disk has it or not, the command has one effect.
+    drop(books);
+    disk.cut_power();
+    records.cut_power();
+    let books = simulator::open(&disk, &records).unwrap();
+    Clerk::new(&books).turn(&[burn("bob", "burn-1", 60)], None).unwrap();
+    let found = state::wallet(&*books.inner.records, &wallet("bob")).unwrap();
+    assert_eq!(found.map(|wallet| wallet.balance()), Some(40));
+}
+
+#[test]
+fn a_turn_that_panics_leaves_the_books_as_they_were() {
+    let disk = Disk::new(1);
+    let books = simulator::open(&disk, &simulator::LossyRecords::new(1)).unwrap();
+    Clerk::new(&books).execute(&[award("bob", "order-1", 100)]);
+    let before = books.head(0).unwrap();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        books.turn(&[0], &Footprint::default(), &mut |_, _| panic!("as the test wants it"))
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(books.head(0), Ok(before));
+    Clerk::new(&books).execute(&[burn("bob", "burn-1", 100)]);
+}

@@ -94,7 +94,7 @@ pub(super) fn wallets_are_due_in_order<B: Books + BookReader>(books: &B) {
     for (number, member) in members.iter().enumerate() {
         // Activity in other months moves the hour at which points expire.
         clerk.now_ms = NOW_MS + (number as i64 % 3) * 31 * 24 * HOUR_MS;
-        clerk.execute(&[award(member, "order-1", 10)]);
+        clerk.execute(&[award(member, &format!("order-{member}"), 10)]);
     }
 
     for book in 0..books.books() {

@@ -179,7 +179,7 @@ pub(super) fn an_award_is_reversed_by_reference_and_by_key<B: Books + BookReader
 
 pub(super) fn versions_in_force_follow_from_the_entries<B: Books + BookReader>(books: &B) {
     let all: Vec<u16> = (0..books.books()).collect();
-    let mut put = |name: &str, version| {
+    let put = |name: &str, version| {
         let programmes = programmes();
         let heads = books.turn(&all, &Footprint::default(), &mut |_, snapshot| {
             let mut desk = Desk::new(&programmes, snapshot, NOW_MS);
