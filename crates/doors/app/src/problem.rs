@@ -1,6 +1,7 @@
 //! What a door answers to a request that is refused, or that failed.
 
 mod documents;
+mod jobs;
 
 pub use documents::invalid_code;
 

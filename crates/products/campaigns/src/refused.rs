@@ -9,10 +9,6 @@ use raingauge_documents as documents;
 use raingauge_http::Problem;
 use raingauge_ports::campaigns::{self, MalformedActionId, TableError};
 use raingauge_replay as replay;
-use std::time::Duration;
-
-/// Advised wait while too many jobs wait.
-const JOBS_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// A refusal, as the HTTP door writes it.
 #[derive(Debug)]
@@ -45,12 +41,7 @@ impl From<Problem> for Refused {
 
 impl From<campaigns::Error> for Refused {
     fn from(error: campaigns::Error) -> Self {
-        let code = match error {
-            campaigns::Error::Full { .. } => Code::DiskFull,
-            campaigns::Error::Invalid(_) => Code::Failed,
-            _ => Code::Unavailable,
-        };
-        Self::new(code, error.to_string())
+        Self(error.into())
     }
 }
 
@@ -74,25 +65,7 @@ impl From<documents::Error> for Refused {
 
 impl From<replay::Error> for Refused {
     fn from(error: replay::Error) -> Self {
-        use replay::Error;
-
-        let detail = error.to_string();
-        match error {
-            Error::Invalid(problems) => Self::invalid(Code::CampaignInvalid, &problems),
-            Error::UnknownCampaign(_) => Self::new(Code::DocumentUnknown, detail),
-            Error::UnknownJob(_) => Self::new(Code::JobUnknown, detail),
-            Error::TooManyJobs => {
-                let problem = app::Problem::new(Code::TooManyJobs, detail);
-                Self(problem.retry_after(JOBS_RETRY_AFTER).into())
-            }
-            Error::TooLarge(_) => Self::new(Code::BodyTooLarge, detail),
-            Error::Event { .. } => Self::new(Code::EventMalformed, detail),
-            Error::Busy(full) => Self(app::Problem::from(full).into()),
-            Error::Log(error) => Self(app::Problem::from(error).into()),
-            Error::Ledger(error) => error.into(),
-            Error::Documents(_) => Self::new(Code::Unavailable, detail),
-            Error::Cancelled | Error::Failed(_) => Self::new(Code::Failed, detail),
-        }
+        Self(error.into())
     }
 }
 

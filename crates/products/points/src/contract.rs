@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "the types describe bodies that are read and written elsewhere")]
 
+pub mod appraisals;
 pub mod ledger;
 pub mod members;
 pub mod operations;

@@ -9,6 +9,7 @@
 
 mod adjustment;
 mod answers;
+mod appraisals;
 mod awards;
 mod commands;
 mod contract;
@@ -32,6 +33,7 @@ pub use settings::{Awarding, Settings};
 pub use wait::AWARDED;
 
 use raingauge_app::Role;
+use raingauge_appraisal::Appraisal;
 use raingauge_awarding::Handle;
 use raingauge_documents::Documents;
 use raingauge_http::{Routes, bound};
@@ -52,6 +54,8 @@ pub struct Points {
     /// The journal.
     pub books: Arc<dyn Books>,
     pub queues: Arc<dyn QueueControl>,
+    /// Forecasts and audits over events of the past.
+    pub appraisal: Appraisal,
     /// The clock of points.
     pub clock: Arc<dyn Clock>,
     /// The largest adjustment that one person alone may make, in whole points; `None` for no
@@ -68,6 +72,7 @@ impl Points {
         let table = members::add(table);
         let table = entries::add(table);
         let table = programmes::add(table);
+        let table = appraisals::add(table);
         let table = redemptions::add(table);
         let table = queues::add(table);
         sweeps::add(table).routes()

@@ -7,6 +7,7 @@ use raingauge_core::code::{Code, Refusal};
 use raingauge_documents as documents;
 use raingauge_http::Problem;
 use raingauge_ports::points::QueueError;
+use raingauge_replay as replay;
 use serde_json::{Value, json};
 
 /// A refusal, as the HTTP door writes it.
@@ -52,6 +53,17 @@ impl From<awarding::Error> for Refused {
             awarding::Error::Busy { retry_after } => problem.retry_after(retry_after).into(),
             _ => problem.into(),
         })
+    }
+}
+
+impl From<replay::Error> for Refused {
+    fn from(error: replay::Error) -> Self {
+        match error {
+            replay::Error::Invalid(problems) => {
+                Self(app::Problem::invalid(Code::ProgrammeInvalid, &problems).into())
+            }
+            error => Self(app::Problem::from(error).into()),
+        }
     }
 }
 

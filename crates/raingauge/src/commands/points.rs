@@ -15,6 +15,9 @@ use crate::commands::arguments::Place;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
+/// The path of the jobs of points.
+const JOBS: &str = "/v1/points/jobs";
+
 /// Read and change points, their programmes and their queues
 #[derive(Debug, Args)]
 #[command(
@@ -109,6 +112,18 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         data_dir: PathBuf,
     },
+    /// Price the events of the log again, and compare with what was awarded
+    #[command(after_help = "Example: raingauge points audit --programme grab-sg")]
+    Audit {
+        /// One programme alone
+        #[arg(long, value_name = "NAME")]
+        programme: Option<String>,
+        /// Send awards that are nowhere to the queue of awards
+        #[arg(long)]
+        resend: bool,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Show the newest hash of each book, which proves all entries before it
     #[command(after_help = "Example: raingauge points seal --json >seal.json")]
     Seal {
@@ -161,6 +176,9 @@ impl Points {
             Command::Queues(command) => command.run(json),
             Command::Sweep { place } => place.with(|session| checks::sweep(session, json)),
             Command::Verify { data_dir } => checks::verify(&data_dir, json),
+            Command::Audit { programme, resend, place } => {
+                place.with(|session| checks::audit(session, programme.as_deref(), resend, json))
+            }
             Command::Seal { place } => place.with(|session| checks::seal(session, json)),
             Command::Import(import) => import.run(json),
             Command::Export(export) => export.run(),

@@ -10,6 +10,7 @@ use super::{Additions, Foundation, Opening, Product, Service};
 use crate::services::{PointsEngines, PointsOptions};
 use crate::settings::{Cluster, Origin};
 use anyhow::Context as _;
+use raingauge_appraisal::{Appraisal, Sources};
 use raingauge_awarding::{
     self as awarding, Effect, Handle as Teller, NotifyOptions, RetryOptions, SweepOptions,
 };
@@ -72,6 +73,7 @@ async fn open(settings: Settings, foundation: Foundation) -> anyhow::Result<Addi
         teller: teller.clone(),
         books: Arc::clone(&engines.books),
         queues: Arc::clone(&engines.control),
+        appraisal: appraisal(&foundation, &engines, &teller),
         clock: Arc::clone(&foundation.wall_clock),
         adjust_review: Some(settings.adjust_review).filter(|whole| *whole > 0),
     };
@@ -162,6 +164,19 @@ fn documents(foundation: &Foundation, teller: &Teller) -> Arc<Documents> {
         clock: Arc::clone(&foundation.wall_clock),
     };
     Arc::new(Documents::new(deps, documents::Options::default()))
+}
+
+fn appraisal(foundation: &Foundation, engines: &PointsEngines, teller: &Teller) -> Appraisal {
+    let teller = teller.clone();
+    let sources = Sources {
+        logs: foundation.logs.clone(),
+        reader: Arc::clone(&engines.reader),
+        documents: Arc::clone(&foundation.documents),
+        queues: Arc::clone(&engines.queues),
+        control: Arc::clone(&engines.control),
+        in_force: Arc::new(move || Arc::clone(teller.snapshot().programmes())),
+    };
+    Appraisal::new(sources, foundation.scans.clone(), Arc::clone(&foundation.wall_clock))
 }
 
 /// What ends with the process.

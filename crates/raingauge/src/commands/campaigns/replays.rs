@@ -15,6 +15,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+/// The path of the jobs of campaigns.
+const JOBS: &str = "/v1/jobs";
+
 #[derive(Debug, Args)]
 pub struct Test {
     /// File of campaigns and what they name; - is standard input
@@ -104,7 +107,7 @@ impl Test {
         body["events"] = Value::Array(events_of(&self.events)?);
         let answer = self.place.with(|session| {
             let started = session.client.post("/v1/campaigns/test", &body)?;
-            result_of(session, started)
+            result_of(session, started, JOBS)
         })?;
         if is_json {
             return Ok(print_json(&answer)?);
@@ -160,7 +163,7 @@ impl Backtest {
                     session.client.upload(Method::POST, path, &headers, &mut lines)?
                 }
             };
-            result_of(session, started)
+            result_of(session, started, JOBS)
         })?;
         if is_json {
             return Ok(print_json(&answer)?);
@@ -184,7 +187,7 @@ impl Compare {
         }
         let answer = self.place.with(|session| {
             let started = session.client.post("/v1/campaigns/compare", &body)?;
-            result_of(session, started)
+            result_of(session, started, JOBS)
         })?;
         if is_json {
             return Ok(print_json(&answer)?);
@@ -204,7 +207,7 @@ impl Explain {
         let path = format!("/v1/campaigns/{}/explain", self.id);
         let answer = self.place.with(|session| {
             let started = session.client.post(&path, &body)?;
-            result_of(session, started)
+            result_of(session, started, JOBS)
         })?;
         if is_json {
             return Ok(print_json(&answer)?);

@@ -1,11 +1,13 @@
-//! Sweeps, seals and the check of a data folder.
+//! Sweeps, seals, audits and the check of a data folder.
 
+use super::JOBS;
 use crate::commands::campaigns::tables::{print_rows, rows_of};
-use crate::commands::campaigns::text;
+use crate::commands::campaigns::{result_of, text};
 use crate::commands::session::Session;
 use crate::commands::table::Align;
-use crate::commands::{print, print_json};
+use crate::commands::{note, print, print_json};
 use crate::services;
+use anyhow::ensure;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -34,6 +36,36 @@ pub fn seal(session: &Session, is_json: bool) -> anyhow::Result<()> {
     let names = ["book", "sequence", "recordedAt", "hash"];
     let row = |seal: &Value| names.map(|name| text(&seal[name])).to_vec();
     print_rows(&columns, rows_of(&answer["seals"], row))
+}
+
+/// Fails if something is not as it should be.
+pub fn audit(
+    session: &Session,
+    programme: Option<&str>,
+    resend: bool,
+    is_json: bool,
+) -> anyhow::Result<()> {
+    let request = json!({ "programme": programme, "resend": resend });
+    let started = session.client.post("/v1/points/audits", &request)?;
+    let found = result_of(session, started, JOBS)?;
+    if is_json {
+        print_json(&found)?;
+    } else {
+        for name in
+            ["awards", "equal", "refused", "unpriced", "waiting", "dead", "missing", "different"]
+        {
+            print(&format!("{name:<10} {}", text(&found[name])))?;
+        }
+        for difference in found["differences"].as_array().into_iter().flatten() {
+            let [member, key, detail] =
+                ["member", "key", "detail"].map(|name| text(&difference[name]));
+            note(&format!("{member} {key}: {detail}"));
+        }
+    }
+
+    let is_sound = found["different"] == 0 && found["missing"] == found["resent"];
+    ensure!(is_sound, "some awards are not what the programmes of their time say");
+    Ok(())
 }
 
 /// Recomputes what the journal says, and compares. An error is the first difference.

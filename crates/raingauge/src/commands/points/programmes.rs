@@ -1,9 +1,9 @@
 //! Programmes in files.
 
-use super::reason;
-use crate::commands::arguments::Place;
+use super::{JOBS, reason};
+use crate::commands::arguments::{Place, time};
 use crate::commands::campaigns::tables::{print_rows, rows_of};
-use crate::commands::campaigns::{load_values, text, values};
+use crate::commands::campaigns::{load_values, result_of, text, values};
 use crate::commands::session::Session;
 use crate::commands::table::Align;
 use crate::commands::{print, print_json};
@@ -32,6 +32,21 @@ pub enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Show what the programmes of a file would have cost over past events
+    #[command(
+        after_help = "Example: raingauge points programmes preview -f demo/points.yaml --from -28d"
+    )]
+    Preview {
+        /// File of programmes in YAML or JSON; - is standard input
+        #[arg(short, long, value_name = "FILE")]
+        file: PathBuf,
+        /// Start of the events
+        #[arg(long, value_name = "TIME", value_parser = time, default_value = "-28d",
+              allow_hyphen_values = true)]
+        from: i64,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Create the programmes of a file, or replace those that have changed
     #[command(after_help = "Example: raingauge points programmes apply -f demo/points.yaml")]
     Apply {
@@ -54,6 +69,10 @@ impl Command {
         match self {
             Self::List { place } => place.with(|session| list(session, is_json)),
             Self::Get { name, place } => place.with(|session| get(session, &name, is_json)),
+            Self::Preview { file, from, place } => {
+                let programmes = checked(load_values(&file)?)?;
+                place.with(|session| preview(session, &programmes, from, is_json))
+            }
             Self::Apply { file, dry_run, reason, place } => {
                 let programmes = checked(load_values(&file)?)?;
                 let applied =
@@ -103,6 +122,29 @@ fn get(session: &Session, name: &str, is_json: bool) -> anyhow::Result<()> {
     let yaml = serde_yaml_ng::to_string(&document)?;
     let [version, by] = ["version", "changedBy"].map(|name| text(&found[name]));
     Ok(print(&format!("# Version {version}, by {by}.\n{}", yaml.trim_end()))?)
+}
+
+fn preview(
+    session: &Session,
+    programmes: &[Value],
+    from_s: i64,
+    is_json: bool,
+) -> anyhow::Result<()> {
+    for programme in programmes {
+        let name = programme["programme"].as_str().unwrap_or_default();
+        let path = format!("{PATH}/{}/preview", encoded(name));
+        let request = json!({ "programme": programme, "fromTime": from_s });
+        let started = session.client.post(&path, &request)?;
+        let forecast = result_of(session, started, JOBS)?;
+        if is_json {
+            print_json(&forecast)?;
+            continue;
+        }
+        let [events, change] = ["events", "change"].map(|name| text(&forecast[name]));
+        let liability = text(&forecast["liabilityChange"]);
+        print(&format!("{name}: {events} events, {change} points, liability {liability}"))?;
+    }
+    Ok(())
 }
 
 /// Reads the programmes of a text.
