@@ -502,6 +502,96 @@ pub const METRICS: &[Metric] = &[
         Unit::Count,
         "1 while nothing is sent to a destination: it is gone, was disabled, or has no readable secret.",
     ),
+    Metric::histogram(
+        "raingauge_points_turn_seconds",
+        &[],
+        "Time of one turn of the ledger of points, from what it loads until it is durable.",
+    ),
+    Metric::counter(
+        "raingauge_points_commands_total",
+        &[],
+        "Commands that turns have decided, and wallets that they were to settle.",
+    ),
+    Metric::counter(
+        "raingauge_points_entries_total",
+        &["programme", "kind"],
+        "Entries of the ledger of points, by programme and kind.",
+    ),
+    Metric::counter(
+        "raingauge_points_points_total",
+        &["programme", "kind"],
+        "Points that entries have moved into or out of balances, by programme and kind, in the smallest unit.",
+    ),
+    Metric::counter(
+        "raingauge_points_replayed_total",
+        &[],
+        "Commands that had been decided before, and got the same answer.",
+    ),
+    Metric::counter(
+        "raingauge_points_refusals_total",
+        &["code"],
+        "Commands that were refused, by code.",
+    ),
+    Metric::gauge(
+        "raingauge_points_waiting_commands",
+        Unit::Count,
+        "Commands that wait for the next turn.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_points_outstanding",
+        &["programme"],
+        Unit::Count,
+        "Points that members could claim, less what they owe, by programme, in the smallest unit.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_points_queue_depth",
+        &["queue"],
+        Unit::Count,
+        "Letters that wait in a queue of points or are being worked on.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_points_queue_dead",
+        &["queue"],
+        Unit::Count,
+        "Dead letters of a queue of points, which wait for an operator.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_points_queue_age_seconds",
+        &["queue"],
+        Unit::Seconds,
+        "Age of the oldest letter that waits in a queue of points; 0 when none does.",
+    ),
+    Metric::counter(
+        "raingauge_points_dead_total",
+        &["queue"],
+        "Letters of points that were given up, by queue.",
+    ),
+    Metric::counter(
+        "raingauge_points_delivered_total",
+        &["consumer"],
+        "Entries that the publisher and the notifier have handed on.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_points_delivery_lag",
+        &["consumer"],
+        Unit::Count,
+        "Entries that the publisher or the notifier has yet to hand on.",
+    ),
+    Metric::counter(
+        "raingauge_points_notify_total",
+        &["outcome"],
+        "Notifications of members by outcome: delivered, failed, too_many.",
+    ),
+    Metric::gauge(
+        "raingauge_points_sweep_ranges",
+        Unit::Count,
+        "Ranges of due wallets that wait to be settled.",
+    ),
+    Metric::counter(
+        "raingauge_points_sweep_wallets_total",
+        &[],
+        "Wallets that sweeps have settled.",
+    ),
 ];
 
 pub struct Metric {

@@ -5,7 +5,7 @@ use raingauge_counters::Drafts;
 use raingauge_counters::documents::{self as drafts, DocumentKind};
 use raingauge_counters::drafts::{self as workflow, Actor, Decision, Proposal};
 use raingauge_documents::{
-    CampaignKind, CampaignRules, Deps, Documents, Error, Format, InEffect, Options, Provenance,
+    CampaignRules, Deps, Documents, Error, Format, InEffect, Options, ProductKind, Provenance,
     Uploads,
 };
 use raingauge_memory as memory;
@@ -279,7 +279,7 @@ async fn large_budgets_need_a_second_person() {
     assert!(set("active").await);
 
     // A draft that was approved takes effect, and may then be stopped and resumed.
-    let kind = CampaignKind::new(Arc::clone(documents));
+    let kind = ProductKind::campaigns(Arc::clone(documents));
     let proposed = numbered(campaign(1_001, "active"));
     assert!(kind.needs_second(&proposed).await.unwrap());
     let applied = kind.replace(&proposed, 2, BY).await.unwrap();
@@ -306,7 +306,7 @@ async fn campaigns_are_documents_of_drafts() {
     let world = World::new();
     let _worker = world.work();
     let world = world.prepared().await;
-    let kind = CampaignKind::new(Arc::clone(&world.documents));
+    let kind = ProductKind::campaigns(Arc::clone(&world.documents));
     let stored_form = kind.check(&campaign(10, "draft")).unwrap();
     assert!(matches!(kind.check(&json!({})), Err(drafts::Error::Invalid(_))));
 
@@ -332,7 +332,7 @@ async fn a_draft_with_a_large_budget_takes_effect_by_a_second_person() {
     let world = World::new();
     let _worker = world.work();
     let world = world.prepared().await;
-    let kind = Arc::new(CampaignKind::new(Arc::clone(&world.documents)));
+    let kind = Arc::new(ProductKind::campaigns(Arc::clone(&world.documents)));
     let flow = Drafts::new(
         Arc::new(memory::Drafts::default()),
         Arc::new(memory::People::default()),

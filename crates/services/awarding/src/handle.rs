@@ -1,0 +1,190 @@
+//! The service as others see it.
+
+use crate::error::Error;
+use crate::intake::Manner;
+use crate::letters::command_letter;
+use crate::members::Members;
+use crate::rewards::Rewards;
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+use crate::sweeper::{SweepStatus, Sweeper};
+use parking_lot::Mutex;
+use raingauge_documents::InEffect;
+use raingauge_points::limits::TOGETHER_MAX;
+use raingauge_points::{Answer, Command};
+use raingauge_ports::log::Offset;
+use raingauge_ports::points::{QUEUE_CALL_LEN_MAX, QueueName, Queues};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+/// A running service. It ends when the last handle is dropped.
+#[derive(Clone)]
+pub struct Handle(Arc<Running>);
+
+struct Running {
+    shared: Arc<Shared>,
+    queues: Arc<dyn Queues>,
+    members: Members,
+    rewards: Rewards,
+    sweeper: Arc<Sweeper>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    tasks: Vec<AbortHandle>,
+}
+
+/// The parts of a service that has been started.
+pub(crate) struct Started {
+    pub shared: Arc<Shared>,
+    pub queues: Arc<dyn Queues>,
+    pub members: Members,
+    pub sweeper: Arc<Sweeper>,
+    pub threads: Vec<JoinHandle<()>>,
+    pub tasks: Vec<AbortHandle>,
+}
+
+impl Handle {
+    pub(crate) fn new(started: Started) -> Self {
+        let Started { shared, queues, members, sweeper, threads, tasks } = started;
+        let rewards = Rewards::new(Arc::clone(&shared));
+        let threads = Mutex::new(threads);
+        Self(Arc::new(Running { shared, queues, members, rewards, sweeper, threads, tasks }))
+    }
+
+    /// Decides commands, each by itself, and answers in their order once the entries are durable.
+    pub async fn submit(&self, commands: Vec<Command>) -> Vec<Result<Answer, Error>> {
+        self.0.shared.decide(commands, Manner::Each).await
+    }
+
+    /// Decides at most [`TOGETHER_MAX`] commands that happen together or not at all.
+    pub async fn submit_together(&self, commands: Vec<Command>) -> Result<Vec<Answer>, Error> {
+        if commands.len() > TOGETHER_MAX {
+            let detail = format!("at most {TOGETHER_MAX} commands happen together");
+            return Err(Error::TooLarge(detail));
+        }
+        let answers = self.0.shared.decide(commands, Manner::Together).await;
+        answers.into_iter().collect()
+    }
+
+    /// Keeps commands in the queue `award`, durably when it returns. They are decided soon, and
+    /// those that are malformed become dead letters.
+    pub async fn submit_later(&self, commands: Vec<Command>) -> Result<(), Error> {
+        for commands in commands.chunks(QUEUE_CALL_LEN_MAX) {
+            let letters = commands.iter().map(command_letter).collect();
+            self.0.queues.send(QueueName::Award, letters, Duration::ZERO).await?;
+        }
+        Ok(())
+    }
+
+    /// Answers what commands would do now, one after the other. Nothing is written.
+    pub async fn try_out(&self, commands: Vec<Command>) -> Vec<Result<Answer, Error>> {
+        self.0.shared.decide(commands, Manner::Trial).await
+    }
+
+    /// Reads of members.
+    pub fn members(&self) -> &Members {
+        &self.0.members
+    }
+
+    /// Redemptions of rewards.
+    pub fn rewards(&self) -> &Rewards {
+        &self.0.rewards
+    }
+
+    /// What is in force.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.0.shared.snapshot()
+    }
+
+    /// The log is awarded up to here: what lies before is in the ledger, or in a queue.
+    pub fn position(&self) -> Offset {
+        *self.positions().borrow()
+    }
+
+    /// Follows the position.
+    pub fn positions(&self) -> watch::Receiver<Offset> {
+        self.0.shared.positions()
+    }
+
+    /// Grows whenever other programmes are in force.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.shared.changes()
+    }
+
+    /// Waits until everything before `offset` is awarded. Answers `false` when that has not
+    /// happened by the deadline.
+    pub async fn wait_awarded(&self, offset: Offset, deadline: Instant) -> bool {
+        let mut positions = self.positions();
+        let reached = positions.wait_for(|position| *position >= offset);
+        matches!(tokio::time::timeout_at(deadline, reached).await, Ok(Ok(_)))
+    }
+
+    /// Looks for wallets that are due now, or were at an earlier time, and settles them: few at
+    /// once, and many through the queue `expiry`. Returns when they are settled or queued.
+    pub async fn sweep(&self, until_ms: Option<i64>) -> Result<SweepStatus, Error> {
+        self.0.sweeper.sweep(until_ms).await
+    }
+
+    /// The last sweeps that found something, newest first.
+    pub fn sweeps(&self) -> Vec<SweepStatus> {
+        self.0.sweeper.statuses()
+    }
+
+    /// Commands that wait for the teller.
+    pub fn waiting(&self) -> usize {
+        self.0.shared.intake.len()
+    }
+
+    /// Why the service makes no progress, in a sentence.
+    pub fn trouble(&self) -> Option<String> {
+        let Running { shared, threads, .. } = &*self.0;
+        let trouble = shared.trouble();
+        let has_ended = || threads.lock().iter().any(JoinHandle::is_finished);
+        match trouble {
+            None if !shared.is_stopping() && has_ended() => {
+                Some("the teller of points has ended: see the log of this process".to_owned())
+            }
+            trouble => trouble,
+        }
+    }
+
+    /// Ends the service behind the turn that is under way. Blocks the thread.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+impl Running {
+    fn stop(&self) {
+        // Whatever a task was about to do, the next process does.
+        self.tasks.iter().for_each(AbortHandle::abort);
+        self.shared.stop();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("a thread of points has panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The programmes that the teller has put into force, for the documents that wait for it.
+pub struct Effect(pub Handle);
+
+impl InEffect for Effect {
+    fn version_of(&self, kind: &str, id: &str) -> Option<u32> {
+        self.0.snapshot().version_of(kind, id)
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes()
+    }
+}

@@ -1,0 +1,109 @@
+//! What the letters of the queues say.
+
+use crate::cloud_event::to_json;
+use raingauge_core::event::Event;
+use raingauge_points::{Command, WalletId};
+use raingauge_ports::points::{DueWallet, Letter, shortened};
+use raingauge_ports::record::identity;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// An event that a rule could not price yet. Letter of the queue `retry`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct UnpricedEvent {
+    pub programme: Arc<str>,
+    /// The key of the award, which says which of the rules it was.
+    pub key: Arc<str>,
+    /// The event as a CloudEvent.
+    pub event: Box<RawValue>,
+}
+
+/// A range of wallets in which something is due. Letter of the queue `expiry`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SweepRange {
+    pub sweep: i64,
+    pub book: u16,
+    pub until_hour: u32,
+    /// Wallets behind this one, ...
+    pub after: Option<Bound>,
+    /// ... up to this one.
+    pub through: Bound,
+}
+
+/// A place in the due index, whose order it has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Bound {
+    pub hour: u32,
+    pub programme: Arc<str>,
+    pub member: Arc<str>,
+}
+
+impl From<&DueWallet> for Bound {
+    fn from(due: &DueWallet) -> Self {
+        Self {
+            hour: due.hour,
+            programme: Arc::clone(&due.wallet.programme),
+            member: Arc::clone(&due.wallet.member),
+        }
+    }
+}
+
+impl From<&Bound> for DueWallet {
+    fn from(bound: &Bound) -> Self {
+        let Bound { hour, programme, member } = bound.clone();
+        Self { hour, wallet: WalletId { programme, member } }
+    }
+}
+
+/// A notification that failed. Letter of the queue `notify`. The body is sent as it is each time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedNotice {
+    pub id: String,
+    pub body: String,
+}
+
+impl UnpricedEvent {
+    pub fn letter(programme: &Arc<str>, key: &Arc<str>, event: &Event<'_>, why: &str) -> Letter {
+        let identity = identity(programme, key);
+        let event = to_json(event);
+        let unpriced = Self { programme: Arc::clone(programme), key: Arc::clone(key), event };
+        Letter {
+            id: format!("{identity:032x}"),
+            body: json_of(&unpriced),
+            first_error: Some(shortened(why.to_owned())),
+        }
+    }
+}
+
+impl SweepRange {
+    pub fn letter(&self) -> Letter {
+        let Bound { hour, programme, member } = &self.through;
+        let hash = identity(programme, member);
+        let id = format!("{}:{}:{hour}:{hash:032x}", self.sweep, self.book);
+        Letter { id, body: json_of(self), first_error: None }
+    }
+}
+
+impl FailedNotice {
+    pub fn letter(&self, why: &str) -> Letter {
+        Letter {
+            id: self.id.clone(),
+            body: json_of(self),
+            first_error: Some(shortened(why.to_owned())),
+        }
+    }
+}
+
+/// A command as a letter of the queue `award`.
+pub fn command_letter(command: &Command) -> Letter {
+    // Parts of any length become one of a few bytes.
+    let scope = identity(&command.programme, &command.source);
+    let key = identity("", &command.key);
+    Letter { id: format!("{scope:032x}:{key:032x}"), body: json_of(command), first_error: None }
+}
+
+fn json_of(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("texts and numbers are JSON")
+}

@@ -1,0 +1,64 @@
+//! The online service of points: it prices events, decides commands, and tells others.
+//!
+//! ```text
+//!   doors ──commands──▶ Intake ─┐
+//!                               ├─▶ Teller: one turn ──▶ books: entries and position, durable
+//!   event log ──▶ Batch: prices ┘       │                   │
+//!                                       │ no price yet      ├──▶ Publisher ──▶ event log
+//!                                       ▼                   └──▶ Notifier ──▶ webhook
+//!                            queue retry ──▶ Retry ──▶ Intake        │ failed
+//!   due index ──▶ Sweeper ──▶ queue expiry ──▶ Intake                └──▶ queue notify
+//! ```
+//!
+//! One thread decides everything of a process, turn by turn. What a turn makes of commands and
+//! events becomes durable together with the position in the log, so after a crash the same events
+//! are read again, or none of them. Where a position and an effect lie in different engines, the
+//! effect comes first and has a key, so that its repetition is recognized.
+//!
+//! Programmes come into force at their places in the log, as control entries name them.
+
+mod awards;
+mod backoff;
+mod batch;
+mod cloud_event;
+mod deps;
+mod error;
+mod handle;
+mod intake;
+mod lane;
+mod letterbox;
+mod letters;
+pub mod limits;
+mod measure;
+mod members;
+mod notifier;
+mod observer;
+mod port;
+mod publisher;
+mod replies;
+mod retry;
+mod rewards;
+mod service;
+mod shared;
+mod snapshot;
+mod sweeper;
+mod tail;
+mod teller;
+
+#[cfg(test)]
+mod tests;
+
+pub use backoff::RetryOptions;
+pub use deps::{Awarding, Deps, NotifyOptions, Options, SweepOptions};
+pub use error::Error;
+pub use handle::{Effect, Handle};
+pub use letters::UnpricedEvent;
+pub use members::{
+    Balance, BalanceLot, Explanation, LeftPoints, Members, Settlement, SpentPoints, StatementRow,
+};
+pub use publisher::SOURCE;
+pub use rewards::{Fulfilment, Redemption, Rewards};
+pub use service::Teller;
+pub use snapshot::{PROGRAMME, Snapshot};
+pub use sweeper::SweepStatus;
+pub use teller::CONSUMER;

@@ -1,0 +1,122 @@
+//! What the teller, the tasks around it and handles share.
+
+use crate::error::Error;
+use crate::intake::{Intake, Manner};
+use crate::limits::REQUEST_COMMANDS_MAX;
+use crate::snapshot::Snapshot;
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use raingauge_points::{Answer, Command, WalletId};
+use raingauge_ports::log::Offset;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::watch;
+
+/// The bounded queue of requests, and what others see of the teller.
+pub(crate) struct Shared {
+    pub intake: Intake,
+    snapshot: ArcSwap<Snapshot>,
+    position: watch::Sender<Offset>,
+    changes: watch::Sender<u64>,
+    /// Grows with every turn that wrote entries.
+    turns: watch::Sender<u64>,
+    trouble: Mutex<Option<String>>,
+    is_stopping: AtomicBool,
+}
+
+impl Shared {
+    pub fn new(commands_max: usize) -> Self {
+        Self {
+            intake: Intake::new(commands_max),
+            snapshot: ArcSwap::default(),
+            position: watch::Sender::new(0),
+            changes: watch::Sender::new(0),
+            turns: watch::Sender::new(0),
+            trouble: Mutex::default(),
+            is_stopping: AtomicBool::new(false),
+        }
+    }
+
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// Shows what is in force and up to where the log is awarded.
+    pub fn publish(&self, snapshot: Snapshot, has_changed: bool) {
+        let position = snapshot.position;
+        self.snapshot.store(Arc::new(snapshot));
+        if has_changed {
+            self.changes.send_modify(|changes| *changes += 1);
+        }
+        self.position.send_if_modified(|known| std::mem::replace(known, position) != position);
+    }
+
+    /// Wakes those who follow the entries.
+    pub fn note_entries(&self) {
+        self.turns.send_modify(|turns| *turns += 1);
+    }
+
+    pub fn turns(&self) -> watch::Receiver<u64> {
+        self.turns.subscribe()
+    }
+
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    pub fn positions(&self) -> watch::Receiver<Offset> {
+        self.position.subscribe()
+    }
+
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().clone()
+    }
+
+    pub fn set_trouble(&self, trouble: Option<String>) {
+        *self.trouble.lock() = trouble;
+    }
+
+    /// Takes nothing any more, and lets the teller end.
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Release);
+        self.intake.close("raingauge is stopping");
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// Decides commands in one turn, and answers each.
+    pub async fn decide(
+        &self,
+        commands: Vec<Command>,
+        manner: Manner,
+    ) -> Vec<Result<Answer, Error>> {
+        let len = commands.len();
+        let failed = |error: &Error| (0..len).map(|_| Err(error.clone())).collect();
+        if len == 0 {
+            return Vec::new();
+        }
+        if len > REQUEST_COMMANDS_MAX {
+            let detail = format!("{len} commands are more than {REQUEST_COMMANDS_MAX}");
+            return failed(&Error::TooLarge(detail));
+        }
+
+        let answers = match self.intake.push(commands, manner) {
+            Ok(answers) => answers,
+            Err(error) => return failed(&error),
+        };
+        match answers.await {
+            Ok(answers) => answers,
+            // The teller dropped the request: it ended in the middle of the turn.
+            Err(_) => failed(&Error::Closed("the teller has ended".to_owned())),
+        }
+    }
+
+    /// Settles wallets, and returns how many entries that took.
+    pub async fn settle(&self, wallets: Vec<WalletId>) -> Result<usize, Error> {
+        let answer = self.intake.settle(wallets)?;
+        let ended = |_| Error::Closed("the teller has ended".to_owned());
+        answer.await.map_err(ended)?
+    }
+}

@@ -1,0 +1,124 @@
+//! Follows the entries of the books, and hands them on in their order.
+
+use crate::deps::Deps;
+use crate::error::Error;
+use crate::shared::Shared;
+use raingauge_points::Entry;
+use raingauge_ports::points::Books;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of entries between two places that are noted.
+const READ_BYTES: usize = 512 * 1_024;
+/// Longest time until entries of other processes are noticed.
+const POLL: Duration = Duration::from_secs(1);
+/// Pause after an error, before the same entries are handed on again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What takes the entries of a book, in their order and at least once each.
+pub trait Reader: Send + Sync + 'static {
+    /// The name under which its place is noted.
+    fn name(&self) -> &'static str;
+
+    /// Delivers entries. What it delivered before an error is handed to it again.
+    fn deliver(
+        &self,
+        entries: Vec<Arc<Entry>>,
+    ) -> impl Future<Output = Result<(), Error>> + Send + '_;
+}
+
+impl<R: Reader> Reader for Arc<R> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn deliver(
+        &self,
+        entries: Vec<Arc<Entry>>,
+    ) -> impl Future<Output = Result<(), Error>> + Send + '_ {
+        (**self).deliver(entries)
+    }
+}
+
+/// One follower of all books, with a place in each.
+pub struct Tail<R> {
+    books: Arc<dyn Books>,
+    shared: Arc<Shared>,
+    reader: R,
+}
+
+impl<R: Reader> Tail<R> {
+    pub fn new(deps: &Deps, shared: Arc<Shared>, reader: R) -> Self {
+        Self { books: Arc::clone(&deps.books), shared, reader }
+    }
+
+    /// Follows until the process ends.
+    pub async fn run(self) {
+        let mut turns = self.shared.turns();
+        let mut is_failing = false;
+        loop {
+            turns.mark_unchanged();
+            let pause = match self.step().await {
+                Ok(true) => continue,
+                Ok(false) => POLL,
+                Err(error) => {
+                    if !std::mem::replace(&mut is_failing, true) {
+                        let name = self.reader.name();
+                        tracing::warn!(%error, name, "entries of points are not handed on");
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+            };
+            is_failing = false;
+            // The sender is alive as long as the service.
+            let _ = tokio::time::timeout(pause, turns.changed()).await;
+        }
+    }
+
+    /// Hands on the next entries of each book. Answers whether there were any.
+    pub async fn step(&self) -> Result<bool, Error> {
+        let mut has_any = false;
+        for book in 0..self.books.books() {
+            has_any |= self.step_in(book).await?;
+        }
+        Ok(has_any)
+    }
+
+    async fn step_in(&self, book: u16) -> Result<bool, Error> {
+        let name = self.reader.name();
+        let books = Arc::clone(&self.books);
+        let read = move || {
+            let place = books.place(name, book)?;
+            books.read(book, place + 1, READ_BYTES)
+        };
+        let entries = blocking(read).await?;
+        let Some(last) = entries.last().map(|entry| entry.sequence) else {
+            metrics::gauge!("raingauge_points_delivery_lag", "consumer" => name).set(0.0);
+            return Ok(false);
+        };
+
+        let number = entries.len();
+        self.reader.deliver(entries).await?;
+        let books = Arc::clone(&self.books);
+        let note = move || {
+            books.set_place(name, book, last)?;
+            Ok(books.head(book)?.sequence.saturating_sub(last))
+        };
+        let lag = blocking(note).await?;
+        metrics::gauge!("raingauge_points_delivery_lag", "consumer" => name).set(lag as f64);
+        metrics::counter!("raingauge_points_delivered_total", "consumer" => name)
+            .increment(number as u64);
+        Ok(true)
+    }
+}
+
+/// Runs a call of the books, which blocks its thread.
+pub async fn blocking<T: Send + 'static>(
+    call: impl FnOnce() -> Result<T, raingauge_ports::points::Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(call).await {
+        Ok(result) => Ok(result?),
+        Err(error) => Err(Error::Closed(error.to_string())),
+    }
+}

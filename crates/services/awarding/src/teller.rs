@@ -1,0 +1,414 @@
+//! The teller: turn by turn, from one commit of the books to the next.
+
+mod documents;
+
+use crate::batch::{Batch, Purpose};
+use crate::deps::{Awarding, Deps, Options};
+use crate::error::Error;
+use crate::intake::{Manner, Request, Settling};
+use crate::lane::{Decided, Lane, Lanes, Origin};
+use crate::letters::{UnpricedEvent, command_letter};
+use crate::measure;
+use crate::replies::Replies;
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+use raingauge_consumers::{Hold, Place};
+use raingauge_points::{Answer, Entry, Footprint, Turn};
+use raingauge_ports::consumers::Name;
+use raingauge_ports::log::{self, Block, Offset};
+use raingauge_ports::points::{Head, Letter, QUEUE_CALL_LEN_MAX, QueueName};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The name of this consumer of the log.
+pub const CONSUMER: &str = "points";
+/// Most wallets that one turn settles, so that commands do not wait long behind a sweep.
+pub const SETTLE_MAX: usize = 500;
+/// How long events rest after an error, in milliseconds.
+const REST_MS: i64 = 1_000;
+/// Most times that a turn is repeated because other processes put programmes into force.
+const RELOADS_MAX: usize = 8;
+
+/// What a turn did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    Idle,
+    Busy,
+}
+
+/// The teller of one process. Its methods block the thread.
+pub struct Worker {
+    deps: Deps,
+    options: Options,
+    shared: Arc<Shared>,
+    consumer: Name,
+    place: Option<Arc<Place>>,
+    /// What is in force. Its position is behind the last event that was awarded or queued.
+    snapshot: Snapshot,
+    /// The position in the books.
+    stored: Offset,
+    /// By the clock's elapsed time.
+    stored_at_ms: i64,
+    /// Events rest until then.
+    resting_until_ms: i64,
+    /// The revision of the store of documents, where there is no log.
+    followed: i64,
+    followed_at_ms: i64,
+}
+
+/// The position that a turn writes when all of its awards have become entries, and otherwise.
+#[derive(Clone, Copy, Debug, Default)]
+struct Positions {
+    whole: Option<Offset>,
+    part: Option<Offset>,
+}
+
+/// What a turn of the books came to.
+#[derive(Default)]
+struct Outcome {
+    decided: Decided,
+    entries: Vec<Arc<Entry>>,
+    position: Option<Offset>,
+}
+
+impl Worker {
+    /// Reads what is in force. A ledger that is new begins at the end of the log: there was no
+    /// programme before.
+    pub fn open(deps: Deps, options: Options, shared: Arc<Shared>) -> Result<Self, Error> {
+        let heads = heads(&deps)?;
+        let stored = position_of(&heads);
+        let is_new = stored == 0 && heads.iter().all(|head| head.sequence == 0);
+        let elapsed_ms = deps.clock.elapsed_ms();
+        let mut worker = Self {
+            consumer: Name::new(CONSUMER).expect("it is a name"),
+            place: None,
+            snapshot: Snapshot::at(stored),
+            stored,
+            stored_at_ms: elapsed_ms,
+            resting_until_ms: elapsed_ms,
+            followed: 0,
+            followed_at_ms: elapsed_ms.saturating_sub(options.follow_ms),
+            shared,
+            deps,
+            options,
+        };
+
+        if let Some(log) = worker.deps.log.clone() {
+            let end = log.end();
+            heads.iter().try_for_each(|head| head.check_log(end))?;
+            if is_new {
+                worker.snapshot.position = end;
+            }
+            if let Some(registry) = &worker.deps.registry {
+                let name = worker.consumer.clone();
+                let position = worker.snapshot.position;
+                let place = registry.register(name, log.partition(), Hold::Always, position);
+                worker.place = Some(place);
+            }
+            worker.store_position()?;
+        }
+        worker.follow_heads(&heads)?;
+        worker.publish(true);
+        Ok(worker)
+    }
+
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    /// Decides what waits, and what the log holds, as much as fits into one turn. After an error,
+    /// [`Worker::reopen`] comes first.
+    pub fn turn(&mut self) -> Result<Progress, Error> {
+        let requests = self.shared.intake.take(self.options.turn_commands);
+        let settling = self.shared.intake.take_settling();
+        let blocks = self.read();
+        let is_idle = requests.is_empty() && settling.is_none() && blocks.is_empty();
+
+        if !is_idle {
+            self.serve(requests, settling, &blocks)?;
+        }
+        let has_followed = self.follow_documents()?;
+        self.store_position_in_time()?;
+        Ok(if is_idle && !has_followed { Progress::Idle } else { Progress::Busy })
+    }
+
+    /// Waits until there may be something to do. Blocks the thread.
+    pub fn wait(&self) {
+        let most_ms = match (&self.deps.log, self.stored == self.snapshot.position) {
+            (None, _) => self.options.follow_ms,
+            (Some(_), true) => REST_MS,
+            (Some(_), false) => self.options.position_ms,
+        };
+        self.shared.intake.wait(Duration::from_millis(most_ms.clamp(1, REST_MS).unsigned_abs()));
+    }
+
+    /// Looks again at what the books hold, after a turn of which it is unknown whether it is there.
+    pub fn reopen(&mut self) -> Result<(), Error> {
+        let heads = heads(&self.deps)?;
+        self.stored = position_of(&heads);
+        self.follow_heads(&heads)?;
+        self.publish(true);
+        Ok(())
+    }
+
+    /// Blocks of the log behind the position; none while events rest.
+    fn read(&mut self) -> Vec<Block> {
+        let is_resting = self.deps.clock.elapsed_ms() < self.resting_until_ms;
+        let Some(log) = self.deps.log.clone().filter(|_| !is_resting) else { return Vec::new() };
+        let from = self.snapshot.position;
+        if log.end() <= from {
+            return Vec::new();
+        }
+
+        match log.read(from, self.options.turn_bytes) {
+            Ok(blocks) => blocks,
+            Err(log::Error::Trimmed { start, .. }) => {
+                let why = format!("begins at {start}: what lay between is lost");
+                self.rest(&Error::LogOtherwise { position: from, why });
+                Vec::new()
+            }
+            Err(error) => {
+                self.rest(&error.into());
+                Vec::new()
+            }
+        }
+    }
+
+    /// Lets events rest. Commands are decided all the same.
+    fn rest(&mut self, error: &Error) {
+        self.resting_until_ms = self.deps.clock.elapsed_ms() + REST_MS;
+        let trouble = format!("events are not awarded points: {error}");
+        if self.shared.trouble().as_ref() != Some(&trouble) {
+            tracing::error!(%error, "events are not awarded points");
+        }
+        self.shared.set_trouble(Some(trouble));
+    }
+
+    /// Decides requests, wallets and blocks, and answers. What fails of the log alone is tried
+    /// again after a rest; the error is one of the books.
+    fn serve(
+        &mut self,
+        requests: Vec<Request>,
+        settling: Option<Settling>,
+        blocks: &[Block],
+    ) -> Result<(), Error> {
+        let programmes = Arc::clone(self.snapshot.programmes());
+        let batch = Batch::of(blocks, self.snapshot.position, &programmes, &self.consumer);
+        let mut batch = batch.map_err(|error| self.rest(&error)).ok();
+
+        let mut lanes = Lanes::new(self.deps.books.books());
+        let mut replies = Replies::default();
+        for Request { commands, manner, reply } in requests {
+            let origin = replies.add(reply, commands.len());
+            lanes.push(commands, manner, origin);
+        }
+        if let Some(Settling { wallets, reply }) = settling {
+            lanes.settle(&wallets);
+            replies.add_settling(reply);
+        }
+        if self.options.awarding == Awarding::Direct
+            && let Some(batch) = batch.as_mut().filter(|batch| !batch.priced.is_empty())
+        {
+            let origin = replies.expect_awards(batch.priced.len());
+            lanes.push(std::mem::take(&mut batch.priced), Manner::Each, origin);
+        }
+
+        let lanes = lanes.finish();
+        let positions = self.positions(batch.as_ref(), lanes.len());
+        let failed = self.decide_all(&lanes, positions, &mut replies);
+        let answers = replies.send();
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if let Some(batch) = &batch
+            && let Err(error) = self.finish_batch(batch, &answers)
+        {
+            self.rest(&error);
+        }
+        Ok(())
+    }
+
+    /// The positions that a single turn may write. Several turns write none: the next one does.
+    fn positions(&self, batch: Option<&Batch<'_>>, turns: usize) -> Positions {
+        if turns != 1 {
+            return Positions::default();
+        }
+        let part = Some(self.snapshot.position).filter(|position| *position > self.stored);
+        let is_whole = |batch: &&Batch<'_>| {
+            // In the mode of queues, what has a price is still to be sent.
+            batch.unpriced.is_empty()
+                && batch.orders.is_empty()
+                && batch.priced.is_empty()
+                && batch.end > self.stored
+        };
+        let whole = batch.filter(is_whole).map(|batch| batch.end);
+        Positions { whole: whole.or(part), part }
+    }
+
+    /// Decides all lanes, each in a turn of the books. After an error the later ones fail as well.
+    fn decide_all(
+        &mut self,
+        lanes: &[Lane],
+        positions: Positions,
+        replies: &mut Replies,
+    ) -> Option<Error> {
+        let mut failed = None;
+        for lane in lanes {
+            let decided = match &failed {
+                None => self.decide(lane, positions),
+                Some(error) => Err(Error::clone(error)),
+            };
+            match decided {
+                Ok(decided) => replies.put(decided),
+                Err(error) => {
+                    replies.fail(lane, &error);
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        failed
+    }
+
+    /// Decides a lane in one turn of the books, under the programmes that they have in force.
+    fn decide(&mut self, lane: &Lane, positions: Positions) -> Result<Decided, Error> {
+        let started_ms = self.deps.clock.elapsed_ms();
+        for _ in 0..RELOADS_MAX {
+            let now_ms = self.deps.clock.now_ms();
+            let snapshot = self.snapshot.clone();
+            let programmes = snapshot.programmes();
+            let footprint = lane.footprint(programmes, now_ms);
+            let books: Vec<u16> = lane.books.iter().copied().collect();
+            let mut outcome = Outcome::default();
+            let mut missing = Vec::new();
+
+            self.deps.books.turn(&books, &footprint, &mut |heads, loaded| {
+                outcome = Outcome::default();
+                missing = snapshot.missing(heads);
+                if !missing.is_empty() {
+                    return Turn::default();
+                }
+                let (decided, turn) = lane.decide(programmes, loaded, now_ms);
+                let position =
+                    if has_leftovers(&decided) { positions.part } else { positions.whole };
+                outcome.decided = decided;
+                if lane.is_trial {
+                    return Turn::default();
+                }
+                outcome.entries.clone_from(&turn.entries);
+                outcome.position = position;
+                Turn { position, ..turn }
+            })?;
+            if missing.is_empty() {
+                let took_ms = self.deps.clock.elapsed_ms() - started_ms;
+                return Ok(self.note(lane, outcome, took_ms));
+            }
+            self.follow_versions(&missing)?;
+            self.publish(true);
+        }
+        Err(Error::Log("programmes change faster than they can be read".to_owned()))
+    }
+
+    /// Notes a turn that is durable.
+    fn note(&mut self, lane: &Lane, outcome: Outcome, took_ms: i64) -> Decided {
+        if let Some(position) = outcome.position {
+            self.note_stored(position);
+        }
+        if !outcome.entries.is_empty() {
+            self.shared.note_entries();
+        }
+        if !lane.is_trial {
+            measure::turn(lane.len(), took_ms, &outcome.entries);
+            let answers = outcome.decided.answers.iter();
+            measure::answers(answers.flat_map(|(_, answers)| answers));
+        }
+        outcome.decided
+    }
+
+    /// Keeps what could not be awarded in a queue, and moves the position.
+    fn finish_batch(
+        &mut self,
+        batch: &Batch<'_>,
+        answers: &[Result<Answer, Error>],
+    ) -> Result<(), Error> {
+        let letter = |purpose: &Purpose, why: &str| {
+            let event = &batch.events[purpose.event];
+            UnpricedEvent::letter(&purpose.programme, &purpose.key, event, why)
+        };
+        let unpriced = batch.unpriced.iter().map(|(purpose, why)| letter(purpose, why));
+        let answered = batch.purposes.iter().zip(answers);
+        let invalid = answered.filter_map(|(purpose, answer)| match answer {
+            Ok(Answer::Invalid(refusal)) => Some(letter(purpose, &refusal.detail)),
+            _ => None,
+        });
+
+        self.send(QueueName::Retry, unpriced.chain(invalid).collect())?;
+        if !batch.priced.is_empty() {
+            self.send(QueueName::Award, batch.priced.iter().map(command_letter).collect())?;
+        }
+        if !batch.orders.is_empty() {
+            return self.obey(&batch.orders, batch.end);
+        }
+        self.move_to(batch.end);
+        Ok(())
+    }
+
+    fn send(&self, queue: QueueName, letters: Vec<Letter>) -> Result<(), Error> {
+        for letters in letters.chunks(QUEUE_CALL_LEN_MAX) {
+            let sent = self.deps.queues.send(queue, letters.to_vec(), Duration::ZERO);
+            self.deps.runtime.block_on(sent)?;
+        }
+        Ok(())
+    }
+
+    /// The log is awarded up to here.
+    fn move_to(&mut self, position: Offset) {
+        self.snapshot.position = position;
+        if self.shared.trouble().is_some() {
+            self.shared.set_trouble(None);
+        }
+        self.publish(false);
+    }
+
+    fn publish(&self, has_changed: bool) {
+        self.shared.publish(self.snapshot.clone(), has_changed);
+    }
+
+    /// Stores a position that nothing else stored for a while.
+    fn store_position_in_time(&mut self) -> Result<(), Error> {
+        let waited_ms = self.deps.clock.elapsed_ms() - self.stored_at_ms;
+        if waited_ms < self.options.position_ms { Ok(()) } else { self.store_position() }
+    }
+
+    fn store_position(&mut self) -> Result<(), Error> {
+        let position = self.snapshot.position;
+        if position <= self.stored {
+            return Ok(());
+        }
+        let turn = Turn { position: Some(position), ..Turn::default() };
+        self.deps.books.turn(&[0], &Footprint::default(), &mut |_, _| turn.clone())?;
+        self.note_stored(position);
+        Ok(())
+    }
+
+    fn note_stored(&mut self, position: Offset) {
+        self.stored = position;
+        self.stored_at_ms = self.deps.clock.elapsed_ms();
+        if let Some(place) = &self.place {
+            place.set_position(position);
+        }
+    }
+}
+
+/// Whether an award of the log is neither made nor refused, so that it has to be tried again.
+fn has_leftovers(decided: &Decided) -> bool {
+    let awards = decided.answers.iter().filter(|(slot, _)| slot.origin == Origin::Log);
+    awards.flat_map(|(_, answers)| answers).any(|answer| matches!(answer, Answer::Invalid(_)))
+}
+
+fn heads(deps: &Deps) -> Result<Vec<Head>, Error> {
+    (0..deps.books.books()).map(|book| Ok(deps.books.head(book)?)).collect()
+}
+
+fn position_of(heads: &[Head]) -> Offset {
+    heads.iter().map(|head| head.position).max().unwrap_or_default()
+}

@@ -1,0 +1,12 @@
+//! Tests of the service over engines in memory.
+
+mod documents;
+mod expiry_simulation;
+mod faults;
+mod members;
+mod queues;
+mod random;
+mod rewards;
+mod simulation;
+mod stage;
+mod turns;

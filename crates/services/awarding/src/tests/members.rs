@@ -1,0 +1,153 @@
+use super::stage::{DAY_MS, HOUR_MS, PROGRAMME, START_MS, Stage, award, command, wallet};
+use crate::handle::Handle;
+use raingauge_core::code::Code;
+use raingauge_points::{Body, Kind, WalletId};
+
+/// The calendar of the reference: 10 January leads to 31 July, and no point is spendable behind the
+/// grace, swept or not.
+#[test]
+fn points_expire_whether_they_are_swept_or_not() {
+    let (stage, mut process) = Stage::with_programme();
+    stage.order("o-1", "bob", "food", 15);
+    stage.turn(&mut process).unwrap();
+    let members = process.members.clone();
+    let id = wallet("bob");
+    let balance = |id: WalletId| {
+        let read = members.balances(vec![id], None);
+        stage.runtime.block_on(read).unwrap().remove(0).unwrap()
+    };
+    let bob = balance(wallet("bob"));
+    assert_eq!((bob.available, bob.expires_on.unwrap().to_string()), (60, "2026-07-31".to_owned()));
+    assert_eq!((bob.lots.len(), bob.lots[0].points), (1, 60));
+    assert_eq!(balance(wallet("nobody")).available, 0);
+
+    // Midnight in Singapore behind 31 July, and 24 hours.
+    let cut_ms = 1_785_513_600_000 + DAY_MS;
+    stage.clock.advance(cut_ms - START_MS - 1);
+    assert_eq!(balance(wallet("bob")).available, 60);
+    stage.clock.advance(1);
+    assert_eq!(balance(wallet("bob")).available, 0);
+
+    let statement = members.statement(&id, None, 10);
+    let rows = stage.runtime.block_on(statement).unwrap();
+    let lines: Vec<_> =
+        rows.iter().map(|row| (row.sequence, row.kind, row.points, row.balance_after)).collect();
+    let expired = [(None, Kind::Expire, -60, 0), (Some(1), Kind::Earn, 60, 60)];
+    assert_eq!(lines, expired);
+
+    // The sweep writes down the same.
+    let sweeper = std::sync::Arc::clone(&process.sweeper);
+    let status = stage.during(&mut process, sweeper.sweep(None)).unwrap();
+    assert_eq!((status.wallets, status.entries), (1, 1));
+    let statement = members.statement(&id, None, 10);
+    let rows = stage.runtime.block_on(statement).unwrap();
+    assert_eq!((rows[0].sequence, rows[0].points), (Some(2), -60));
+    let sweeper = std::sync::Arc::clone(&process.sweeper);
+    assert_eq!(stage.during(&mut process, sweeper.sweep(None)).unwrap().wallets, 0);
+}
+
+#[test]
+fn balances_of_the_past_are_those_of_then() {
+    let (stage, mut process) = Stage::with_programme();
+    stage.submit(&mut process, vec![award("bob", "k-1", 100)]);
+    stage.clock.advance(HOUR_MS);
+    stage.submit(&mut process, vec![command("bob", "k-2", Body::Burn { points: 30 })]);
+    stage.clock.advance(HOUR_MS);
+    stage.submit(&mut process, vec![award("bob", "k-3", 5)]);
+
+    let at = |at_ms: i64| {
+        let read = process.members.balances(vec![wallet("bob")], Some(at_ms));
+        stage.runtime.block_on(read).unwrap().remove(0).unwrap().available
+    };
+    let found = [-1, 0, HOUR_MS - 1, HOUR_MS, 2 * HOUR_MS, 3 * HOUR_MS].map(|ms| at(START_MS + ms));
+    assert_eq!(found, [0, 100, 100, 70, 75, 75]);
+}
+
+#[test]
+fn an_unknown_programme_is_no_error_of_the_others() {
+    let (stage, mut process) = Stage::with_programme();
+    stage.submit(&mut process, vec![award("bob", "k-1", 100)]);
+    let ids = vec![WalletId::new("other", "bob"), wallet("bob")];
+    let read = process.members.balances(ids, None);
+    let balances = stage.runtime.block_on(read).unwrap();
+    assert_eq!(balances[0].as_ref().unwrap_err().code, Code::ProgrammeUnknown);
+    assert_eq!(balances[1].as_ref().unwrap().available, 100);
+}
+
+#[test]
+fn a_balance_and_its_entries_are_explained() {
+    let (stage, mut process) = Stage::with_programme();
+    stage.order("o-1", "bob", "food", 15);
+    stage.turn(&mut process).unwrap();
+    stage.submit(&mut process, vec![award("bob", "k-1", 100)]);
+    stage.submit(&mut process, vec![command("bob", "k-2", Body::Burn { points: 30 })]);
+
+    let id = wallet("bob");
+    let explained = process.members.explain(&id);
+    let explained = stage.runtime.block_on(explained).unwrap().unwrap();
+    assert_eq!(explained.balance.available, 130);
+    assert!(!explained.is_cut);
+    assert_eq!(explained.left.iter().map(|left| left.points).sum::<i64>(), 130);
+    assert_eq!(explained.spent.iter().map(|spent| spent.points).sum::<i64>(), 30);
+    let entries = stage.entries();
+    let earn = entries.iter().find(|entry| entry.kind == Kind::Earn).unwrap();
+    let words = process.members.explain_entry(earn).unwrap();
+    assert!(words.contains("15") && words.contains("60"), "{words}");
+
+    let found = process.members.by_key(PROGRAMME, "", "k-2");
+    let found = stage.runtime.block_on(found).unwrap();
+    assert_eq!((found.len(), found[0].kind), (1, Kind::Burn));
+    let place = (found[0].book, found[0].sequence);
+    let read = process.members.entry(PROGRAMME, place.0, place.1);
+    assert_eq!(stage.runtime.block_on(read).unwrap(), Some(found[0].clone()));
+    let read = process.members.entry("other", place.0, place.1);
+    assert_eq!(stage.runtime.block_on(read).unwrap(), None);
+
+    let liability = process.members.liability(PROGRAMME);
+    assert_eq!(stage.runtime.block_on(liability).unwrap().unwrap().total(), 130);
+}
+
+/// The threads and tasks of a service, as the binary starts them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_answers_until_it_is_stopped() {
+    let (deps, options) = tokio::task::spawn_blocking(|| {
+        let (mut stage, process) = Stage::with_programme();
+        drop(process);
+        stage.options.sweep.every = std::time::Duration::from_millis(20);
+        (stage.deps(), stage.options.clone())
+    })
+    .await
+    .unwrap();
+    let deps = crate::Deps { runtime: tokio::runtime::Handle::current(), ..deps };
+    let log = deps.sink.clone();
+    let handle: Handle = tokio::task::spawn_blocking(move || crate::Teller::start(deps, options))
+        .await
+        .unwrap()
+        .unwrap();
+
+    let answers = handle.submit(vec![award("bob", "k-1", 100)]).await;
+    assert!(answers[0].is_ok(), "{answers:?}");
+    handle.submit_later(vec![award("bob", "k-2", 11)]).await.unwrap();
+    let mut batch = raingauge_ports::log::Batch::default();
+    let data = r#"{"member":"bob","country":"SG","vertical":"food","amount":1,"order_id":"o"}"#;
+    batch.push(&raingauge_core::event::Event::of_data("order.completed", START_MS, data));
+    let appended = log.append(batch).await.unwrap();
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    assert!(handle.wait_awarded(appended.ends[0].1, deadline).await);
+
+    let expected = 100 + 11 + 2;
+    let available = async || {
+        let balances = handle.members().balances(vec![wallet("bob")], None).await.unwrap();
+        balances[0].as_ref().unwrap().available
+    };
+    while available().await < expected {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(available().await, expected);
+    assert_eq!(handle.trouble(), None);
+
+    let stopping = handle.clone();
+    tokio::task::spawn_blocking(move || stopping.stop()).await.unwrap();
+    let refused = handle.submit(vec![award("bob", "k-3", 1)]).await;
+    assert!(matches!(refused[0], Err(crate::Error::Closed(_))));
+}

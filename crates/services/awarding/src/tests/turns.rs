@@ -1,0 +1,184 @@
+use super::stage::{HOUR_MS, PROGRAMME, Stage, award, command, wallet};
+use crate::error::Error;
+use crate::intake::Manner;
+use raingauge_core::code::Code;
+use raingauge_points::{Answer, Body, Kind};
+use raingauge_ports::campaigns::sender::Response;
+use raingauge_ports::points::{Books, QueueName};
+use serde_json::json;
+use std::sync::Arc;
+
+fn points_of(answer: &Result<Answer, Error>) -> i64 {
+    match answer {
+        Ok(Answer::Done(entries)) => entries[0].points(),
+        Ok(Answer::Replayed(entry)) => entry.points(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_event_is_awarded_once_and_the_position_is_in_the_same_turn() {
+    let (stage, mut process) = Stage::with_programme();
+    stage.order("o-1", "bob", "food", 15);
+    stage.turn(&mut process).unwrap();
+    assert_eq!(stage.available(&process, "bob"), 60);
+
+    let head = stage.books.head(0).unwrap();
+    assert_eq!(head.position, process.worker.shared().snapshot().position);
+    let entries = stage.entries();
+    let kinds: Vec<Kind> = entries.iter().map(|entry| entry.kind).collect();
+    assert_eq!(kinds, [Kind::Programme, Kind::Earn]);
+
+    // Another process goes on there.
+    let mut process = stage.open();
+    stage.turn(&mut process).unwrap();
+    assert_eq!(stage.entries().len(), 2);
+    stage.order("o-2", "bob", "ride", 10);
+    stage.turn(&mut process).unwrap();
+    assert_eq!(stage.available(&process, "bob"), 80);
+}
+
+#[test]
+fn a_command_with_the_same_key_has_the_same_answer() {
+    let (stage, mut process) = Stage::with_programme();
+    let first = stage.submit(&mut process, vec![award("bob", "k-1", 100)]);
+    assert!(matches!(first[0], Ok(Answer::Done(_))));
+    let again = stage.submit(&mut process, vec![award("bob", "k-1", 100)]);
+    assert!(matches!(again[0], Ok(Answer::Replayed(_))));
+    assert_eq!((points_of(&first[0]), points_of(&again[0])), (100, 100));
+
+    let other = stage.submit(&mut process, vec![award("bob", "k-1", 101)]);
+    match &other[0] {
+        Ok(Answer::Invalid(refusal)) => assert_eq!(refusal.code, Code::KeyReused),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(stage.available(&process, "bob"), 100);
+}
+
+#[test]
+fn a_refusal_fails_neither_its_request_nor_the_turn() {
+    let (stage, mut process) = Stage::with_programme();
+    let burn = command("bob", "k-2", Body::Burn { points: 1_000 });
+    let commands = vec![award("bob", "k-1", 100), burn, award("eve", "k-3", 7)];
+    let answers = stage.submit(&mut process, commands);
+    assert!(matches!(answers[0], Ok(Answer::Done(_))));
+    assert!(matches!(&answers[1], Ok(Answer::Refused { refusal, .. })
+        if refusal.code == Code::InsufficientPoints));
+    assert_eq!(stage.available(&process, "eve"), 7);
+
+    // The refusal stays the answer of its key.
+    stage.submit(&mut process, vec![award("bob", "k-4", 5_000)]);
+    let burn = command("bob", "k-2", Body::Burn { points: 1_000 });
+    let again = stage.submit(&mut process, vec![burn]);
+    assert!(matches!(&again[0], Ok(Answer::Refused { replayed: true, .. })));
+}
+
+#[test]
+fn commands_happen_together_or_not_at_all() {
+    let (stage, mut process) = Stage::with_programme();
+    let shared = Arc::clone(&process.shared);
+    let burn = |key: &str| command("bob", key, Body::Burn { points: 60 });
+    let both = vec![award("bob", "k-1", 100), burn("k-2"), burn("k-3")];
+    let answers =
+        stage.during(&mut process, async move { shared.decide(both, Manner::Together).await });
+    assert!(answers.iter().all(|answer| !matches!(answer, Ok(Answer::Done(_)))));
+    assert_eq!(stage.available(&process, "bob"), 0);
+}
+
+#[test]
+fn a_trial_answers_and_writes_nothing() {
+    let (stage, mut process) = Stage::with_programme();
+    let shared = Arc::clone(&process.shared);
+    let number = stage.entries().len();
+    let trial = vec![award("bob", "k-1", 100), command("bob", "k-2", Body::Burn { points: 30 })];
+    let answers =
+        stage.during(&mut process, async move { shared.decide(trial, Manner::Trial).await });
+    assert_eq!((points_of(&answers[0]), points_of(&answers[1])), (100, -30));
+    assert_eq!((stage.entries().len(), stage.available(&process, "bob")), (number, 0));
+}
+
+#[test]
+fn what_is_too_much_waits_outside() {
+    let (stage, process) = Stage::with_programme();
+    let many = |number: usize| vec![award("bob", "k", 1); number];
+    let shared = &process.shared;
+    let busy = stage.runtime.block_on(async {
+        let first = shared.intake.push(many(1_000), Manner::Each);
+        let others = (0..19).map(|_| shared.intake.push(many(1_000), Manner::Each).unwrap());
+        let others: Vec<_> = others.collect();
+        let busy = shared.decide(many(1), Manner::Each).await;
+        drop((first, others));
+        busy
+    });
+    assert!(matches!(busy[0], Err(Error::Busy { .. })));
+    let large = stage.runtime.block_on(shared.decide(many(1_001), Manner::Each));
+    assert!(matches!(large[0], Err(Error::TooLarge(_))));
+}
+
+/// Commands of different books take different turns, and a transfer takes both.
+#[test]
+fn commands_over_several_books_keep_their_order() {
+    let stage = Stage::new(16, |_| Ok(Response::of_status(200)));
+    let mut process = stage.open();
+    stage.save(super::stage::programme());
+    stage.turn(&mut process).unwrap();
+    let members: Vec<String> = (0..40).map(|number| format!("member-{number}")).collect();
+    let mut commands: Vec<_> =
+        members.iter().map(|member| award(member, &format!("a-{member}"), 100)).collect();
+    for (from, to) in members.iter().zip(&members[1..]) {
+        let body = Body::Transfer { to: to.as_str().into(), points: 100 };
+        commands.push(command(from, &format!("t-{from}"), body));
+    }
+    let answers = stage.submit(&mut process, commands);
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Answer::Done(_)))), "{answers:?}");
+
+    // The first one has given its points, the others have passed on 100 and kept what came.
+    let left: Vec<i64> = members.iter().map(|member| stage.available(&process, member)).collect();
+    assert_eq!(left.iter().sum::<i64>(), 4_000);
+    assert_eq!((left[0], left[39]), (0, 200));
+    let books: std::collections::BTreeSet<u16> =
+        members.iter().map(|member| wallet(member).book(16)).collect();
+    assert!(books.len() > 8);
+}
+
+#[test]
+fn in_the_mode_of_queues_awards_wait_in_one() {
+    let (mut stage, process) = Stage::with_programme();
+    drop(process);
+    stage.options.awarding = crate::Awarding::Queued;
+    let mut process = stage.open();
+    stage.order("o-1", "bob", "food", 15);
+    stage.turn(&mut process).unwrap();
+    assert_eq!(stage.available(&process, "bob"), 0);
+    assert_eq!(stage.depth(QueueName::Award), (1, 0));
+    stage.settle_down(&mut process);
+    assert_eq!(stage.available(&process, "bob"), 60);
+    assert_eq!(stage.depth(QueueName::Award), (0, 0));
+}
+
+/// A position that nothing else stores is stored after a while.
+#[test]
+fn the_position_moves_without_awards() {
+    let (stage, mut process) = Stage::with_programme();
+    let stored = stage.books.head(0).unwrap().position;
+    stage.send_at("x", "weather", 0, &json!({}));
+    stage.turn(&mut process).unwrap();
+    assert_eq!(process.shared.snapshot().position, stored + 1);
+    assert_eq!(stage.books.head(0).unwrap().position, stored);
+    stage.clock.advance(HOUR_MS);
+    stage.turn(&mut process).unwrap();
+    assert_eq!(stage.books.head(0).unwrap().position, stored + 1);
+}
+
+#[test]
+fn a_ledger_that_is_new_begins_at_the_end_of_the_log() {
+    let stage = Stage::new(1, |_| Ok(Response::of_status(200)));
+    stage.order("o-1", "bob", "food", 15);
+    let mut process = stage.open();
+    assert_eq!(process.shared.snapshot().position, 1);
+    stage.save(super::stage::programme());
+    stage.order("o-2", "bob", "food", 15);
+    stage.turn(&mut process).unwrap();
+    assert_eq!(stage.entries().len(), 2);
+    assert_eq!(stage.entries()[1].programme.as_ref(), PROGRAMME);
+}
