@@ -127,7 +127,7 @@ mod tests {
             Key::of("grab-sg", "", "order-1").to_string(),
             "4fa3e1a64c06ad3065db22539b6aca65"
         );
-        assert_eq!(WalletId::new("grab-sg", "bob").book(16), 0);
+        assert_eq!(WalletId::new("grab-sg", "bob").book(16), 9);
         assert_eq!(WalletId::new("grab-sg", "bob").book(1), 0);
     }
 

@@ -26,8 +26,15 @@ struct TakenPart {
     points: Points,
     /// What is added to the amount that was paid back.
     amount: Option<Number>,
-    /// Set where the award has no reference.
-    key: Option<Key>,
+    name: AwardName,
+}
+
+/// What the record of an award is found by.
+#[derive(Clone)]
+enum AwardName {
+    Reference(Arc<str>),
+    /// Of an award without a reference.
+    Key(Key),
 }
 
 impl Desk<'_> {
@@ -45,12 +52,12 @@ impl Desk<'_> {
             return refused(Code::PointsInvalid, "a reversal has an amount or points, not both");
         }
 
-        let (earned, key) = match key {
+        let (earned, name) = match key {
             Some(key) => self.earned_by_key(order, key)?,
-            None => (self.earned_by_reference(order)?, None),
+            None => self.earned_by_reference(order)?,
         };
         self.check_source(order, &earned)?;
-        let parts = parts(&earned, key, amount, points, order)?;
+        let parts = parts(&earned, &name, amount, points, order)?;
         self.all_or_nothing(|desk| {
             let mut entries = Vec::with_capacity(parts.len());
             for part in &parts {
@@ -60,13 +67,13 @@ impl Desk<'_> {
         })
     }
 
-    fn earned_by_reference(&self, order: &Order<'_>) -> Result<Earned, Refusal> {
+    fn earned_by_reference(&self, order: &Order<'_>) -> Result<(Earned, AwardName), Refusal> {
         let Some(reference) = &order.command.reference else {
             return refused(Code::PointsInvalid, "a reversal names an award");
         };
         let id = ReferenceId::of(&order.id.programme, &order.id.member, reference);
         match self.state.references.get(&id).filter(|earned| !earned.is_empty()) {
-            Some(earned) => Ok(earned.clone()),
+            Some(earned) => Ok((earned.clone(), AwardName::Reference(reference.clone()))),
             None => refused(
                 Code::ReferenceUnknown,
                 format!("the member has no award under the reference `{reference}`"),
@@ -74,12 +81,8 @@ impl Desk<'_> {
         }
     }
 
-    /// The award with a key, and the key where the award has no reference.
-    fn earned_by_key(
-        &self,
-        order: &Order<'_>,
-        key: &str,
-    ) -> Result<(Earned, Option<Key>), Refusal> {
+    /// The award with a key.
+    fn earned_by_key(&self, order: &Order<'_>, key: &str) -> Result<(Earned, AwardName), Refusal> {
         let keys = reversed_keys(order.command, key);
         let mut entries = keys.iter().filter_map(|key| Some((*key, self.state.keys.get(key)?)));
         let Some((hash, entry)) = entries.next() else {
@@ -91,9 +94,9 @@ impl Desk<'_> {
             return refused(Code::EntryNotReversible, detail);
         }
 
-        let (id, key) = match entry.reference_id() {
-            Some(id) => (id, None),
-            None => (ReferenceId::of_key(&order.id.programme, hash), Some(hash)),
+        let (id, name) = match (entry.reference_id(), &entry.reference) {
+            (Some(id), Some(reference)) => (id, AwardName::Reference(reference.clone())),
+            _ => (ReferenceId::of_key(&order.id.programme, hash), AwardName::Key(hash)),
         };
         let known = self.state.references.get(&id).filter(|earned| !earned.is_empty());
         let mut earned = match known {
@@ -102,7 +105,7 @@ impl Desk<'_> {
         };
         let place = (entry.book, entry.sequence);
         earned.awards.retain(|award| (award.book, award.sequence) == place);
-        Ok((earned, key))
+        Ok((earned, name))
     }
 
     /// Partners take back what they awarded themselves.
@@ -165,9 +168,14 @@ impl Desk<'_> {
             sequence: award.sequence,
             points: part.points,
             amount: part.amount,
-            key: part.key,
+            key: match &part.name {
+                AwardName::Reference(_) => None,
+                AwardName::Key(key) => Some(*key),
+            },
         });
-        // What is reversed is found by the reference of the award.
+        if let AwardName::Reference(reference) = &part.name {
+            draft.entry.reference = Some(reference.clone());
+        }
         Ok(self.record(draft.finish(), programme))
     }
 }
@@ -175,7 +183,7 @@ impl Desk<'_> {
 /// What is taken back of each award.
 fn parts(
     earned: &Earned,
-    key: Option<Key>,
+    name: &AwardName,
     amount: Option<Number>,
     points: Option<Points>,
     order: &Order<'_>,
@@ -191,7 +199,7 @@ fn parts(
         award: award.clone(),
         points,
         amount,
-        key,
+        name: name.clone(),
     };
     let whole = |award: &EarnedAward| {
         let amount = Some(remaining(award)).filter(|rest| !rest.is_zero());

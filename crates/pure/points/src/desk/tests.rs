@@ -1,1 +1,275 @@
-//! Tests.
+//! What scripts cannot say: groups, sweeps, limits, and how the desk keeps its state.
+
+use super::{Answer, Desk};
+use crate::command::{Award, Basis, Body, Command};
+use crate::day::Day;
+use crate::document::ProgrammeDocument;
+use crate::entry::Kind;
+use crate::identity::WalletId;
+use crate::limits::{WALLET_HOLDS_MAX, WALLET_LOTS_MAX, WALLET_PENDING_MAX};
+use crate::programme::{Programme, Programmes};
+use crate::script::{Replica, ScriptLedger};
+use crate::snapshot::{BookHead, Footprint, Snapshot};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+
+/// 2026-01-01T00:00:00Z.
+const DAY: i32 = 20_454;
+const NOW_MS: i64 = DAY as i64 * 86_400_000;
+
+fn programmes(json: &Json, version: u32) -> Programmes {
+    let document = ProgrammeDocument::parse(json).unwrap();
+    let mut programmes = Programmes::new();
+    programmes.insert(Arc::new(Programme::compile(&document, version).unwrap()));
+    programmes
+}
+
+fn plain() -> Programmes {
+    programmes(&json!({"programme": "p"}), 1)
+}
+
+fn command(member: &str, key: impl ToString, body: Body) -> Command {
+    Command {
+        programme: "p".into(),
+        member: member.into(),
+        key: key.to_string().into(),
+        source: "".into(),
+        occurred_ms: None,
+        reference: None,
+        reason: None,
+        body,
+    }
+}
+
+fn award(points: i64) -> Body {
+    Body::Award(Award::of(Basis::Points(points)))
+}
+
+fn together(ledger: &mut Replica, programmes: &Programmes, commands: &[Command]) -> Vec<Answer> {
+    let footprint = Footprint::of(commands, programmes, NOW_MS);
+    ledger.turn(programmes, NOW_MS, footprint, |desk| desk.execute_together(commands))
+}
+
+fn codes(answers: &[Answer]) -> Vec<&'static str> {
+    let code = |answer: &Answer| match answer {
+        Answer::Done(_) => "ok",
+        Answer::Replayed(_) => "replayed",
+        Answer::Refused { refusal, .. } | Answer::Invalid(refusal) => refusal.code.as_str(),
+    };
+    answers.iter().map(code).collect()
+}
+
+#[test]
+fn a_group_happens_whole_or_not_at_all() {
+    let programmes = plain();
+    let mut ledger = Replica::new(4);
+    let transfer = |points| Body::Transfer { to: "ben".into(), points };
+    let good = [command("amy", "a", award(10)), command("amy", "b", transfer(4))];
+    assert_eq!(codes(&together(&mut ledger, &programmes, &good)), ["ok", "ok"]);
+    assert_eq!(codes(&together(&mut ledger, &programmes, &good)), ["replayed", "replayed"]);
+
+    let entries = ledger.entries().len();
+    let bad = [
+        command("cy", "c", award(5)),
+        command("amy", "d", transfer(6)),
+        command("amy", "e", transfer(1)),
+        command("cy", "f", award(5)),
+    ];
+    let answers = together(&mut ledger, &programmes, &bad);
+    assert_eq!(codes(&answers), ["refused", "refused", "insufficient_points", "refused"]);
+    // The refusal is all that is left, and stays the answer.
+    assert_eq!(ledger.entries().len(), entries + 1);
+    assert_eq!(ledger.wallet(&WalletId::new("p", "amy")).balance(), 6);
+    assert_eq!(ledger.wallet(&WalletId::new("p", "cy")).sequence, 0);
+    let again = together(&mut ledger, &programmes, &bad);
+    assert_eq!(codes(&again), ["refused", "refused", "insufficient_points", "refused"]);
+    assert_eq!(ledger.entries().len(), entries + 1);
+
+    let many: Vec<Command> = (0..17).map(|key| command("amy", key, award(1))).collect();
+    assert!(codes(&together(&mut ledger, &programmes, &many)).iter().all(|code| *code != "ok"));
+}
+
+#[test]
+fn a_malformed_command_of_a_group_leaves_nothing() {
+    let programmes = plain();
+    let mut ledger = Replica::new(1);
+    let group = [command("amy", "a", award(5)), command("amy", "b", award(-1))];
+    let answers = together(&mut ledger, &programmes, &group);
+    assert_eq!(codes(&answers), ["refused", "points_invalid"]);
+    assert!(ledger.entries().is_empty());
+}
+
+#[test]
+fn commands_are_checked() {
+    let programmes = plain();
+    let mut ledger = Replica::new(1);
+    let mut code = |command: Command| codes(&ledger.execute(&programmes, NOW_MS, &[command]))[0];
+    assert_eq!(
+        code(Command { programme: "q".into(), ..command("a", 1, award(1)) }),
+        "programme_unknown"
+    );
+    assert_eq!(code(command("", 1, award(1))), "member_invalid");
+    assert_eq!(code(command("a\nb", 1, award(1))), "member_invalid");
+    assert_eq!(code(command(&"a".repeat(129), 1, award(1))), "member_invalid");
+    assert_eq!(code(command("a", "", award(1))), "points_invalid");
+    assert_eq!(code(command("a", "k".repeat(129), award(1))), "points_invalid");
+    let long = Some("r".repeat(129).into());
+    assert_eq!(code(Command { reference: long, ..command("a", 1, award(1)) }), "points_invalid");
+    let mut budget = Award::of(Basis::Points(1));
+    budget.budget = Some("a:b".into());
+    assert_eq!(code(command("a", 1, Body::Award(budget))), "points_invalid");
+    assert_eq!(code(command("a", 1, award(1))), "ok");
+}
+
+#[test]
+fn time_does_not_go_back() {
+    let programmes = plain();
+    let head = BookHead { book: 0, sequence: 9, recorded_ms: NOW_MS };
+    let state = Snapshot { heads: vec![head], books: 1, ..Snapshot::default() };
+    let mut desk = Desk::new(&programmes, state, NOW_MS - 5_000);
+    desk.execute(&command("amy", 1, award(1)));
+    let turn = desk.finish();
+    assert_eq!(turn.recorded_ms, NOW_MS);
+    assert_eq!(turn.entries[0].sequence, 10);
+    assert_eq!((turn.wallets.len(), turn.totals.len()), (1, 2));
+}
+
+#[test]
+fn versions_are_noted_in_each_book() {
+    let programmes = plain();
+    let mut ledger = Replica::new(3);
+    ledger.turn(&programmes, NOW_MS, Footprint::default(), |desk| desk.programme("p", 4));
+    let noted = ledger.entries().iter().map(|entry| (entry.kind, entry.changes.version));
+    assert_eq!(noted.collect::<Vec<_>>(), [(Kind::Programme, Some(4)); 3]);
+}
+
+#[test]
+fn a_sweep_moves_what_a_new_version_made_due_later() {
+    let version = |months: u16| {
+        json!({"programme": "p", "expiry": {"kind": "activity", "months": months, "graceHours": months},
+            "rules": [{"id": 1, "name": "order", "amount": "data.amount"}]})
+    };
+    let mut ledger = Replica::new(1);
+    let first = programmes(&version(1), 1);
+    ledger.execute(&first, NOW_MS, &[command("amy", 1, award(5))]);
+    let id = WalletId::new("p", "amy");
+    let due = ledger.wallet(&id).due_hour.unwrap();
+
+    let second = programmes(&version(6), 2);
+    let swept_ms = i64::from(due) * 3_600_000;
+    let mut footprint = Footprint::default();
+    footprint.wallet(id.clone());
+    let sweep = |ledger: &mut Replica| {
+        ledger.turn(&second, swept_ms, footprint.clone(), |desk| desk.sweep(&id))
+    };
+    assert_eq!(sweep(&mut ledger), 1);
+    assert_eq!(ledger.entries().last().unwrap().kind, Kind::Extend);
+    assert_eq!(sweep(&mut ledger), 0);
+    assert_eq!(ledger.wallet(&WalletId::new("p", "amy")).due_hour, Some(due + 5));
+}
+
+#[test]
+fn reminders_are_written_once() {
+    let programmes = programmes(
+        &json!({"programme": "p", "remindDays": [7, 30], "expiry": {"kind": "fixed", "months": 2}}),
+        1,
+    );
+    let mut ledger = Replica::new(1);
+    ledger.execute(&programmes, NOW_MS, &[command("amy", 1, award(5))]);
+    let id = WalletId::new("p", "amy");
+    for day in 0..100 {
+        ledger.settle(&programmes, NOW_MS + day * 86_400_000, &id);
+    }
+    // The lot ends with March: days 89, and a day of grace.
+    let found: Vec<_> = ledger
+        .entries()
+        .iter()
+        .map(|entry| (entry.kind.name(), (entry.recorded_ms - NOW_MS) / 86_400_000))
+        .collect();
+    assert_eq!(found, [("bonus", 0), ("remind", 59), ("remind", 82), ("expire", 91)]);
+}
+
+#[test]
+fn lots_beyond_the_limit_merge_into_the_later_date() {
+    let programmes = plain();
+    let mut ledger = Replica::new(1);
+    let dated = |number: i32| {
+        let expires_on = Some(Day(DAY + 10 * number + i32::from(number > 40)));
+        Body::Award(Award { expires_on, ..Award::of(Basis::Points(1)) })
+    };
+    for number in 0..WALLET_LOTS_MAX as i32 + 6 {
+        ledger.execute(&programmes, NOW_MS, &[command("amy", number, dated(number))]);
+    }
+    let wallet = ledger.wallet(&WalletId::new("p", "amy"));
+    assert_eq!((wallet.lots.len(), wallet.balance()), (WALLET_LOTS_MAX, 70));
+    // No point expires earlier than it would have by itself.
+    let mut dates: Vec<i32> =
+        (0..70).map(|number| DAY + 10 * number + i32::from(number > 40)).collect();
+    dates.sort_unstable();
+    let mut after = Vec::new();
+    for (points, day) in wallet.lots_by_date() {
+        after.extend(std::iter::repeat_n(day.unwrap().0, points as usize));
+    }
+    assert!(dates.iter().zip(&after).all(|(own, merged)| merged >= own));
+
+    let transfer = Body::Transfer { to: "ben".into(), points: 70 };
+    assert_eq!(
+        codes(&ledger.execute(&programmes, NOW_MS, &[command("amy", "t", transfer)])),
+        ["ok"]
+    );
+}
+
+#[test]
+fn holds_and_pending_days_are_bounded() {
+    let programmes = plain();
+    let mut ledger = Replica::new(1);
+    let mut code = |body: Body, key: &str| {
+        codes(&ledger.execute(&programmes, NOW_MS, &[command("amy", key, body)]))[0]
+    };
+    assert_eq!(code(award(1_000), "a"), "ok");
+    let hold = || Body::Hold { points: Some(1), until_ms: None, reward: None };
+    for number in 0..WALLET_HOLDS_MAX {
+        assert_eq!(code(hold(), &format!("h{number}")), "ok");
+    }
+    assert_eq!(code(hold(), "h"), "limit_out_of_range");
+
+    // Two expiries on each of so many days.
+    let pending = |days: usize, expires_on| {
+        let pending_days = Some(days as u16);
+        Body::Award(Award { pending_days, expires_on, ..Award::of(Basis::Points(1)) })
+    };
+    for number in 0..WALLET_PENDING_MAX {
+        let expires_on = (number % 2 == 1).then_some(Day(DAY + 1_000));
+        assert_eq!(code(pending(1 + number / 2, expires_on), &format!("p{number}")), "ok");
+    }
+    assert_eq!(code(pending(300, None), "p"), "limit_out_of_range");
+    assert_eq!(code(pending(7, None), "p"), "ok");
+}
+
+#[test]
+#[should_panic(expected = "no entry is left out (I4)")]
+fn an_entry_that_is_not_the_next_one_is_not_applied() {
+    let programmes = plain();
+    let mut ledger = Replica::new(1);
+    for key in 0..2 {
+        ledger.execute(&programmes, NOW_MS, &[command("amy", key, award(1))]);
+    }
+    crate::wallet::Wallet::default().apply(&ledger.entries()[1]);
+}
+
+#[test]
+fn damaged_bytes_are_refused() {
+    let programmes = plain();
+    let mut ledger = Replica::new(1);
+    ledger.execute(&programmes, NOW_MS, &[command("amy", 1, award(1))]);
+    let mut bytes = Vec::new();
+    ledger.entries()[0].encode(&mut bytes);
+    for len in 0..bytes.len() {
+        assert!(crate::entry::Entry::decode(&bytes[..len]).is_err());
+    }
+    let mut wallet = Vec::new();
+    ledger.wallet(&WalletId::new("p", "amy")).encode(&mut wallet);
+    for len in 0..wallet.len() {
+        assert!(crate::wallet::Wallet::decode(&wallet[..len]).is_err());
+    }
+}
