@@ -126,7 +126,7 @@ fn reinstate_days() -> u16 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ExpiryKind {
-    /// All points together, at the end of the month so many months after the last activity.
+    /// All points together, at the end of the month `months` after that of the last activity.
     Activity,
     /// Each award by itself.
     Fixed,

@@ -82,7 +82,7 @@ impl<'a> Draft<'a> {
         self.move_lot(expiry, -points);
     }
 
-    /// Takes up to so many points, the earliest to expire first, and returns how many are missing.
+    /// Takes up to `points`, the earliest to expire first, and returns how many are missing.
     pub(crate) fn take(&mut self, points: Points) -> Points {
         let wallet = Wallet {
             lots: self.lots.clone(),
@@ -96,7 +96,7 @@ impl<'a> Draft<'a> {
         missing
     }
 
-    /// Takes up to so many points out of one lot, and returns how many are missing.
+    /// Takes up to `points` out of one lot, and returns how many are missing.
     pub(crate) fn take_from(&mut self, expiry: Expiry, points: Points) -> Points {
         let there = self.lots.iter().find(|lot| lot.expiry == expiry).map_or(0, |lot| lot.points);
         let part = there.min(points);

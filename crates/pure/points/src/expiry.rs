@@ -70,7 +70,7 @@ impl ExpiryPolicy {
     }
 
     /// The last day of points that are kept alive by a transaction of this day: the last day of
-    /// the month so many months later. `None` where activity does not matter.
+    /// the month `months` later. `None` where activity does not matter.
     pub fn extended_to(&self, day: Day) -> Option<Day> {
         match self.rule {
             ExpiryRule::Activity { months } => Some(day.month().plus(i32::from(months)).last_day()),

@@ -18,7 +18,7 @@ impl WalletId {
         Self { programme: programme.into(), member: member.into() }
     }
 
-    /// The book that the wallet belongs to for ever, of so many.
+    /// The book, of `books`, that the wallet belongs to for ever.
     pub fn book(&self, books: u16) -> u16 {
         assert!(books > 0, "there is a book");
         if books == 1 {

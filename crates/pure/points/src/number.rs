@@ -73,7 +73,7 @@ impl Number {
         Self::new(i128::from(number), 0).expect("64 bits have fewer digits than the limit")
     }
 
-    /// Points of a programme with so many decimals.
+    /// Points of a programme with this number of decimals.
     pub fn of_points(points: Points, decimals: u8) -> Self {
         Self::new(i128::from(points), i32::from(decimals)).expect("64 bits fit")
     }

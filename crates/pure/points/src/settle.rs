@@ -22,7 +22,7 @@ enum Due {
     Expire(Day),
     /// The tier ended with this day.
     Tier(Day),
-    /// Points expire after this day, so many days from then.
+    /// Points expire after this day; the number is that of days until then.
     Remind(Day, u16),
 }
 

@@ -64,7 +64,7 @@ impl Tiers {
         Some(last.plus(i32::from(self.keep_months)).last_day())
     }
 
-    /// The tier that follows from so many points in a period, where that is higher than the
+    /// The tier that follows from `points` in a period, where that is higher than the
     /// wallet's, or keeps it for longer.
     pub(crate) fn up(
         &self,

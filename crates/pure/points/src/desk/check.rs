@@ -10,7 +10,7 @@ use crate::limits::{
 use crate::refused;
 use raingauge_core::code::{Code, Refusal};
 
-/// A text with so many bytes at least and at most, without control characters.
+/// Checks the length of a text, in bytes, and that it has no control characters.
 fn check_text(
     text: Option<&str>,
     name: &str,

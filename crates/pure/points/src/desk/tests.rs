@@ -233,7 +233,7 @@ fn holds_and_pending_days_are_bounded() {
     }
     assert_eq!(code(hold(), "h"), "limit_out_of_range");
 
-    // Two expiries on each of so many days.
+    // Two expiries on each of these days.
     let pending = |days: usize, expires_on| {
         let pending_days = Some(days as u16);
         Body::Award(Award { pending_days, expires_on, ..Award::of(Basis::Points(1)) })

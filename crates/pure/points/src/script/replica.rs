@@ -23,7 +23,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// An empty ledger of so many books.
+    /// An empty ledger with this number of books.
     pub fn new(books: u16) -> Self {
         let heads = (0..books).map(|book| BookHead { book, ..BookHead::default() });
         let state = Snapshot { heads: heads.collect(), books, ..Snapshot::default() };

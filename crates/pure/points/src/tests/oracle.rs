@@ -27,7 +27,7 @@ fn month_of(day: i64) -> (i64, i64, i64) {
     }
 }
 
-/// The last day of the month so many months after that of a day, by walking from month to month.
+/// The last day of the month that is `MONTHS` after that of a day, by walking from month to month.
 pub fn extended_to(day: i64) -> i64 {
     let mut last = month_of(day).2;
     for _ in 0..MONTHS {
