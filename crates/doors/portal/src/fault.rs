@@ -11,6 +11,7 @@ use raingauge_counters::{documents, drafts, recent};
 use raingauge_documents as product_documents;
 use raingauge_people::Principal;
 use raingauge_ports::{catalog, people};
+use raingauge_replay as replay;
 
 /// Titles of errors that several services report.
 const OVERTAKEN: &str = "Someone else changed it first";
@@ -106,6 +107,27 @@ impl From<product_documents::Error> for Fault {
             Error::ApprovalNeeded(_) => (StatusCode::FORBIDDEN, "This has to be approved"),
             Error::Log(_) | Error::NotInEffect { .. } => (StatusCode::SERVICE_UNAVAILABLE, NOT_YET),
             _ => (StatusCode::SERVICE_UNAVAILABLE, "The documents are unavailable"),
+        };
+        Self::new(status, title, advice)
+    }
+}
+
+impl From<replay::Error> for Fault {
+    fn from(error: replay::Error) -> Self {
+        use replay::Error;
+
+        let advice = error.to_string();
+        let (status, title) = match error {
+            Error::UnknownCampaign(_) => return Self::not_found("such campaign"),
+            Error::UnknownJob(_) => {
+                let advice = "Results are kept for an hour. Begin it again.";
+                return Self::new(StatusCode::NOT_FOUND, "There is no such job any more", advice);
+            }
+            Error::TooManyJobs | Error::Busy(_) => {
+                (StatusCode::TOO_MANY_REQUESTS, "Others are reading the log")
+            }
+            Error::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "This cannot be replayed"),
+            _ => (StatusCode::SERVICE_UNAVAILABLE, "This could not be found out"),
         };
         Self::new(status, title, advice)
     }

@@ -3,6 +3,7 @@
 pub mod chart;
 pub mod counter_form;
 pub mod drafts;
+pub mod jobs;
 pub mod layout;
 pub mod notes;
 pub mod parts;

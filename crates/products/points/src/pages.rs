@@ -6,10 +6,13 @@
 //!                          └──▶ ProgrammeView: points and dates as a programme writes them
 //! ```
 
+mod audit;
 mod checks;
 mod desk;
 mod editor;
 mod faults;
+mod forecast;
+mod jobs;
 mod kinds;
 mod liability;
 mod list;
@@ -56,6 +59,9 @@ fn editing(pages: Pages, desk: &Desk) -> Pages {
         .get("/points/{programme}/edit", EDITOR, page(desk, editor::edit))
         .ask("/points/form", EDITOR, page(desk, editor::form))
         .ask("/points/try", EDITOR, page(desk, editor::try_out))
+        .post("/points/forecast", EDITOR, "points.forecast", page(desk, forecast::begin))
+        .get("/points/jobs/{job}", EDITOR, page(desk, jobs::page))
+        .post("/points/jobs/{job}/end", EDITOR, "job.cancel", page(desk, jobs::end))
         .post("/points/save", EDITOR, "programme.save", page(desk, editor::save))
         .post("/points/propose", EDITOR, "draft.save", page(desk, editor::propose))
 }
@@ -84,4 +90,5 @@ fn operating(pages: Pages, desk: &Desk) -> Pages {
         .post("/points/queues/{queue}/discard", ADMIN, "queue.discard", page(desk, queues::discard))
         .get("/points/checks", VIEWER, page(desk, checks::page))
         .post("/points/checks/sweep", ADMIN, "points.sweep", page(desk, checks::sweep))
+        .post("/points/checks/audit", ADMIN, "points.audit", page(desk, audit::begin))
 }

@@ -293,22 +293,22 @@ impl Desk {
     /// Decides a few events, and keeps nothing.
     pub async fn test(&self, request: &Json) -> Result<Json, Fault> {
         let request = replay::request::TestRequest::parse(request.to_string().as_bytes());
-        let trial = self.0.replay.test(request.map_err(cannot)?).await.map_err(cannot)?;
+        let trial = self.0.replay.test(request.map_err(Fault::from)?).await.map_err(Fault::from)?;
         Ok(json_of(&trial))
     }
 
     /// Begins a backtest. Returns its job.
     pub fn backtest(&self, request: &Json, person: &Principal) -> Result<String, Fault> {
         let request = replay::request::BacktestRequest::parse(request.to_string().as_bytes());
-        let job = self.0.replay.backtest(&caller(person), request.map_err(cannot)?, None);
-        Ok(job.map_err(cannot)?.id)
+        let job = self.0.replay.backtest(&caller(person), request.map_err(Fault::from)?, None);
+        Ok(job.map_err(Fault::from)?.id)
     }
 
     /// Begins a comparison. Returns its job.
     pub fn compare(&self, request: &Json, person: &Principal) -> Result<String, Fault> {
         let request = replay::request::BacktestRequest::parse(request.to_string().as_bytes());
-        let job = self.0.replay.compare(&caller(person), request.map_err(cannot)?, None);
-        Ok(job.map_err(cannot)?.id)
+        let job = self.0.replay.compare(&caller(person), request.map_err(Fault::from)?, None);
+        Ok(job.map_err(Fault::from)?.id)
     }
 
     pub async fn explain(
@@ -318,9 +318,9 @@ impl Desk {
         person: &Principal,
     ) -> Result<Explained, Fault> {
         let request = replay::request::ExplainRequest::parse(request.to_string().as_bytes());
-        let request = request.map_err(cannot)?;
+        let request = request.map_err(Fault::from)?;
         let found = self.0.replay.explain(&caller(person), campaign, request).await;
-        Ok(match found.map_err(cannot)? {
+        Ok(match found.map_err(Fault::from)? {
             replay::Explained::Now(explanation) => Explained::Now(json_of(&*explanation)),
             replay::Explained::Job(job) => Explained::Later(job.id),
         })
@@ -333,7 +333,7 @@ impl Desk {
         person: &Principal,
     ) -> Result<String, Fault> {
         let request = replay::request::AuditRequest { campaign, ..Default::default() };
-        let job = self.0.replay.audit(&caller(person), request).await.map_err(cannot)?;
+        let job = self.0.replay.audit(&caller(person), request).await.map_err(Fault::from)?;
         Ok(job.id)
     }
 
@@ -348,7 +348,7 @@ impl Desk {
     }
 
     pub fn end_job(&self, id: &str) -> Result<(), Fault> {
-        self.0.replay.jobs().cancel(id).map(|_| ()).map_err(cannot)
+        self.0.replay.jobs().cancel(id).map(|_| ()).map_err(Fault::from)
     }
 }
 
@@ -393,17 +393,4 @@ fn refused_rows(error: documents::Error) -> Result<Result<u64, String>, Fault> {
 
 fn unavailable(error: impl std::fmt::Display) -> Fault {
     Fault::new(StatusCode::SERVICE_UNAVAILABLE, "This is out of reach", error.to_string())
-}
-
-fn cannot(error: replay::Error) -> Fault {
-    let advice = error.to_string();
-    let (status, title) = match error {
-        replay::Error::UnknownCampaign(_) => return Fault::not_found("such campaign"),
-        replay::Error::TooManyJobs | replay::Error::Busy(_) => {
-            (StatusCode::TOO_MANY_REQUESTS, "Others are reading the log")
-        }
-        replay::Error::Invalid(_) => (StatusCode::UNPROCESSABLE_ENTITY, "This cannot be replayed"),
-        _ => (StatusCode::SERVICE_UNAVAILABLE, "This could not be found out"),
-    };
-    Fault::new(status, title, advice)
 }

@@ -6,7 +6,7 @@ use axum::response::{Html, IntoResponse as _};
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_portal::Fault;
-use raingauge_portal::html::parts::{self, Mood};
+use raingauge_portal::html::jobs::JobPanel;
 use serde_json::{Value as Json, json};
 
 /// `GET /campaigns/jobs/{job}`: a page, or with `?part=1` the part of it that changes.
@@ -52,35 +52,10 @@ fn title(job: &Json) -> &'static str {
     }
 }
 
-/// The state of a job. While it is not over, the browser asks again every second, if it runs
-/// scripts.
+/// The state of a job, or its result.
 pub fn panel(visit: &Visit, name: &str, job: &Json) -> Markup {
     let address = format!("/campaigns/jobs/{name}");
-    let status = job["status"].as_str().unwrap_or_default();
-    let again = format!("{address}?part=1");
-    html! {
-        div.stack hx-get=[matches!(status, "waiting" | "running").then_some(&again)] hx-trigger="load delay:1s" hx-swap="outerHTML" aria-live="polite" {
-            @match status {
-                "waiting" | "running" => { (under_way(visit, &address, job)) }
-                "failed" => { (parts::notice(Mood::Bad, &html! { "It failed: " (job["error"].as_str().unwrap_or("the log of raingauge says more")) })) }
-                "cancelled" => { (parts::notice(Mood::Wait, &html! { "It was cancelled." })) }
-                _ => { (result(visit, job)) }
-            }
-        }
-    }
-}
-
-fn under_way(visit: &Visit, address: &str, job: &Json) -> Markup {
-    let share = job["progress"].as_f64().unwrap_or(0.0).clamp(0.0, 1.0);
-    html! {
-        p { @if job["status"] == "waiting" { "It waits for another one to end." } @else { "It reads the log: " (format!("{:.0} %", share * 100.0)) } }
-        progress value=(format!("{share:.3}")) max="1" aria-label="Progress" {}
-        form.row method="post" action={ (address) "/end" } {
-            (parts::csrf(&visit.person))
-            button.button type="submit" { "Cancel" }
-            a href=(address) { "Load again" }
-        }
-    }
+    JobPanel { address: &address, job }.markup(&visit.person, |_| result(visit, job))
 }
 
 fn result(visit: &Visit, job: &Json) -> Markup {

@@ -26,6 +26,7 @@ pub async fn page(visit: Visit) -> Answer {
             None => { (parts::notice(Mood::Good, &html! { "The ledger takes entries. Each turn checks that its postings add up to zero, and that every balance is the sum of its lots." })) }
         }
         (sweep_card(&visit, &sweeps))
+        (super::audit::card(&visit))
         (verify_card())
     };
     Ok(visit.show(Tab::Checks, "Checks", &body))

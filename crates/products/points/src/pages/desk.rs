@@ -4,6 +4,7 @@ use super::faults;
 use super::today::{Activity, Today};
 use super::view::ProgrammeView;
 use crate::Points as Services;
+use raingauge_appraisal::{AuditRequest, ForecastRequest};
 use raingauge_awarding::{Balance, Explanation, Handle, Members, StatementRow};
 use raingauge_counters::difference::FieldChange;
 use raingauge_counters::documents::DocumentKind as _;
@@ -14,7 +15,7 @@ use raingauge_portal::Fault;
 use raingauge_portal::document::SaveError;
 use raingauge_ports::campaigns::StoredDocument;
 use raingauge_ports::points::{Depth, LetterSelection, PeekedLetter, QueueName, Shelf};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
 /// The kind of documents that programmes are.
@@ -166,6 +167,36 @@ impl Desk {
         self.members().entry(programme, book, sequence).await.map_err(faults::ledger)
     }
 
+    /// Begins a forecast. Returns its job as the API answers it.
+    pub fn forecast(&self, request: &Json, person: &Principal) -> Result<Json, Fault> {
+        let request = ForecastRequest::parse(request.to_string().as_bytes())?;
+        let job = self.services.appraisal.forecast(&caller(person), request, None)?;
+        Ok(json!(job))
+    }
+
+    /// Begins an audit of all programmes. Returns its job as the API answers it.
+    pub fn audit(&self, is_resent: bool, person: &Principal) -> Result<Json, Fault> {
+        let request = json!({ "resend": is_resent });
+        let request = AuditRequest::parse(request.to_string().as_bytes())?;
+        let job = self.services.appraisal.audit(&caller(person), request)?;
+        Ok(json!(job))
+    }
+
+    /// The result of the last audit of this process, as the API answers it.
+    pub fn last_audit(&self) -> Option<Json> {
+        self.services.appraisal.last_audit().map(|audit| json!(*audit))
+    }
+
+    /// A job as the API answers it.
+    pub fn job(&self, id: &str) -> Result<Json, Fault> {
+        Ok(json!(self.services.appraisal.jobs().get(id)?))
+    }
+
+    pub fn end_job(&self, id: &str) -> Result<(), Fault> {
+        self.services.appraisal.jobs().cancel(id)?;
+        Ok(())
+    }
+
     pub async fn depth(&self, queue: QueueName) -> Result<Depth, Fault> {
         self.services.queues.depth(queue).await.map_err(faults::queue)
     }
@@ -213,4 +244,9 @@ impl Desk {
             }
         }
     }
+}
+
+/// The name under which a person's jobs take their turns.
+fn caller(person: &Principal) -> String {
+    format!("the portal: {}", person.name)
 }

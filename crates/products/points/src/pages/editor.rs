@@ -7,7 +7,7 @@ mod trial;
 use super::desk::PROGRAMME;
 use super::visit::{Answer, Tab, Visit, done, programme};
 use axum::response::{Html, IntoResponse as _};
-use maud::html;
+use maud::{Markup, html};
 use raingauge_core::counter::Problem;
 use raingauge_portal::document::{
     self, Editor, SaveError, Sheet, check_no_approval, parse, text_of,
@@ -57,9 +57,22 @@ fn editor() -> Editor<'static> {
         save_at: "/points/save",
         propose_at: "/points/propose",
         beside: "What it would do",
-        tools: html! {
-            button.button type="submit" formaction="/points/form" { "Check" }
-        },
+        tools: tools(),
+    }
+}
+
+/// What can be done with the text without saving it. The forecast stands beside the form where
+/// scripts run, and is a page of its own otherwise.
+fn tools() -> Markup {
+    html! {
+        button.button type="submit" formaction="/points/form" { "Check" }
+        button.button type="submit" formaction="/points/forecast" hx-post="/points/forecast"
+            hx-include="#document-form" hx-vals="{\"part\":\"1\"}" hx-target="#forecast" {
+            "Forecast from the last"
+        }
+        label.visually-hidden for="days" { "Days of the forecast" }
+        input.short type="number" id="days" name="days" value="28" min="1" max="400";
+        span.quiet { "days" }
     }
 }
 

@@ -78,12 +78,7 @@ impl Today {
         found.map(|(_, activity)| *activity).unwrap_or_default()
     }
 
-    fn add(
-        &self,
-        books: &dyn Books,
-        programmes: &Programmes,
-        now_ms: i64,
-    ) -> Result<(), Error> {
+    fn add(&self, books: &dyn Books, programmes: &Programmes, now_ms: i64) -> Result<(), Error> {
         for book in 0..books.books() {
             let place = usize::from(book);
             if self.0.lock().next.len() <= place {

@@ -41,6 +41,7 @@ impl Section for Desk {
             "discarded" => (Mood::Good, "Discarded. They will not be tried again."),
             "nothing" => (Mood::Wait, "Nothing was there to change any more."),
             "sweeping" => (Mood::Good, "The sweep has begun."),
+            "job-ended" => (Mood::Good, "The job was cancelled."),
             "nothing-due" => (Mood::Good, "Nothing is due."),
             _ => return None,
         };

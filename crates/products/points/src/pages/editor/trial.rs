@@ -30,6 +30,8 @@ pub async fn trial(visit: &Visit, text: &str) -> Markup {
         changed_ms: 0,
     });
     html! {
+        // The result of a forecast comes here.
+        section.stack #forecast {}
         section.card aria-labelledby="trial-rules" {
             h3 #trial-rules { "What is earned" }
             (rules::rules(&programme))
