@@ -328,7 +328,7 @@ async fn a_file_of_an_older_schema_opens() {
     assert_eq!(catalog.cache_policy().await.unwrap().version, 0);
     let policy = catalog.set_cache_policy(whole_policy(), Some(0), change("cached")).await.unwrap();
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 9);
+    assert_eq!(schema_version(&path).await, 10);
     assert_eq!(open(&path).await.cache_policy().await.unwrap(), policy);
 }
 
@@ -345,7 +345,7 @@ async fn a_file_from_before_there_were_people_opens() {
     assert_eq!(people.users().await.unwrap(), []);
     people.add_user(people::new_user("zoe", Role::Admin)).await.unwrap();
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 9);
+    assert_eq!(schema_version(&path).await, 10);
 
     assert_eq!(
         open(&path).await.people().user_called("zoe").await.unwrap().unwrap().role,
@@ -383,7 +383,7 @@ async fn drafts_of_an_older_schema_are_of_counters() {
     let new = drafts.create(new).await.unwrap();
     assert_eq!((new.id, &*drafts.get(3).await.unwrap().kind), (3, "campaign"));
     catalog.close().await;
-    assert_eq!(schema_version(&path).await, 9);
+    assert_eq!(schema_version(&path).await, 10);
     let catalog = open(&path).await;
     assert_eq!(catalog.drafts().list(true, 9).await.unwrap().len(), 2);
 
