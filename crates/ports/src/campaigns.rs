@@ -22,6 +22,7 @@ mod databases;
 mod decisions;
 mod deliveries;
 pub mod documents;
+mod erasure;
 mod ledger;
 pub mod limits;
 mod lookups;
@@ -41,6 +42,7 @@ pub use deliveries::{
     Settled, Settlement, Status,
 };
 pub use documents::{ChangedDocuments, DocumentStore, Put, StoredDocument};
+pub use erasure::{ErasedRecords, LedgerErasure};
 pub use ledger::{Checkpoint, Commit, Ledger};
 pub use lookups::{LookupError, Lookups};
 pub use outbox::Outbox;

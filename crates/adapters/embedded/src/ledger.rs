@@ -9,7 +9,7 @@
 //! size, and how far timers and deliveries have certainly been read, since the places of what was
 //! removed slow a scan down until fjall has compacted them.
 
-mod cache;
+mod erasure;
 mod expiry;
 mod keys;
 mod outbox;
@@ -17,9 +17,9 @@ mod progress;
 mod reader;
 mod writes;
 
+use crate::cache::Cache;
 use crate::room::Room;
 use crate::store::{self, Fault, Store};
-use cache::Cache;
 use fjall::OwnedWriteBatch;
 use parking_lot::Mutex;
 use progress::{Expiry, Sending};

@@ -4,9 +4,9 @@ use parking_lot::Mutex;
 use raingauge_ports::campaigns::limits::LEDGER_PAGE_LEN_MAX;
 use raingauge_ports::campaigns::{
     ActionId, Backlog, Budget, BudgetKey, CampaignId, Checkpoint, Commit, Decision, DecisionPlace,
-    DecisionQuery, Decisions, Deliveries, Delivery, DeliveryQuery, DeliveryRecord, Effect, Error,
-    Horizons, LedgerReader, LedgerRetention, Outbox, Selection, Settled, StateKey, Status,
-    StoredState, Timer,
+    DecisionQuery, Decisions, Deliveries, Delivery, DeliveryQuery, DeliveryRecord, Effect,
+    ErasedRecords, Error, Horizons, LedgerErasure, LedgerReader, LedgerRetention, Outbox,
+    Selection, Settled, StateKey, StateKind, Status, StoredState, Timer,
 };
 use raingauge_ports::{BoxFuture, campaigns};
 use std::cmp::Reverse;
@@ -331,6 +331,32 @@ impl LedgerRetention for Ledger {
         }
 
         Ok(decisions.len() + actions.len() + deliveries.len())
+    }
+}
+
+impl LedgerErasure for Ledger {
+    fn erase(&self, subject: &str) -> Result<ErasedRecords, Error> {
+        let mut content = self.content.lock();
+        let Content { states, decisions, deliveries, budgets, taken, .. } = &mut *content;
+        let before = (states.len(), decisions.len(), deliveries.len());
+        states
+            .retain(|key, _| key.subject != subject || !StateKind::OF_SUBJECTS.contains(&key.kind));
+        decisions.retain(|_, decision| decision.subject != subject);
+        deliveries.retain(|action, record| {
+            let is_kept = record.delivery.subject != subject;
+            if !is_kept && taken.contains(action) {
+                apply(budgets, record, Effect::Spent);
+            } else if !is_kept && Status::OPEN.contains(&record.status) {
+                apply(budgets, record, Effect::Returned);
+            }
+            is_kept
+        });
+
+        Ok(ErasedRecords {
+            states: before.0 - states.len(),
+            decisions: before.1 - decisions.len(),
+            deliveries: before.2 - deliveries.len(),
+        })
     }
 }
 

@@ -4,6 +4,7 @@ mod commits;
 pub mod databases;
 mod decisions;
 pub mod documents;
+mod erasure;
 mod outbox;
 mod retention;
 pub mod sender;
@@ -11,7 +12,7 @@ pub mod tables;
 
 use crate::campaigns::{
     ActionId, BudgetChange, BudgetKey, Checkpoint, Commit, Cost, Decision, Delivery, Ledger,
-    LedgerReader, LedgerRetention, Outbox, StateKey, StateKind, Timer,
+    LedgerErasure, LedgerReader, LedgerRetention, Outbox, StateKey, StateKind, Timer,
 };
 
 /// 2024-09-24T00:00:00Z.
@@ -21,7 +22,7 @@ const DAY_MS: i64 = 86_400_000;
 /// Runs the whole suite. `fresh` returns an empty ledger each time.
 pub async fn suite<L>(fresh: impl Fn() -> L)
 where
-    L: Ledger + LedgerReader + LedgerRetention + Outbox,
+    L: Ledger + LedgerErasure + LedgerReader + LedgerRetention + Outbox,
 {
     commits::an_empty_ledger_has_nothing(&fresh()).await;
     commits::everything_moves_with_the_position(&fresh()).await;
@@ -43,6 +44,8 @@ where
     outbox::lists_every_delivery_in_pages(&fresh()).await;
 
     retention::forgets_each_kind_at_its_time(&fresh()).await;
+
+    erasure::erases_one_subject_and_keeps_the_ids(&fresh()).await;
 }
 
 /// An action with this number.

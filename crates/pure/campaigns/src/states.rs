@@ -18,6 +18,13 @@ pub enum StateKind {
     Exposure = 3,
     /// The actions of a subject that wait for their time and may be cancelled.
     Waiting = 4,
+    /// Up to which entry of the log a subject was erased, under a [digest](erasure_key) of it.
+    Erasure = 5,
+}
+
+impl StateKind {
+    /// Kinds whose states belong to subjects.
+    pub const OF_SUBJECTS: [Self; 4] = [Self::Tally, Self::Usage, Self::Exposure, Self::Waiting];
 }
 
 /// The name of a state.
@@ -137,6 +144,13 @@ pub(crate) fn digest(parts: &[&str]) -> [u8; 16] {
 /// The owner of the exposures of an experiment, or of a holdout by its seed.
 pub fn exposure_owner(key: &str) -> u128 {
     owner(&["raingauge.exposure.1", key])
+}
+
+/// The state that says up to which entry of the log a subject was erased. It does not name the
+/// subject.
+pub fn erasure_key(subject: &str) -> StateKey {
+    let digest = owner(&["raingauge.erasure.1", subject]);
+    StateKey { kind: StateKind::Erasure, owner: 0, subject: format!("{digest:032x}") }
 }
 
 /// The owner of a state by what it belongs to.

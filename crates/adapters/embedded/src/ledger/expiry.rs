@@ -108,7 +108,11 @@ impl Inner {
 }
 
 /// Forgets a decision, and leaves the id that it granted.
-fn forget_decision(key: Vec<u8>, value: &[u8], writes: &mut Writes) -> Result<bool, Error> {
+pub(super) fn forget_decision(
+    key: Vec<u8>,
+    value: &[u8],
+    writes: &mut Writes,
+) -> Result<bool, Error> {
     if value.is_empty() {
         return Ok(false);
     }

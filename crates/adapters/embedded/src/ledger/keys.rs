@@ -58,6 +58,11 @@ pub fn states_of(kind: StateKind) -> [u8; 2] {
     [STATE, kind as u8]
 }
 
+/// The key in front of the states of a kind and an owner.
+pub fn states_from(kind: StateKind, owner: u128) -> Vec<u8> {
+    [&states_of(kind)[..], &owner.to_be_bytes()].concat()
+}
+
 /// The key of a state whose kind is known.
 pub fn state_of(kind: StateKind, key: &[u8]) -> Option<StateKey> {
     let (owner, subject) = key.strip_prefix(&states_of(kind))?.split_first_chunk()?;
@@ -93,6 +98,11 @@ impl Decisions {
         Self([&[BY_SUBJECT], &len[..], subject.as_bytes()].concat())
     }
 
+    /// What the keys of all these decisions begin with.
+    pub fn prefix(&self) -> &[u8] {
+        &self.0
+    }
+
     pub fn at(&self, place: DecisionPlace) -> Vec<u8> {
         [&self.0[..], &time(place.decided_ms), &place.action.0].concat()
     }
@@ -124,6 +134,11 @@ pub fn timers_end() -> Vec<u8> {
 
 pub fn timer_of(key: &[u8]) -> Option<(i64, ActionId)> {
     split_place(key).map(|(_, due_ms, action)| (due_ms, action))
+}
+
+/// The prefix of all deliveries.
+pub const fn deliveries() -> [u8; 1] {
+    [DELIVERY]
 }
 
 pub fn delivery(action: ActionId) -> Vec<u8> {

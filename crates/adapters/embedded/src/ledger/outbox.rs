@@ -15,7 +15,7 @@ use std::future::ready;
 use std::ops::Bound;
 
 /// Changes of deliveries and their budgets, before they are written.
-struct Changes<'a> {
+pub(super) struct Changes<'a> {
     inner: &'a Inner,
     writes: Writes,
     budgets: BTreeMap<BudgetKey, Budget>,
@@ -23,7 +23,7 @@ struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    fn new(inner: &'a Inner) -> Self {
+    pub fn new(inner: &'a Inner) -> Self {
         Self { inner, writes: Writes::new(), budgets: BTreeMap::new(), records: Vec::new() }
     }
 
@@ -35,21 +35,33 @@ impl<'a> Changes<'a> {
         self.writes.insert(keys::delivery_at(record.status, &record.place()), None);
         let effect = change(&mut record);
         put_delivery(&record, &mut self.writes);
-
-        if let Some(cost) = &record.delivery.cost {
-            let budget = match self.budgets.get(&cost.budget) {
-                Some(budget) => *budget,
-                None => self.inner.budget(&cost.budget)?,
-            };
-            self.budgets.insert(cost.budget.clone(), effect.on(&budget, cost));
-        }
+        self.apply(effect, &record)?;
         self.records.push(record);
 
         Ok(())
     }
 
+    /// Removes a delivery with its body.
+    pub fn remove(&mut self, record: &DeliveryRecord, effect: Effect) -> Result<(), Error> {
+        let action = record.delivery.action;
+        self.writes.insert(keys::delivery_at(record.status, &record.place()), None);
+        self.writes.insert(keys::delivery(action), None);
+        self.writes.insert(keys::body(action), None);
+        self.apply(effect, record)
+    }
+
+    fn apply(&mut self, effect: Effect, record: &DeliveryRecord) -> Result<(), Error> {
+        let Some(cost) = &record.delivery.cost else { return Ok(()) };
+        let budget = match self.budgets.get(&cost.budget) {
+            Some(budget) => *budget,
+            None => self.inner.budget(&cost.budget)?,
+        };
+        self.budgets.insert(cost.budget.clone(), effect.on(&budget, cost));
+        Ok(())
+    }
+
     /// All changes, with the budgets as they are after them.
-    fn finish(self) -> (Writes, Vec<DeliveryRecord>) {
+    pub fn finish(self) -> (Writes, Vec<DeliveryRecord>) {
         let Self { mut writes, budgets, records, .. } = self;
         let budgets = budgets.iter().map(|(key, budget)| (keys::budget(key), budget.to_bytes()));
         writes.extend(budgets.map(|(key, bytes)| (key, Some(bytes))));
@@ -58,7 +70,7 @@ impl<'a> Changes<'a> {
 }
 
 impl Inner {
-    fn record(&self, action: ActionId) -> Result<Option<DeliveryRecord>, Error> {
+    pub(super) fn record(&self, action: ActionId) -> Result<Option<DeliveryRecord>, Error> {
         let found = self.store.get(&keys::delivery(action))?;
         let read = |bytes: Vec<u8>| {
             DeliveryRecord::from_bytes(&bytes).ok_or_else(|| malformed("a delivery"))
@@ -155,15 +167,14 @@ impl Inner {
             }
         }
         let (writes, records) = changes.finish();
-        if records.is_empty() {
-            return Ok(());
+        if !writes.is_empty() {
+            self.write(self.store.batch(), writes)?;
         }
 
-        self.write(self.store.batch(), writes)?;
-
+        // Also those that were erased while they were being sent.
         let mut sending = self.sending.lock();
-        for record in &records {
-            sending.taken.remove(&record.delivery.action);
+        for settled in results {
+            sending.taken.remove(&settled.action);
         }
         sending.note_pending(pending(&records));
         Ok(())
