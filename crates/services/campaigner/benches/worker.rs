@@ -99,6 +99,7 @@ impl World {
             registry: Arc::<Registry>::default(),
             ledger: Arc::clone(&ledger) as _,
             retention: Arc::clone(&ledger) as _,
+            erasure: Arc::clone(&ledger) as _,
             outbox: ledger as _,
             documents: Arc::clone(&documents) as _,
             lookups: Arc::new(NoLookups),

@@ -1,17 +1,18 @@
 //! What one commit takes from the log.
 
-use crate::control::{DocumentVersion, order};
+use crate::control::DocumentVersion;
 use crate::error::Error;
+use crate::orders::{Order, RefusedStep};
 use raingauge_core::event::Event;
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{Block, EventLog, Offset};
 use raingauge_ports::record::Entry;
 
-/// Events in the order of the log up to the next document that takes effect, or documents up to the
-/// next event. What is due when documents change still goes by the old ones.
+/// Events in the order of the log up to the next order, or orders up to the next event. What is due
+/// when documents change still goes by the old ones.
 pub struct Batch<'b> {
     pub events: Vec<Logged<'b>>,
-    pub orders: Vec<DocumentVersion>,
+    pub orders: Vec<Order>,
     /// Behind the last entry.
     pub end: Offset,
     /// The time of the log there.
@@ -92,8 +93,16 @@ impl<'b> Batch<'b> {
                 self.events.push(Logged { offset, log_ms: self.log_ms, event });
             }
             Entry::Control(payload) => {
-                let order = order(payload, consumer, offset)?;
-                if order.is_some() && !self.events.is_empty() {
+                let order = Order::parse(payload, consumer, offset)?;
+                // Documents take effect behind the batch.
+                let is_next = match &order {
+                    None => true,
+                    Some(order) if order.needs_documents() => {
+                        self.events.is_empty() && self.orders.is_empty()
+                    }
+                    Some(_) => self.events.is_empty(),
+                };
+                if !is_next {
                     return Ok(false);
                 }
                 self.log_ms = self.log_ms.max(appended_ms);
@@ -104,7 +113,32 @@ impl<'b> Batch<'b> {
         Ok(true)
     }
 
-    /// Leaves the documents that take effect to a later batch, which begins here as well.
+    /// The documents that take effect.
+    pub fn documents(&self) -> impl Iterator<Item = &DocumentVersion> {
+        self.orders.iter().filter_map(|order| match order {
+            Order::Document(document) => Some(document),
+            Order::Erase { .. } | Order::Redrive { .. } => None,
+        })
+    }
+
+    /// The subjects that are erased.
+    pub fn erased(&self) -> Vec<String> {
+        let subjects = self.orders.iter().filter_map(|order| match order {
+            Order::Erase { subject } => Some(subject.clone()),
+            Order::Document(_) | Order::Redrive { .. } => None,
+        });
+        subjects.collect()
+    }
+
+    /// The steps that are decided again.
+    pub fn redriven(&self) -> impl Iterator<Item = &RefusedStep> {
+        self.orders.iter().flat_map(|order| match order {
+            Order::Redrive { steps } => steps.as_slice(),
+            Order::Document(_) | Order::Erase { .. } => &[],
+        })
+    }
+
+    /// Leaves the orders to a later batch, which begins here as well.
     pub fn leave_orders(&mut self, from: Offset) {
         if !self.orders.is_empty() {
             self.orders.clear();

@@ -8,7 +8,8 @@
 
 use crate::error::Error;
 use raingauge_campaigns::campaign::CampaignId;
-use raingauge_consumers::control::Head;
+use raingauge_consumers::control;
+pub use raingauge_consumers::control::DocumentVersion;
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::Offset;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,13 @@ pub struct Control {
     pub generations: BTreeMap<Owner, u32>,
     /// Campaigns that were resumed or archived, and whose actions are still to be seen to.
     pub sweeps: BTreeSet<CampaignId>,
+    /// Before this entry of the log, there may be events of subjects that were erased since.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub erased_until: Offset,
+}
+
+fn is_zero(offset: &Offset) -> bool {
+    *offset == 0
 }
 
 /// The owner of a tally.
@@ -82,6 +90,7 @@ impl Default for Control {
             walks: Vec::new(),
             generations: BTreeMap::new(),
             sweeps: BTreeSet::new(),
+            erased_until: 0,
         }
     }
 }
@@ -124,23 +133,9 @@ impl Control {
     }
 }
 
-/// A document that takes effect at a version, which may be that of its deletion.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DocumentVersion {
-    pub kind: String,
-    pub id: String,
-    pub version: u32,
-}
-
-#[derive(Deserialize)]
-struct DocumentEntry {
-    document: DocumentVersion,
-}
-
 /// The payload of the control entry by which a document takes effect.
 pub fn document_entry(document: &DocumentVersion) -> Vec<u8> {
-    let entry = serde_json::json!({"for": CONSUMER, "kind": "document", "document": document});
-    entry.to_string().into_bytes()
+    control::document_entry(CONSUMER, document)
 }
 
 /// What a control entry says to campaigns; `None` for one that is not for them.
@@ -149,17 +144,7 @@ pub(crate) fn order(
     consumer: &Name,
     offset: Offset,
 ) -> Result<Option<DocumentVersion>, Error> {
-    let unknown = |why: String| Error::UnknownControl { offset, why };
-    let Ok(head) = Head::parse(payload) else { return Ok(None) };
-    if !head.is_for(consumer) {
-        return Ok(None);
-    }
-    if head.kind != "document" {
-        return Err(unknown(format!("it is of kind {:?}", head.kind)));
-    }
-    let entry: DocumentEntry =
-        serde_json::from_slice(payload).map_err(|error| unknown(error.to_string()))?;
-    Ok(Some(entry.document))
+    control::document_order(payload, consumer).map_err(|why| Error::UnknownControl { offset, why })
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! What the worker works with, and how.
 
 use raingauge_consumers::Registry;
-use raingauge_ports::campaigns::{DocumentStore, Ledger, LedgerRetention, Lookups, Outbox};
+use raingauge_ports::campaigns::{
+    DocumentStore, Ledger, LedgerErasure, LedgerRetention, Lookups, Outbox,
+};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::EventLog;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ pub struct Deps {
     pub registry: Arc<Registry>,
     pub ledger: Arc<dyn Ledger>,
     pub retention: Arc<dyn LedgerRetention>,
+    pub erasure: Arc<dyn LedgerErasure>,
     pub outbox: Arc<dyn Outbox>,
     pub documents: Arc<dyn DocumentStore>,
     pub lookups: Arc<dyn Lookups>,

@@ -4,8 +4,9 @@
 use crate::control::Control;
 use hashbrown::{HashMap, HashSet};
 use raingauge_campaigns::decision::ActionId;
-use raingauge_campaigns::states::{BudgetKey, Budgets, StateKey, StateKind, States};
+use raingauge_campaigns::states::{BudgetKey, Budgets, StateKey, StateKind, States, erasure_key};
 use raingauge_ports::campaigns::{Budget, BudgetChange, Cost, Error, Ledger};
+use raingauge_ports::log::Offset;
 
 /// States of subjects.
 pub struct KnownStates<'l> {
@@ -14,6 +15,8 @@ pub struct KnownStates<'l> {
     loaded: HashMap<StateKey, Option<Vec<u8>>>,
     written: HashMap<StateKey, Vec<u8>>,
     granted: HashMap<ActionId, bool>,
+    /// Before this entry of the log, there may be events of subjects that were erased since.
+    erased_until: Offset,
     /// The ledger could not be read: nothing that follows is right.
     failure: Option<Error>,
 }
@@ -26,8 +29,24 @@ impl<'l> KnownStates<'l> {
             loaded: HashMap::new(),
             written: HashMap::new(),
             granted: HashMap::new(),
+            erased_until: control.erased_until,
             failure: None,
         }
+    }
+
+    /// Notes that the events of a subject before `until` are not counted again.
+    pub fn note_erasure(&mut self, subject: &str, until: Offset) {
+        self.erased_until = self.erased_until.max(until);
+        self.put(erasure_key(subject), until.to_le_bytes().to_vec());
+    }
+
+    fn is_erased(&mut self, subject: &str, offset: Offset) -> bool {
+        if offset >= self.erased_until {
+            return false;
+        }
+        let mark = self.get(&erasure_key(subject));
+        let until = mark.and_then(|bytes| bytes.try_into().ok()).map(Offset::from_le_bytes);
+        until.is_some_and(|until| offset < until)
     }
 
     /// A copy to try something on.
@@ -128,13 +147,19 @@ impl States for ForkedStates<'_, '_> {
     }
 }
 
-/// The tallies of a walk through the log. Everything else is as if it were not there.
+/// The tallies of a walk through the log, at one entry of it. Everything else is as if it were not
+/// there, and so are subjects that were erased behind the entry.
 pub struct TalliesOnly<'t, 'l> {
-    pub states: &'t mut KnownStates<'l>,
-    pub owners: &'t HashSet<u128>,
+    states: &'t mut KnownStates<'l>,
+    owners: &'t HashSet<u128>,
+    offset: Offset,
 }
 
-impl TalliesOnly<'_, '_> {
+impl<'t, 'l> TalliesOnly<'t, 'l> {
+    pub fn new(states: &'t mut KnownStates<'l>, owners: &'t HashSet<u128>, offset: Offset) -> Self {
+        Self { states, owners, offset }
+    }
+
     fn includes(&self, key: &StateKey) -> bool {
         key.kind == StateKind::Tally && self.owners.contains(&key.owner)
     }
@@ -146,7 +171,7 @@ impl States for TalliesOnly<'_, '_> {
     }
 
     fn put(&mut self, key: StateKey, value: Vec<u8>) {
-        if self.includes(&key) {
+        if self.includes(&key) && !self.states.is_erased(&key.subject, self.offset) {
             self.states.put(key, value);
         }
     }

@@ -1,7 +1,9 @@
 //! The worker over engines in memory and on disk, with a clock that stands until it is moved.
 
+mod erasure;
 mod example;
 mod lookups;
+mod redrive;
 mod simulation;
 mod stage;
 mod states;

@@ -7,6 +7,7 @@ use raingauge_campaigns::states::BudgetKey;
 use raingauge_core::event::Event;
 use raingauge_ports::campaigns::limits::LEDGER_TIMER_LEN_MAX;
 use raingauge_ports::campaigns::{CampaignId, Cost, Decision, Timer};
+use raingauge_ports::log::Offset;
 use serde::{Deserialize, Serialize};
 
 /// Timers of paused campaigns wait behind all others, in the order in which they were due.
@@ -76,6 +77,9 @@ pub struct StoredEvent {
     pub subject: Option<String>,
     pub time_ms: i64,
     pub data: String,
+    /// Its place in the log, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<Offset>,
 }
 
 /// A timer whose time has come, or that is cancelled.
@@ -164,6 +168,7 @@ impl StoredEvent {
             subject: event.subject.clone().map(|subject| subject.into_owned()),
             time_ms: event.time_ms,
             data: event.data.to_owned(),
+            offset: None,
         }
     }
 

@@ -6,8 +6,10 @@
 //!   history ──▶ tallies that are filled from the log ─────────┘
 //! ```
 
+mod erasure;
 mod events;
 mod history;
+mod redrive;
 mod rendering;
 mod sweep;
 mod timers;
@@ -17,6 +19,7 @@ use crate::compiled::Compiled;
 use crate::control::Control;
 use crate::documents::Documents;
 use crate::known::{KnownBudgets, KnownStates};
+pub use events::OFFSET;
 use hashbrown::HashSet;
 use raingauge_campaigns::campaign::{CampaignId, State};
 use raingauge_campaigns::decision::ActionId;
@@ -24,6 +27,7 @@ use raingauge_campaigns::engine::Engine;
 use raingauge_campaigns::index::Scratch;
 use raingauge_ports::campaigns::{self, BudgetChange, Commit, Decision, Delivery, Ledger, Timer};
 use raingauge_ports::log::Offset;
+pub use redrive::RefusedEvent;
 use rendering::Granted;
 pub use sweep::FIRST_TIMER;
 

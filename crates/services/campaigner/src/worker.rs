@@ -1,6 +1,8 @@
 //! The worker: turn by turn, from one commit to the next.
 
 mod documents;
+mod erasure;
+mod redrive;
 mod sweeps;
 
 use crate::answers::Asking;
@@ -171,7 +173,7 @@ impl Worker {
         let from = self.checkpoint.position;
         let blocks = bounds.blocks(&*self.deps.log, from)?;
         let mut batch = Batch::of(&blocks, from, self.checkpoint.log_ms, bounds, &self.consumer)?;
-        // Its author waits until a document takes effect.
+        // The author of a document waits until it takes effect.
         let is_urgent = !batch.orders.is_empty();
         if let Some(rest) = self.rest(&blocks, bounds).filter(|_| !is_urgent) {
             return Ok(Progress::Waits(rest));
@@ -207,11 +209,15 @@ impl Worker {
     fn commit_batch(&mut self, batch: &mut Batch<'_>) -> Result<bool, Error> {
         let started_ms = self.deps.clock.elapsed_ms();
         let compiled = Arc::clone(&self.compiled);
+        let erased = batch.erased();
+        self.erase(&erased)?;
         let due = self.due(batch.log_ms)?;
         if due.len() >= self.options.timers_max {
-            // What is due goes by the documents of its time, so it comes first.
+            // What is due goes by the documents of its time, so it comes first. What it brings
+            // about is erased with the next batch.
             batch.leave_orders(self.checkpoint.position);
         }
+        let refused = self.refused_events(batch)?;
         let deps = self.deps.clone();
         let documents = Arc::clone(&self.documents);
         let control = Arc::clone(&self.control);
@@ -229,6 +235,8 @@ impl Worker {
         let mut turn = Turn::new(scene, &control, batch.end);
         let decided = turn.decide(batch)?;
         batch.cut(decided);
+        turn.erase(&erased, batch.end)?;
+        turn.redrive(&refused, batch.log_ms)?;
         if !due.is_empty() {
             turn.fire(&due, batch.log_ms)?;
         }

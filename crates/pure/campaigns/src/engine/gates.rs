@@ -6,6 +6,8 @@
 //!
 //! All actions of a step are granted together, or none. The first gate that refuses is the reason.
 
+mod again;
+
 use super::evaluate::{Evaluation, Facts, Pending, subject_in, usage};
 use super::waiting::{read_waiting, waiting_key, write_waiting};
 use super::{Bucket, CompiledLimit, Engine, Held, Program};
@@ -84,6 +86,8 @@ struct Refused(Reason, Json);
 
 /// The decision of one event, as it is made.
 struct Turn<'t, 'e> {
+    /// The time that delays begin at.
+    from_ms: i64,
     engine: &'t Engine,
     bucket: &'t Bucket,
     facts: &'t Facts<'e>,
@@ -130,7 +134,9 @@ impl Engine {
         let outcome = Outcome { cancelled, is_late, ..Outcome::default() };
         let Some(bucket) = self.buckets.get(&*facts.event.kind) else { return outcome };
 
-        let mut turn = Turn { engine: self, bucket, facts: &facts, states, budgets, outcome };
+        let from_ms = facts.event.time_ms;
+        let mut turn =
+            Turn { from_ms, engine: self, bucket, facts: &facts, states, budgets, outcome };
         if lacking == Lacking::IsRefused {
             evaluations.retain(|one| {
                 let is_known = one.progress.result().is_some();
@@ -519,7 +525,7 @@ impl<'t> Turn<'t, '_> {
             let due_ms = self.due_ms(program, action);
             let reason = match program.campaign.state {
                 State::Shadow => Reason::Shadow,
-                _ if due_ms > self.facts.event.time_ms => Reason::Delayed,
+                _ if due_ms > self.from_ms => Reason::Delayed,
                 _ => Reason::Granted,
             };
             if reason == Reason::Delayed && action.cancel.is_some() {
@@ -546,11 +552,11 @@ impl<'t> Turn<'t, '_> {
         let zone_of = |name: Option<&String>| {
             name.and_then(|name| Zone::of_name(name)).unwrap_or_else(|| program.zone.clone())
         };
-        let event_ms = self.facts.event.time_ms;
+        let from_ms = self.from_ms;
         let due_ms = match &action.delay {
-            None => event_ms,
-            Some(delay @ Delay::At(at)) => delay.due_ms(event_ms, &zone_of(at.zone.as_ref())),
-            Some(delay) => delay.due_ms(event_ms, &program.zone),
+            None => from_ms,
+            Some(delay @ Delay::At(at)) => delay.due_ms(from_ms, &zone_of(at.zone.as_ref())),
+            Some(delay) => delay.due_ms(from_ms, &program.zone),
         };
         match &action.quiet {
             None => due_ms,

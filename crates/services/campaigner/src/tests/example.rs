@@ -3,7 +3,9 @@
 use super::stage::{HOUR_MS, START_MS, Stage};
 use raingauge_embedded::{CampaignLedger, LedgerOptions};
 use raingauge_memory as memory;
-use raingauge_ports::campaigns::{Ledger, LedgerReader, LedgerRetention, Outbox, Status};
+use raingauge_ports::campaigns::{
+    Ledger, LedgerErasure, LedgerReader, LedgerRetention, Outbox, Status,
+};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
@@ -51,7 +53,7 @@ const ORDERS: [(i64, &str, &str, &str); 12] = [
 
 fn play<L>(open: impl Fn() -> L)
 where
-    L: Ledger + LedgerReader + LedgerRetention + Outbox + 'static,
+    L: Ledger + LedgerErasure + LedgerReader + LedgerRetention + Outbox + 'static,
 {
     let mut stage = Stage::over(open());
     drop(stage.open());

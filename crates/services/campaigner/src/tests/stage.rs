@@ -10,8 +10,8 @@ use raingauge_core::event::Event;
 use raingauge_memory as memory;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::campaigns::{
-    Decision, DecisionQuery, Delivery, DeliveryQuery, DocumentStore, Ledger, LedgerReader,
-    LedgerRetention, LookupError, Lookups, Outbox, Put, Status, StoredDocument,
+    Decision, DecisionQuery, Delivery, DeliveryQuery, DocumentStore, Ledger, LedgerErasure,
+    LedgerReader, LedgerRetention, LookupError, Lookups, Outbox, Put, Status, StoredDocument,
 };
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{Batch, EventSink, Offset};
@@ -106,7 +106,7 @@ impl MemoryStage {
     }
 }
 
-impl<L: Ledger + LedgerReader + LedgerRetention + Outbox + 'static> Stage<L> {
+impl<L: Ledger + LedgerErasure + LedgerReader + LedgerRetention + Outbox + 'static> Stage<L> {
     pub fn over(ledger: L) -> Self {
         let clock = Arc::new(Manual::at(START_MS));
         Self {
@@ -125,6 +125,7 @@ impl<L: Ledger + LedgerReader + LedgerRetention + Outbox + 'static> Stage<L> {
             registry: Arc::<Registry>::default(),
             ledger: Arc::clone(&self.ledger) as _,
             retention: Arc::clone(&self.ledger) as _,
+            erasure: Arc::clone(&self.ledger) as _,
             outbox: Arc::clone(&self.ledger) as _,
             documents: Arc::clone(&self.documents) as _,
             lookups: Arc::clone(&self.lookups) as _,

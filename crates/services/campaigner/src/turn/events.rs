@@ -11,12 +11,25 @@ use raingauge_core::event::Event;
 use raingauge_ports::campaigns;
 use raingauge_ports::campaigns::Cost;
 use raingauge_ports::campaigns::limits::LEDGER_EVIDENCE_LEN_MAX;
-use serde_json::json;
+use raingauge_ports::log::Offset;
+use serde_json::{Value as Json, json};
 
 /// Refusals of one event that are kept; more are counted only.
 const REFUSALS_MAX: usize = 1_000;
 /// Records after which a commit takes no more events.
 const RECORDS_MAX: usize = 100_000;
+
+/// The member of the evidence of a refusal that has the place of the event.
+pub const OFFSET: &str = "offset";
+
+/// Where an event stands in the log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogPlace {
+    /// `None` for one whose place was not stored.
+    pub offset: Option<Offset>,
+    /// The time of the log when it is decided.
+    pub log_ms: i64,
+}
 
 impl<'t> Turn<'t> {
     /// Decides the events of a batch in their order. Returns how many: the others have no room.
@@ -37,7 +50,8 @@ impl<'t> Turn<'t> {
             let mut pending = engine.begin(&logged.event, at, &mut self.states, &mut self.scratch);
             self.answers.settle(engine, &mut pending);
             let outcome = engine.decide(pending, &mut self.states, &mut self.budgets);
-            self.note(outcome, &logged.event, logged.log_ms)?;
+            let place = LogPlace { offset: Some(logged.offset), log_ms: logged.log_ms };
+            self.note(outcome, &logged.event, place)?;
         }
         Ok(batch.events.len())
     }
@@ -64,8 +78,9 @@ impl<'t> Turn<'t> {
         &mut self,
         outcome: Outcome,
         event: &Event<'t>,
-        log_ms: i64,
+        at: LogPlace,
     ) -> Result<(), Error> {
+        let LogPlace { offset, log_ms } = at;
         for place in outcome.cancelled {
             self.cancel(place, event, log_ms)?;
         }
@@ -75,7 +90,7 @@ impl<'t> Turn<'t> {
             count(&decision);
             if decision.is_granted() {
                 self.states.grant(decision.action);
-                let record = recorded(&decision, event, log_ms);
+                let record = recorded(&decision, event, at);
                 let place = self.decisions.len();
                 self.decisions.push(record);
                 self.granted.push(Granted { decision, event: event.clone(), place, log_ms });
@@ -83,13 +98,14 @@ impl<'t> Turn<'t> {
             }
             refused += 1;
             if refused <= REFUSALS_MAX {
-                self.decisions.push(recorded(&decision, event, log_ms));
+                self.decisions.push(recorded(&decision, event, at));
             }
         }
 
         if let Some(held) = outcome.held {
             metrics::counter!("raingauge_campaign_held_total").increment(1);
-            self.hold(StoredEvent::of(event), held, 0, log_ms);
+            let event = StoredEvent { offset, ..StoredEvent::of(event) };
+            self.hold(event, held, 0, log_ms);
         }
         Ok(())
     }
@@ -146,6 +162,14 @@ impl<'t> Turn<'t> {
     }
 }
 
+/// Evidence as it is stored.
+fn evidence_with(offset: Option<Offset>, mut evidence: Json) -> String {
+    if let Some(offset) = offset {
+        evidence[OFFSET] = json!(offset);
+    }
+    evidence.to_string()
+}
+
 fn count(decision: &Decision) {
     let campaign = decision.campaign.to_string();
     let labels = [("campaign", campaign), ("outcome", decision.reason.as_str().to_owned())];
@@ -153,10 +177,13 @@ fn count(decision: &Decision) {
 }
 
 /// A decision as it is kept.
-fn recorded(decision: &Decision, event: &Event<'_>, log_ms: i64) -> campaigns::Decision {
-    let mut evidence = decision.evidence.to_string();
+fn recorded(decision: &Decision, event: &Event<'_>, at: LogPlace) -> campaigns::Decision {
+    let LogPlace { offset, log_ms } = at;
+    // What a budget refuses may be decided again, and then the event is read again.
+    let offset = offset.filter(|_| decision.reason == Reason::BudgetExhausted);
+    let mut evidence = evidence_with(offset, decision.evidence.clone());
     if evidence.len() > LEDGER_EVIDENCE_LEN_MAX {
-        evidence = json!({"tooLong": evidence.len()}).to_string();
+        evidence = evidence_with(offset, json!({"tooLong": evidence.len()}));
     }
     campaigns::Decision {
         action: decision.action,

@@ -35,7 +35,7 @@ impl Turn<'_> {
                 }
                 if let Entry::Event(event) = entry {
                     let at = At { appended_ms: event.time_ms };
-                    let mut tallies = TalliesOnly { states: &mut self.states, owners: &owners };
+                    let mut tallies = TalliesOnly::new(&mut self.states, &owners, offset);
                     engine.begin(&event, at, &mut tallies, &mut self.scratch);
                 }
                 next = offset + 1;

@@ -5,12 +5,16 @@ use crate::error::Error;
 use crate::timer::{Due, PARKED_MS, Waiting};
 use raingauge_campaigns::campaign::CampaignId;
 use raingauge_campaigns::decision::{ActionId, Reason};
+use raingauge_ports::campaigns::Timer;
 use raingauge_ports::campaigns::limits::LEDGER_PAGE_LEN_MAX;
 use serde_json::json;
 use std::collections::BTreeSet;
 
 /// The first place of all timers.
 pub const FIRST_TIMER: (i64, ActionId) = (i64::MIN, ActionId([0; 16]));
+
+/// Timers, and the place behind them.
+type TimerPage = (Vec<Timer>, Option<(i64, ActionId)>);
 
 impl Turn<'_> {
     /// Goes through one page of timers: those of campaigns that rested are due again, and those of
@@ -21,9 +25,7 @@ impl Turn<'_> {
         from: (i64, ActionId),
         log_ms: i64,
     ) -> Result<Option<(i64, ActionId)>, Error> {
-        let page = self.scene.ledger.timers_from(from, LEDGER_PAGE_LEN_MAX)?;
-        let is_last = page.len() < LEDGER_PAGE_LEN_MAX;
-        let next = page.last().and_then(|timer| following((timer.due_ms, timer.action)));
+        let (page, next) = self.page_of_timers(from)?;
         for timer in page {
             let place = (timer.due_ms, timer.action);
             if !campaigns.contains(&timer.campaign) || self.ended.contains(&place) {
@@ -41,7 +43,15 @@ impl Turn<'_> {
                 _ => {}
             }
         }
-        Ok(next.filter(|_| !is_last))
+        Ok(next)
+    }
+
+    /// A page of timers, and where the next one begins, if there is one.
+    pub(super) fn page_of_timers(&self, from: (i64, ActionId)) -> Result<TimerPage, Error> {
+        let page = self.scene.ledger.timers_from(from, LEDGER_PAGE_LEN_MAX)?;
+        let last = page.last().filter(|_| page.len() == LEDGER_PAGE_LEN_MAX);
+        let next = last.and_then(|timer| following((timer.due_ms, timer.action)));
+        Ok((page, next))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is due: delayed actions, and evaluations that waited for lookups.
 
+use super::events::LogPlace;
 use super::{Life, Turn};
 use crate::error::Error;
 use crate::timer::{DelayedAction, Due, HeldEvaluation, PARKED_MS, Waiting, retry_ms};
@@ -141,7 +142,7 @@ impl<'t> Turn<'t> {
         };
 
         let again = outcome.held.take();
-        self.note(outcome, &event.event(), log_ms)?;
+        self.note(outcome, &event.event(), LogPlace { offset: event.offset, log_ms })?;
         match again {
             Some(held) => {
                 self.hold(event.clone(), held, *tries, log_ms);

@@ -70,11 +70,17 @@ impl Worker {
         if batch.orders.is_empty() {
             return Ok(next);
         }
+        if !batch.erased().is_empty() {
+            Arc::make_mut(&mut next.control).erased_until = batch.end;
+        }
+        if batch.documents().next().is_none() {
+            return Ok(next);
+        }
 
         let control = Arc::make_mut(&mut next.control);
         let tallies = Arc::make_mut(&mut next.tallies);
         let mut changed = BTreeMap::new();
-        for order in &batch.orders {
+        for order in batch.documents() {
             if control.put_document(order) {
                 // Only the last version of several is ever in effect.
                 changed.insert((order.kind.clone(), order.id.clone()), order);

@@ -219,6 +219,7 @@ impl Play {
             registry: Arc::<Registry>::default(),
             ledger: Arc::clone(&self.ledger) as _,
             retention: Arc::clone(&self.ledger) as _,
+            erasure: Arc::clone(&self.ledger.inner) as _,
             outbox: Arc::clone(&self.ledger.inner) as _,
             documents: Arc::clone(&self.documents) as _,
             lookups: Arc::clone(&self.lookups) as _,
