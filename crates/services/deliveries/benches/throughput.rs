@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 const DELIVERIES: usize = 100_000;
 /// Of one commit.
@@ -61,6 +61,7 @@ fn main() {
             stopped,
             log: Arc::new(Log::default()),
             points: None,
+            gone: mpsc::unbounded_channel().0,
             clock: Arc::new(SystemClock),
         });
 

@@ -30,6 +30,8 @@ pub struct Destination {
     pub breaker: breaker::Options,
     /// Whether it may be on a private network, or on this machine.
     pub allow_private: bool,
+    /// Why nothing is sent to it.
+    pub disabled: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +94,7 @@ impl Destination {
             timeout: Duration::from_millis(document.timeout_ms),
             breaker,
             allow_private: document.allow_private,
+            disabled: document.disabled.clone(),
         }
     }
 
@@ -108,6 +111,7 @@ impl Destination {
             timeout: Duration::from_secs(15),
             breaker: breaker::Options::default(),
             allow_private: false,
+            disabled: None,
         }
     }
 }
@@ -144,7 +148,7 @@ pub mod tests {
             "rate": [{"perSecond": 500, "burst": 500}],
             "timeoutMs": 1_500,
             "breaker": {"failedPercent": 40, "sleepMs": 7_000},
-            "allowPrivate": true,
+            "allowPrivate": true, "disabled": "it moves",
         });
         let document: documents::Destination = serde_json::from_value(document).expect("read");
         let found = Destination::of_document("rewards", 3, &document);
@@ -165,6 +169,7 @@ pub mod tests {
                 ..breaker::Options::default()
             },
             allow_private: true,
+            disabled: Some("it moves".to_owned()),
         };
         assert_eq!(found, expected);
         assert_eq!(bound(pace), Some(500));

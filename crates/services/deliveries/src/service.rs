@@ -7,7 +7,7 @@ use crate::log_target::LogTarget;
 use crate::points_target::{NoPoints, PointsTarget};
 use crate::probe::{self, Probe};
 use crate::results::Results;
-use crate::shared::Shared;
+use crate::shared::{GoneDestination, Shared};
 use crate::status::{DestinationStatus, Place};
 use crate::worker::Worker;
 use crate::{destination, stopped};
@@ -20,7 +20,7 @@ use raingauge_ports::points::Points;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// How often backlogs are measured.
@@ -48,6 +48,8 @@ pub struct Deps {
     pub log: Arc<dyn EventSink>,
     /// Takes the points that campaigns grant; `None` where this process has no ledger of points.
     pub points: Option<Arc<dyn Points>>,
+    /// Told which destinations are gone, so that their documents can say so.
+    pub gone: mpsc::UnboundedSender<GoneDestination>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -78,9 +80,9 @@ struct Running {
 impl Deliveries {
     /// Starts the service, on the runtime of the caller.
     pub fn start(deps: Deps) -> Self {
-        let Deps { outbox, sender, mut destinations, stopped, log, points, clock } = deps;
+        let Deps { outbox, sender, mut destinations, stopped, log, points, gone, clock } = deps;
         let local = Local { log, points };
-        let shared = Shared { outbox, sender, stopped, clock, results: Results::default() };
+        let shared = Shared { outbox, sender, stopped, clock, results: Results::default(), gone };
         let inner = Arc::new(Inner {
             shared: Arc::new(shared),
             running: Mutex::default(),
@@ -125,17 +127,6 @@ impl Deliveries {
     pub async fn status(&self, name: &str) -> Result<DestinationStatus, Error> {
         let place = self.0.with(name, |running| Arc::clone(&running.place))?;
         Ok(place.status(name, &self.0.shared).await?)
-    }
-
-    /// Sends nothing to a destination until it is enabled, its document changes, or the process
-    /// starts again. Requests that are under way end.
-    pub fn disable(&self, name: &str, why: String) -> Result<(), Error> {
-        self.0.with(name, |running| running.place.disable(why))
-    }
-
-    /// Ends [`Deliveries::disable`], and what an answer of 410 began.
-    pub fn enable(&self, name: &str) -> Result<(), Error> {
-        self.0.with(name, |running| running.place.enable())
     }
 
     /// Sends a signed request that means nothing, at once, whatever the destination waits for.
@@ -198,6 +189,7 @@ impl Inner {
         for destination in wanted {
             match running.get(&destination.name) {
                 Some(running) => {
+                    running.place.follow(&destination);
                     running.documents.send_if_modified(|current| {
                         let is_changed = **current != *destination;
                         *current = destination;
@@ -219,6 +211,7 @@ impl Inner {
         tasks: &mut JoinSet<()>,
     ) -> Running {
         let place = Arc::new(Place::default());
+        place.follow(&destination);
         let shared = Arc::clone(&self.shared);
         let stop = self.stop.subscribe();
         let (documents, changes) = watch::channel(Arc::clone(&destination));

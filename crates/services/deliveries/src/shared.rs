@@ -6,7 +6,7 @@ use raingauge_ports::campaigns::sender::Sender;
 use raingauge_ports::campaigns::{ActionId, Delivery, Outbox, Settled, Settlement};
 use raingauge_ports::clock::Clock;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 pub struct Shared {
     pub outbox: Arc<dyn Outbox>,
@@ -14,6 +14,16 @@ pub struct Shared {
     pub stopped: watch::Receiver<Arc<StoppedCampaigns>>,
     pub clock: Arc<dyn Clock>,
     pub results: Results,
+    pub gone: mpsc::UnboundedSender<GoneDestination>,
+}
+
+/// A destination that said that it is gone for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoneDestination {
+    pub name: String,
+    /// The version of its document.
+    pub version: u32,
+    pub why: String,
 }
 
 impl Shared {
@@ -63,6 +73,13 @@ impl Shared {
             self.settle(destination, *action, Settlement::Refused, "its campaign is archived");
         }
         is_archived
+    }
+
+    /// Notes that a destination is gone. It happens a few times, as often as requests were under
+    /// way.
+    pub fn note_gone(&self, gone: GoneDestination) {
+        // Without a receiver, this process alone knows.
+        let _ = self.gone.send(gone);
     }
 
     /// Returns deliveries that were taken and not sent. They keep their place in the order.

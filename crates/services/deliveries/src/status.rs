@@ -1,5 +1,6 @@
 //! What is known about a destination while its deliveries are sent.
 
+use crate::destination::Destination;
 use crate::shared::Shared;
 use parking_lot::Mutex;
 use raingauge_policy::breaker;
@@ -44,8 +45,16 @@ pub struct Failure {
 #[derive(Default)]
 pub struct Place {
     activity: Mutex<Activity>,
-    /// Why nothing is to be sent.
-    disabled: Mutex<Option<String>>,
+    switch: Mutex<Switch>,
+}
+
+/// Whether anything is to be sent.
+#[derive(Default)]
+struct Switch {
+    /// The version of the document that is followed.
+    version: Option<u32>,
+    /// Why nothing is sent.
+    disabled: Option<String>,
 }
 
 impl Default for Activity {
@@ -68,20 +77,26 @@ impl Place {
         change(&mut self.activity.lock());
     }
 
+    /// Sends nothing until the document of the destination changes.
     pub fn disable(&self, why: String) {
-        *self.disabled.lock() = Some(why);
+        self.switch.lock().disabled = Some(why);
     }
 
-    pub fn enable(&self) {
-        *self.disabled.lock() = None;
+    /// Follows a document. An answer that disabled the destination counts until there is another
+    /// version.
+    pub fn follow(&self, destination: &Destination) {
+        let mut switch = self.switch.lock();
+        if switch.version.replace(destination.version) != Some(destination.version) {
+            switch.disabled = destination.disabled.clone();
+        }
     }
 
     pub fn disabled(&self) -> Option<String> {
-        self.disabled.lock().clone()
+        self.switch.lock().disabled.clone()
     }
 
     pub fn is_enabled(&self) -> bool {
-        self.disabled.lock().is_none()
+        self.switch.lock().disabled.is_none()
     }
 
     /// The status, with what waits.

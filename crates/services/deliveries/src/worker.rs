@@ -4,7 +4,7 @@ use crate::attempt::{self, Report};
 use crate::destination::Destination;
 use crate::pacing::{Moment, Obstacle, Pacing, Permit};
 use crate::secrets::Secrets;
-use crate::shared::Shared;
+use crate::shared::{GoneDestination, Shared};
 use crate::status::{Failure, Place};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -271,11 +271,11 @@ impl Worker {
 
         let name = &self.destination.name;
         if report.verdict == Verdict::Gone {
-            let why = format!(
-                "the destination {name} answered 410 Gone, and is sent nothing until it is enabled"
-            );
-            tracing::error!(destination = name, "{why}");
-            self.place.disable(why);
+            let why = "it answered 410 Gone".to_owned();
+            tracing::error!(destination = name, "{why}, and is sent nothing until it is enabled");
+            self.place.disable(why.clone());
+            let version = self.destination.version;
+            self.shared.note_gone(GoneDestination { name: name.clone(), version, why });
         }
 
         if report.verdict != Verdict::Delivered {
@@ -286,14 +286,13 @@ impl Worker {
         self.shared.settle(name, action, settlement, &report.note);
     }
 
-    /// Follows another version of the document, which also ends what a 410 began.
+    /// Follows another version of the document.
     fn follow(&mut self) {
         self.destination = self.documents.borrow_and_update().clone();
         let now = self.now();
         self.pacing.follow(Arc::clone(&self.destination), now);
         self.secrets.follow(&self.destination.secret);
         self.rest_until = self.began;
-        self.place.enable();
     }
 
     fn give_back(&mut self) {

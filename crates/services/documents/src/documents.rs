@@ -191,10 +191,25 @@ impl Documents {
         expected: Option<u32>,
         provenance: Provenance<'_>,
     ) -> Result<StoredDocument, Error> {
+        self.set_member(kind, id, ("state", json!(state)), expected, provenance).await
+    }
+
+    /// Changes one member of a document, or with null removes it.
+    pub async fn set_member<'k>(
+        &self,
+        kind: impl Into<&'k str>,
+        id: &str,
+        (member, value): (&str, Json),
+        expected: Option<u32>,
+        provenance: Provenance<'_>,
+    ) -> Result<StoredDocument, Error> {
         let kind = kind.into();
         let current = self.get(kind, id, None).await?;
         let mut configuration = current.configuration;
-        configuration["state"] = json!(state);
+        match configuration.as_object_mut() {
+            Some(members) if value.is_null() => drop(members.remove(member)),
+            _ => configuration[member] = value,
+        }
         // What was read is what is changed.
         let expected = Some(expected.unwrap_or(current.version));
         self.replace(kind, id, &configuration, expected, provenance).await

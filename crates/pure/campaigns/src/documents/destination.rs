@@ -47,6 +47,9 @@ pub struct Destination {
     /// Whether it may have an address of a private network.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_private: bool,
+    /// Why nothing is sent to it, in a sentence. Its deliveries wait until this is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub owner: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -134,6 +137,11 @@ impl Destination {
         }
         self.breaker.check(&mut problems);
         check_texts(&self.owner, &self.description, &mut problems);
+        let disabled = self.disabled.as_ref().map(String::len);
+        if disabled.is_some_and(|len| !(1..=TEXT_LEN_MAX).contains(&len)) {
+            let detail = format!("must say why, in at most {TEXT_LEN_MAX} bytes");
+            problems.push(Problem::new("disabled", detail));
+        }
         problems
     }
 

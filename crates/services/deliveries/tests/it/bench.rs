@@ -3,7 +3,9 @@
 use parking_lot::Mutex;
 use raingauge_campaigns::calendar::Zone;
 use raingauge_campaigns::schedule::{Concurrency, Pace, Schedule};
-use raingauge_deliveries::{Deliveries, Deps, Destination, Destinations, StoppedCampaigns, Target};
+use raingauge_deliveries::{
+    Deliveries, Deps, Destination, Destinations, GoneDestination, StoppedCampaigns, Target,
+};
 use raingauge_memory::{Ledger, Log};
 use raingauge_policy::breaker;
 use raingauge_ports::BoxFuture;
@@ -15,7 +17,7 @@ use raingauge_ports::log::EventSink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 /// 2026-11-23T06:59:59Z, a Monday.
@@ -107,6 +109,8 @@ pub struct Bench {
     pub destinations: watch::Sender<Destinations>,
     pub stopped: watch::Sender<Arc<StoppedCampaigns>>,
     pub log: Arc<Log>,
+    /// Destinations that said that they are gone.
+    pub gone: mpsc::UnboundedReceiver<GoneDestination>,
     pub deliveries: Deliveries,
 }
 
@@ -140,6 +144,7 @@ impl Bench {
         let stopped = watch::Sender::new(Arc::default());
 
         let (outbox, sink) = engines(ledger.clone(), log.clone());
+        let (sender, gone) = mpsc::unbounded_channel();
         let deliveries = Deliveries::start(Deps {
             outbox,
             sender: receiver.clone(),
@@ -147,9 +152,10 @@ impl Bench {
             stopped: stopped.subscribe(),
             log: sink,
             points: None,
+            gone: sender,
             clock: clock.clone(),
         });
-        Self { clock, ledger, receiver, destinations, stopped, log, deliveries }
+        Self { clock, ledger, receiver, destinations, stopped, log, gone, deliveries }
     }
 
     pub fn commit(&self, deliveries: Vec<Delivery>) {
@@ -227,5 +233,6 @@ pub fn destination(name: &str) -> Destination {
         timeout: Duration::from_secs(15),
         breaker: breaker::Options::default(),
         allow_private: false,
+        disabled: None,
     }
 }

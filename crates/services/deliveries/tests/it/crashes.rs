@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// Loses results, or fails to store them.
 struct Faulty<O> {
@@ -138,7 +138,9 @@ fn start(outbox: Arc<dyn Outbox>, sender: Arc<Sender>) -> Deliveries {
     let (_, stopped) = watch::channel(Arc::default());
     let log = Arc::new(Log::default());
     let clock = Arc::new(SystemClock);
-    Deliveries::start(Deps { outbox, sender, destinations, stopped, log, points: None, clock })
+    let (gone, _) = mpsc::unbounded_channel();
+    let points = None;
+    Deliveries::start(Deps { outbox, sender, destinations, stopped, log, points, gone, clock })
 }
 
 /// A process that ends between the response and its result sends again, with the same id and the

@@ -100,7 +100,7 @@ async fn a_destination_is_left_alone_for_as_long_as_it_asks() {
 async fn a_destination_that_is_gone_is_disabled() {
     let status = Arc::new(AtomicU16::new(410));
     let current = Arc::clone(&status);
-    let bench = Bench::start(vec![destination("a"), destination("b")], move |request| {
+    let mut bench = Bench::start(vec![destination("a"), destination("b")], move |request| {
         let is_a = request.url.contains("//a.");
         Ok(Response::of_status(if is_a { current.load(Ordering::SeqCst) } else { 200 }))
     });
@@ -110,22 +110,47 @@ async fn a_destination_that_is_gone_is_disabled() {
 
     assert_eq!(bench.receiver.len(), 2, "nothing more is sent to it");
     assert_eq!((bench.status(1).await, bench.status(2).await), (Status::Pending, Status::Pending));
-    let shown = bench.deliveries.status("a").await.expect("a status");
-    assert!(shown.activity.obstacle.expect("an obstacle").contains("410 Gone"));
+    let obstacle = async |bench: &Bench| {
+        bench.deliveries.status("a").await.expect("a status").activity.obstacle
+    };
+    assert_eq!(obstacle(&bench).await.as_deref(), Some("it answered 410 Gone"));
+    let gone = bench.gone.recv().await.expect("a destination that is gone");
+    assert_eq!((gone.name.as_str(), gone.version), ("a", 1));
 
+    // Its document says so as well, and a change of another one changes nothing.
     status.store(200, Ordering::SeqCst);
-    bench.deliveries.enable("a").expect("a destination");
+    let change = |version: u32, disabled: Option<&str>, others: u32| {
+        let disabled = disabled.map(str::to_owned);
+        let own = Destination { version, disabled, ..destination("a") };
+        let other = Destination { version: others, ..destination("b") };
+        bench.destinations.send_replace(vec![Arc::new(own), Arc::new(other)]);
+    };
+    for (version, disabled, others) in
+        [(1, None, 2), (2, Some("it answered 410 Gone"), 2), (3, Some("maintenance"), 2)]
+    {
+        change(version, disabled, others);
+        bench.pass(Duration::from_secs(60)).await;
+        assert_eq!(obstacle(&bench).await.as_deref(), disabled.or(Some("it answered 410 Gone")));
+        assert_eq!(bench.status(1).await, Status::Pending);
+    }
+
+    change(4, None, 2);
     bench.until_status(1, Status::Delivered).await;
     bench.until_status(2, Status::Delivered).await;
+    assert_eq!(obstacle(&bench).await, None);
+}
 
-    // Another version of its document enables it too.
-    bench.deliveries.disable("a", "maintenance".to_owned()).expect("a destination");
-    bench.commit(vec![delivery("a", 4, 0)]);
+#[tokio::test(start_paused = true)]
+async fn a_disabled_destination_is_sent_nothing_from_the_start_on() {
+    let disabled = Destination { disabled: Some("moving".to_owned()), ..destination("a") };
+    let bench = Bench::start(vec![disabled], always(200));
+    bench.commit(vec![delivery("a", 1, 0)]);
     bench.pass(Duration::from_secs(60)).await;
-    assert_eq!(bench.status(4).await, Status::Pending);
-    let changed = Destination { version: 2, ..destination("a") };
-    bench.destinations.send_replace(vec![Arc::new(changed), Arc::new(destination("b"))]);
-    bench.until_status(4, Status::Delivered).await;
+    assert_eq!(bench.receiver.len(), 0);
+
+    let enabled = Destination { version: 2, ..destination("a") };
+    bench.destinations.send_replace(vec![Arc::new(enabled)]);
+    bench.until_status(1, Status::Delivered).await;
 }
 
 #[tokio::test(start_paused = true)]
