@@ -32,6 +32,10 @@ pub const INDEX_CONSTANTS_MAX: usize = 128;
 /// Shortest and longest secret of a destination, in bytes.
 pub const SECRET_LEN_MIN: usize = 24;
 pub const SECRET_LEN_MAX: usize = 64;
+/// Longest time between the moment in the headers of a webhook and the receiver's clock, in
+/// seconds, for the receiver to accept it. Standard Webhooks leaves it to the receiver, and its
+/// libraries have five minutes.
+pub const WEBHOOK_AGE_S_MAX: u64 = 300;
 /// Largest campaign, in bytes of its JSON without blanks.
 pub const CAMPAIGN_LEN_MAX: usize = 256 * 1024;
 /// Most types of events that a campaign, a count or a cancellation names.

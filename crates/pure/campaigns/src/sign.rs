@@ -6,7 +6,7 @@
 //!   webhook-signature: v1,<base64 of HMAC-SHA256 over "id.timestamp.body"> v1,<by the old secret>
 //! ```
 
-use crate::limits::{SECRET_LEN_MAX, SECRET_LEN_MIN};
+use crate::limits::{SECRET_LEN_MAX, SECRET_LEN_MIN, WEBHOOK_AGE_S_MAX};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
@@ -37,11 +37,16 @@ impl Secret {
     }
 
     fn sign(&self, id: &str, timestamp_s: i64, body: &[u8]) -> String {
+        let mac = self.mac(id, timestamp_s, body);
+        format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+    }
+
+    fn mac(&self, id: &str, timestamp_s: i64, body: &[u8]) -> Hmac<Sha256> {
         let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.0)
             .expect("a key of any length is taken");
         mac.update(format!("{id}.{timestamp_s}.").as_bytes());
         mac.update(body);
-        format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+        mac
     }
 }
 
@@ -56,6 +61,56 @@ impl fmt::Debug for Secret {
 pub fn signature(secrets: &[Secret], id: &str, timestamp_s: i64, body: &[u8]) -> String {
     let signatures = secrets.iter().map(|secret| secret.sign(id, timestamp_s, body));
     signatures.collect::<Vec<_>>().join(" ")
+}
+
+/// The headers of a request that is verified; empty where they are missing.
+#[derive(Clone, Copy, Debug)]
+pub struct SignedHeaders<'h> {
+    pub id: &'h str,
+    pub timestamp: &'h str,
+    pub signature: &'h str,
+}
+
+/// Why a request is not to be trusted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unverified {
+    #[error("it has no webhook-id, webhook-timestamp or webhook-signature")]
+    Unsigned,
+    #[error("it was signed {0} s away from now, and {WEBHOOK_AGE_S_MAX} s are allowed")]
+    Stale(u64),
+    #[error("no signature fits the secret and the body")]
+    Forged,
+}
+
+/// Verifies a request as a receiver does: one of its signatures has to be by one of the secrets,
+/// and its time within five minutes of `now_s`.
+pub fn verify(
+    secrets: &[Secret],
+    headers: SignedHeaders<'_>,
+    body: &[u8],
+    now_s: i64,
+) -> Result<(), Unverified> {
+    let SignedHeaders { id, timestamp, signature } = headers;
+    let timestamp_s: i64 = timestamp.parse().map_err(|_| Unverified::Unsigned)?;
+    if id.is_empty() || signature.is_empty() {
+        return Err(Unverified::Unsigned);
+    }
+
+    let signatures = signature.split(' ').filter_map(|one| one.strip_prefix("v1,"));
+    let signatures: Vec<Vec<u8>> =
+        signatures.filter_map(|encoded| STANDARD.decode(encoded).ok()).collect();
+    // The comparison takes the same time wherever they differ.
+    let is_by = |secret: &Secret| {
+        let mac = secret.mac(id, timestamp_s, body);
+        signatures.iter().any(|signature| mac.clone().verify_slice(signature).is_ok())
+    };
+    if !secrets.iter().any(is_by) {
+        return Err(Unverified::Forged);
+    }
+    match now_s.abs_diff(timestamp_s) {
+        0..=WEBHOOK_AGE_S_MAX => Ok(()),
+        away_s => Err(Unverified::Stale(away_s)),
+    }
 }
 
 #[cfg(test)]
@@ -78,6 +133,41 @@ mod tests {
         let other = Secret::parse(&format!("whsec_{}", STANDARD.encode([7; 32]))).unwrap();
         let both = sign(&[other.clone(), secret]);
         assert_eq!(both, format!("{} {expected}", sign(&[other])));
+    }
+
+    #[test]
+    fn a_request_is_verified_by_either_secret() {
+        let old = Secret::parse(SECRET).unwrap();
+        let new = Secret::parse(&format!("whsec_{}", STANDARD.encode([7; 32]))).unwrap();
+        let signed = signature(&[new.clone(), old.clone()], "act_1", 1_000, b"{}");
+        let headers = SignedHeaders { id: "act_1", timestamp: "1000", signature: &signed };
+        for secret in [&old, &new] {
+            let secret = std::slice::from_ref(secret);
+            assert_eq!(verify(secret, headers, b"{}", 1_300), Ok(()));
+            assert_eq!(verify(secret, headers, b"{}", 1_301), Err(Unverified::Stale(301)));
+            assert_eq!(verify(secret, headers, b"{ }", 1_000), Err(Unverified::Forged));
+            let other = SignedHeaders { id: "act_2", ..headers };
+            assert_eq!(verify(secret, other, b"{}", 1_000), Err(Unverified::Forged));
+            let later = SignedHeaders { timestamp: "1001", ..headers };
+            assert_eq!(verify(secret, later, b"{}", 1_001), Err(Unverified::Forged));
+        }
+
+        let other = Secret::parse(&format!("whsec_{}", STANDARD.encode([8; 32]))).unwrap();
+        assert_eq!(verify(&[other], headers, b"{}", 1_000), Err(Unverified::Forged));
+        assert_eq!(verify(&[], headers, b"{}", 1_000), Err(Unverified::Forged));
+        for without in [
+            SignedHeaders { id: "", ..headers },
+            SignedHeaders { timestamp: "", ..headers },
+            SignedHeaders { signature: "", ..headers },
+        ] {
+            let verified = verify(std::slice::from_ref(&old), without, b"{}", 1_000);
+            assert_eq!(verified, Err(Unverified::Unsigned));
+        }
+        for wrong in ["v1,", "v1,*", "v2,AAAA", " ", "v1"] {
+            let headers = SignedHeaders { signature: wrong, ..headers };
+            let verified = verify(std::slice::from_ref(&old), headers, b"{}", 1_000);
+            assert_eq!(verified, Err(Unverified::Forged), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Receiver {
             }
         };
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let sink = own.runtime.block_on(Sink::start(address, Arc::new(show)))?;
+        let sink = own.runtime.block_on(Sink::start(address, Arc::new(show), Vec::new()))?;
         Ok(Self { sink, shown_from_s })
     }
 
