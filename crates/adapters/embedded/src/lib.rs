@@ -7,15 +7,22 @@
 //!   │             clock                        when the clock was last trusted
 //!   │             ids-….run                    identities of older events, sorted
 //!   ├── tiles/    fjall                        tiles, the position in the log, the writer's state
-//!   └── campaigns/
-//!       ├── ledger/  fjall                     the ledger of campaigns
-//!       └── tables/  fjall                     uploaded tables
+//!   ├── campaigns/
+//!   │   ├── ledger/  fjall                     the ledger of campaigns
+//!   │   └── tables/  fjall                     uploaded tables
+//!   └── points/
+//!       ├── journal/  00000000000000000000.book …   entries, in blocks durable together
+//!       ├── state/    fjall                     what follows from them: wallets, keys, statements
+//!       └── queues/   fjall                     letters
 //! ```
 //!
-//! The log is the truth. The store is a function of a prefix of the log, and records which one.
+//! The log is the truth. The store is a function of a prefix of the log, and records which one. The
+//! same holds for the journal of points and its state.
 
 #[cfg(test)]
 mod allocations;
+mod books;
+mod cache;
 mod clock;
 mod compaction;
 #[cfg(test)]
@@ -23,11 +30,16 @@ mod faults;
 mod files;
 mod ledger;
 mod log;
+mod queues;
 mod room;
 mod store;
 mod tiles;
 mod uploads;
 
+pub use books::{
+    Difference as BookDifference, Options as BookOptions, PointBooks, Summary as BookSummary,
+    rebuild as rebuild_books, verify as verify_books,
+};
 pub use clock::LogClock;
 pub use compaction::StoreCompactor;
 pub use ledger::{CampaignLedger, Options as LedgerOptions};
@@ -35,5 +47,6 @@ pub use log::{
     Allowed as RepairAllowed, Fault as LogFault, Inspection as LogInspection,
     Options as LogOptions, Repair as LogRepair, SegmentLog,
 };
+pub use queues::{LetterQueues, Options as QueueOptions};
 pub use tiles::{Options as TileOptions, TileStore};
 pub use uploads::{Options as TableOptions, UploadedTables};

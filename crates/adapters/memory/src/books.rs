@@ -102,8 +102,16 @@ impl Content {
         Ok(())
     }
 
-    /// What the desk computed is what follows from its entries.
+    /// What the desk computed is what follows from its entries, and all that they change.
     fn check_values(&self, turn: &Turn) {
+        let changed = Footprint::of_entries(turn.entries.iter().map(|entry| &**entry));
+        let wallets = turn.wallets.iter().map(|(id, _)| id);
+        assert!(wallets.eq(&changed.wallets), "a turn has the wallets of its entries");
+        let references = turn.references.iter().map(|(id, _)| id);
+        assert!(references.eq(&changed.references), "a turn has the references of its entries");
+        let budgets = turn.budgets.iter().map(|(id, _)| id);
+        assert!(budgets.eq(&changed.budgets), "a turn has the budgets of its entries");
+
         for (id, wallet) in &turn.wallets {
             assert_eq!(self.state.wallets.get(id), Some(wallet), "{id:?} follows from its entries");
         }

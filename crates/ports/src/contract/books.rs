@@ -5,7 +5,10 @@
 
 mod reads;
 mod refusals;
+mod scripts;
 mod turns;
+
+pub use scripts::scripts;
 
 use crate::points::{BookReader, Books, Error, Head};
 use raingauge_points::{

@@ -1,5 +1,6 @@
 mod damage;
 mod faults;
+mod format;
 mod load;
 mod simulator;
 
@@ -57,6 +58,13 @@ fn both_books_keep_the_contract() {
         books
     });
     contract::suite(|| Twin::new(1));
+}
+
+#[test]
+fn books_answer_as_the_scripts_say() {
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    contract::scripts(|| simulator::open(&Disk::new(1), &simulator::LossyRecords::new(1)).unwrap());
 }
 
 #[test]
