@@ -20,7 +20,8 @@ impl JobPanel<'_> {
         let is_open = matches!(status, "waiting" | "running");
         let again = format!("{}?part=1", self.address);
         html! {
-            div.stack hx-get=[is_open.then_some(&again)] hx-trigger="load delay:1s" hx-swap="outerHTML" aria-live="polite" {
+            div.stack hx-get=[is_open.then_some(&again)] hx-trigger="load delay:1s"
+                hx-swap="outerHTML" aria-live="polite" {
                 @match status {
                     "waiting" | "running" => { (self.under_way(person)) }
                     "failed" => { (parts::notice(Mood::Bad, &html! { "It failed: " (self.job["error"].as_str().unwrap_or("the log of raingauge says more")) })) }

@@ -74,7 +74,11 @@ fn differences(differences: &Json) -> Markup {
             (parts::named_table("Differences", "", &DIFFERENCES, &html! {
                 @for one in differences {
                     tr {
-                        th.wrap scope="row" { (one["member"].as_str().unwrap_or_default()) br; span.quiet { (one["programme"].as_str().unwrap_or_default()) } }
+                        th.wrap scope="row" {
+                            (one["member"].as_str().unwrap_or_default())
+                            br;
+                            span.quiet { (one["programme"].as_str().unwrap_or_default()) }
+                        }
                         td { code { (one["entry"].as_str().unwrap_or("none")) } }
                         td.wrap { (one["detail"].as_str().unwrap_or_default()) }
                     }

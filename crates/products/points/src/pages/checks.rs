@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use raingauge_awarding::SweepStatus;
 use raingauge_portal::html::parts::{self, Column, Mood};
 use raingauge_portal::html::words;
+use raingauge_ports::points::Head;
 use serde_json::json;
 
 const SWEEPS: [Column<'_>; 5] = [
@@ -16,9 +17,17 @@ const SWEEPS: [Column<'_>; 5] = [
     Column::Text("Took"),
 ];
 
+const SEALS: [Column<'_>; 4] = [
+    Column::Text("Book"),
+    Column::Number("Entries"),
+    Column::Text("Last one"),
+    Column::Text("Hash over all of them"),
+];
+
 /// `GET /points/checks`
 pub async fn page(visit: Visit) -> Answer {
     let sweeps = visit.desk.services().teller.sweeps();
+    let heads = visit.desk.heads().await?;
     let body = html! {
         div.page-head { h1 { "Checks" } }
         @match visit.desk.trouble() {
@@ -27,7 +36,7 @@ pub async fn page(visit: Visit) -> Answer {
         }
         (sweep_card(&visit, &sweeps))
         (super::audit::card(&visit))
-        (verify_card())
+        (seal_card(&visit, &heads))
     };
     Ok(visit.show(Tab::Checks, "Checks", &body))
 }
@@ -74,12 +83,23 @@ fn row(visit: &Visit, sweep: &SweepStatus) -> Markup {
     }
 }
 
-/// What proves the ledger outside of this process.
-fn verify_card() -> Markup {
+/// What proves the ledger: the hashes over all entries, and what recomputes them.
+fn seal_card(visit: &Visit, heads: &[Head]) -> Markup {
     html! {
-        section.card aria-labelledby="verify-title" {
-            h2 #verify-title { "Proof" }
-            p { "Entries are chained by hashes and never change. With the server stopped, this recomputes every balance, sum and hash from them, and ends with the first difference if there is one:" }
+        section.card aria-labelledby="seals-title" {
+            h2 #seals-title { "Seals" }
+            p { "Entries are chained by hashes and never change. Keep these, and nothing before them can change unnoticed." }
+            (parts::table("seals-title", &SEALS, &html! {
+                @for head in heads.iter().filter(|head| head.sequence > 0) {
+                    tr {
+                        th scope="row" { (head.book) }
+                        td.number { (words::number(head.sequence.into())) }
+                        td { (parts::moment(head.recorded_ms.div_euclid(1_000), &visit.zone())) }
+                        td.wrap { code { (head.chain) } }
+                    }
+                }
+            }))
+            p { "With the server stopped, this recomputes every balance, sum and hash from the entries, and ends with the first difference if there is one:" }
             (parts::command("raingauge points verify --data-dir DIR"))
         }
     }

@@ -14,7 +14,7 @@ use raingauge_points::{Entry, Liability, Programme, WalletId};
 use raingauge_portal::Fault;
 use raingauge_portal::document::SaveError;
 use raingauge_ports::campaigns::StoredDocument;
-use raingauge_ports::points::{Depth, LetterSelection, PeekedLetter, QueueName, Shelf};
+use raingauge_ports::points::{Depth, Head, LetterSelection, PeekedLetter, QueueName, Shelf};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
@@ -195,6 +195,15 @@ impl Desk {
     pub fn end_job(&self, id: &str) -> Result<(), Fault> {
         self.services.appraisal.jobs().cancel(id)?;
         Ok(())
+    }
+
+    /// Where each book stands: its last entry, and the hash over all of them.
+    pub async fn heads(&self) -> Result<Vec<Head>, Fault> {
+        let books = Arc::clone(&self.services.books);
+        let read = move || (0..books.books()).map(|book| books.head(book)).collect();
+        let heads: Result<Vec<Head>, _> =
+            tokio::task::spawn_blocking(read).await.map_err(faults::books)?;
+        heads.map_err(faults::books)
     }
 
     pub async fn depth(&self, queue: QueueName) -> Result<Depth, Fault> {

@@ -26,6 +26,12 @@ pub fn refused(refusal: Refusal) -> Fault {
     Fault::new(StatusCode::UNPROCESSABLE_ENTITY, "The ledger refuses this", refusal.detail)
 }
 
+/// The journal could not be read.
+pub fn books(error: impl std::fmt::Display) -> Fault {
+    let title = "The ledger of points is out of reach";
+    Fault::new(StatusCode::SERVICE_UNAVAILABLE, title, error.to_string())
+}
+
 pub fn queue(error: QueueError) -> Fault {
     let title = "The queues of points are out of reach";
     Fault::new(StatusCode::SERVICE_UNAVAILABLE, title, error.to_string())
