@@ -29,8 +29,8 @@ pub use queue::{
 };
 pub use queue_control::{Death, Depth, LetterSelection, PeekedLetter, QueueControl};
 pub use queue_limits::{
-    QUEUE_BODY_LEN_MAX, QUEUE_CALL_LEN_MAX, QUEUE_DELAY_S_MAX, QUEUE_ERROR_LEN_MAX, QUEUE_ID_LEN_MAX,
-    QUEUE_IN_FLIGHT_MAX, QUEUE_VISIBILITY_S_MAX, QUEUE_WAIT_S_MAX,
+    QUEUE_BODY_LEN_MAX, QUEUE_CALL_LEN_MAX, QUEUE_DELAY_S_MAX, QUEUE_ERROR_LEN_MAX,
+    QUEUE_ID_LEN_MAX, QUEUE_IN_FLIGHT_MAX, QUEUE_VISIBILITY_S_MAX, QUEUE_WAIT_S_MAX,
 };
 pub use reader::{BookReader, FoundEntry};
 pub use turns::EncodedTurn;

@@ -51,7 +51,7 @@ pub(super) fn everything_becomes_durable_together<B: Books + BookReader>(books: 
     let head = head_of(books, "bob");
     let mut bytes = Vec::new();
     entry.encode(&mut bytes);
-    assert_eq!(heads, [head.clone()]);
+    assert_eq!(heads, std::slice::from_ref(&head));
     assert_eq!((head.sequence, head.recorded_ms, head.position), (1, NOW_MS, 77));
     assert_eq!(head.chain, Chain::default().after(&bytes));
 
@@ -124,7 +124,7 @@ pub(super) fn a_turn_without_entries_moves_the_position_at_most<B: Books>(books:
         ..Turn::default()
     });
     let expected = Head { position: 9, ..before };
-    assert_eq!(moved.expect("a turn"), [expected.clone()]);
+    assert_eq!(moved.expect("a turn"), std::slice::from_ref(&expected));
     assert_eq!(books.head(book).expect("a head"), expected);
 }
 
