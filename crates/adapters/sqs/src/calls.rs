@@ -32,8 +32,8 @@ where
     QueueError::Unavailable(text)
 }
 
-/// Whether SQS answered with this code. Servers that speak its protocol give the code alone, without
-/// what the client wants to see before it takes the answer for one that it knows.
+/// Whether SQS answered with this code. Servers that speak its protocol give the code alone,
+/// without what the client wants to see before it takes the answer for one that it knows.
 pub fn is_code<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>, code: &str) -> bool {
     let found = error.as_service_error().and_then(ProvideErrorMetadata::code);
     found.is_some_and(|found| found.rsplit('.').next() == Some(code))

@@ -11,8 +11,8 @@ use raingauge_ports::points::{
 };
 use std::time::Duration;
 
-/// For how long letters are hidden from others while an operator looks at them. A process that ends
-/// meanwhile hides them for no longer.
+/// For how long letters are hidden from others while an operator looks at them. They are hidden
+/// no longer when the process ends before it shows them again.
 const LOOK: Duration = Duration::from_secs(30);
 /// The wait of a look: a receive that waits asks all servers of a queue, one that does not asks
 /// some of them, and may find nothing in a queue that has letters.

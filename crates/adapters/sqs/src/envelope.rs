@@ -84,7 +84,7 @@ pub fn seal(letter: &Letter, death: Option<(&Death, i64)>) -> Result<String, Que
     Ok(message)
 }
 
-/// Opens a message. `None` for the text of somebody else, or of a newer version.
+/// Opens a message. `None` for the text of another program, or of a newer version.
 pub fn open(message: &str) -> Option<Opened> {
     let (header, body) = message.split_once('\n')?;
     let header: Header = serde_json::from_str(header).ok()?;
@@ -124,8 +124,8 @@ mod tests {
     use super::*;
 
     fn death() -> Death {
-        let (reason, last_error) = ("too_old".to_owned(), "no row".to_owned());
-        Death { reason, last_error, attempts: 3, died_ms: 258 }
+        let reason = "too_old".to_owned();
+        Death { reason, last_error: "no row".to_owned(), attempts: 3, died_ms: 258 }
     }
 
     #[test]

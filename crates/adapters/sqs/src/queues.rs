@@ -56,7 +56,7 @@ impl RemoteQueues {
     }
 }
 
-/// A message of somebody else is a letter too: its receiver finds it malformed, and buries it.
+/// A message of another program is a letter too: its receiver finds it malformed, and buries it.
 pub fn opened(message: &Message) -> Opened {
     let text = message.body().unwrap_or_default();
     envelope::open(text).unwrap_or_else(|| {

@@ -16,8 +16,8 @@ const LONG: Duration = Duration::from_secs(600);
 /// Longest time until a letter is there that has to come.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs the whole suite. `fresh` returns empty queues each time; `pass` advances the clock that they
-/// follow, where it does not advance by itself.
+/// Runs the whole suite. `fresh` returns empty queues each time; `pass` advances the clock that
+/// they follow, where it does not advance by itself.
 pub async fn suite<Q>(fresh: impl AsyncFn() -> Q, pass: impl AsyncFn(Duration))
 where
     Q: Queues + QueueControl,

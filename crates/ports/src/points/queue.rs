@@ -7,9 +7,9 @@
 //!                      └───────────────── redrive ──────────────┘
 //! ```
 //!
-//! A letter is received at least once, and roughly in the order in which letters become visible. The
-//! receiver deletes it when its effect is durable. A retry that waits changes the visibility and
-//! never sends the letter again, so that attempts and age are counted from the first send.
+//! A letter is received at least once, and roughly in the order in which letters become visible.
+//! The receiver deletes it when its effect is durable. A retry that waits changes the visibility
+//! and never sends the letter again, so that attempts and age are counted from the first send.
 
 use super::queue_limits::{
     QUEUE_BODY_LEN_MAX, QUEUE_CALL_LEN_MAX, QUEUE_DELAY_S_MAX, QUEUE_ERROR_LEN_MAX,

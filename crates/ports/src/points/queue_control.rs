@@ -11,8 +11,8 @@ pub struct Depth {
     /// Letters that were received, and neither deleted nor visible again.
     pub in_flight: u64,
     pub dead: u64,
-    /// When the oldest letter was sent, waiting or in flight, in milliseconds since 1970; `None` for
-    /// an empty queue, and where the engine does not say.
+    /// When the oldest letter was sent, waiting or in flight, in milliseconds since 1970; `None`
+    /// for an empty queue, and where the engine does not say.
     pub oldest_ms: Option<i64>,
 }
 

@@ -10,7 +10,8 @@ pub const QUEUE_ERROR_LEN_MAX: usize = 512;
 pub const QUEUE_CALL_LEN_MAX: usize = 1_000;
 /// Most letters that have been received and not yet deleted, in a queue of one machine.
 pub const QUEUE_IN_FLIGHT_MAX: usize = 120_000;
-/// Longest delay of a letter that is sent, in seconds. What waits longer is received and made visible later.
+/// Longest delay of a letter that is sent, in seconds. One that waits longer is received, and made
+/// visible later.
 pub const QUEUE_DELAY_S_MAX: u64 = 900;
 /// Longest visibility, counted from the receive, in seconds.
 pub const QUEUE_VISIBILITY_S_MAX: u64 = 43_200;

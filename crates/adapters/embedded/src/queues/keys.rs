@@ -135,8 +135,8 @@ mod tests {
     }
 
     fn death() -> Death {
-        let (reason, last_error) = ("too_old".to_owned(), "e".to_owned());
-        Death { reason, last_error, attempts: 3, died_ms: 258 }
+        let reason = "too_old".to_owned();
+        Death { reason, last_error: "e".to_owned(), attempts: 3, died_ms: 258 }
     }
 
     /// Every later version must be able to read existing folders.

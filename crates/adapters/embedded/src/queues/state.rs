@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_letters_may_be_in_flight() {
+    fn only_a_bounded_number_is_in_flight() {
         let mut state = QueueState::default();
         let in_flight = InFlight { visible_ms: 5, receives: 1 };
         for number in 0..QUEUE_IN_FLIGHT_MAX as u64 {

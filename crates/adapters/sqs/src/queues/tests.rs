@@ -59,7 +59,8 @@ async fn a_foreign_message_is_a_letter_too() {
     let long = Duration::from_secs(600);
     let received = queues.receive(QueueName::Award, receive(1, long)).await.unwrap().remove(0);
     assert_eq!(received.letter.body, "hello");
-    let (reason, last_error) = ("malformed".to_owned(), "no JSON".to_owned());
+    let reason = "malformed".to_owned();
+    let last_error = "no JSON".to_owned();
     queues.bury(QueueName::Award, vec![Burial { received, reason, last_error }]).await.unwrap();
     let dead = queues.peek(QueueName::Award, Shelf::Dead, 10).await.unwrap();
     assert_eq!(dead[0].letter.body, "hello");
