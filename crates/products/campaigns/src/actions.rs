@@ -7,6 +7,7 @@ use crate::refused::{Answer, Refused};
 use axum::Json;
 use axum::extract::{Extension, Path, Query};
 use axum::response::{IntoResponse as _, Response};
+use raingauge_campaigns::decision::Reason;
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
 use raingauge_http::change::json_of;
@@ -95,7 +96,8 @@ async fn cancel(Extension(campaigns): Services, Path(action): Path<String>) -> A
     campaigns.change_one(action.parse()?, Change::Cancel).await
 }
 
-/// `POST /v1/actions/redrive`: all dead ones of a destination, of a campaign, or of both.
+/// `POST /v1/actions/redrive`: all dead ones of a destination, of a campaign, or of both; or, with
+/// an outcome, what budgets refused.
 async fn redrive_all(Extension(campaigns): Services, body: Body<Configuration>) -> Answer {
     campaigns.change_all(&body.bytes, Change::Redrive).await
 }
@@ -117,6 +119,8 @@ enum Change {
 struct Bulk {
     destination: Option<String>,
     campaign: Option<u32>,
+    /// Of decisions that granted nothing, and may be made again.
+    outcome: Option<String>,
 }
 
 impl Campaigns {
@@ -148,8 +152,15 @@ impl Campaigns {
         let bulk: Bulk = serde_json::from_value(json_of(body)?).map_err(|error| {
             Refused::new(Code::JsonMalformed, format!("the body names no actions: {error}"))
         })?;
-        let details = json!({ "destination": bulk.destination, "campaign": bulk.campaign });
-        let Bulk { destination, campaign } = bulk;
+        let details = json!({
+            "destination": bulk.destination, "campaign": bulk.campaign, "outcome": bulk.outcome,
+        });
+        let Bulk { destination, campaign, outcome } = bulk;
+        if let Some(outcome) = outcome {
+            self.check_outcome(&outcome, destination.as_deref(), change)?;
+            let changed = self.operator.redrive(campaign).await?;
+            return Ok(changed_all(&details, changed));
+        }
         let selection = Selection::All { destination, campaign };
 
         // A call changes a bounded number, so that others have their turn.
@@ -160,9 +171,30 @@ impl Campaigns {
                 more => changed += more,
             }
         }
-        let answer = json!({ "changed": changed });
-        let details = Extension(AuditDetails(json!({ "of": details, "changed": changed })));
-        Ok::<Response, _>((details, Json(answer)).into_response())
+        Ok(changed_all(&details, changed))
+    }
+
+    /// Refuses what cannot be decided again.
+    fn check_outcome(
+        &self,
+        outcome: &str,
+        destination: Option<&str>,
+        change: Change,
+    ) -> Result<(), Refused> {
+        let exhausted = Reason::BudgetExhausted.as_str();
+        let detail = match change {
+            Change::Cancel => {
+                "what was refused has nothing to cancel: leave out outcome".to_owned()
+            }
+            Change::Redrive if outcome != exhausted => {
+                format!("only decisions with the outcome {exhausted} are made again")
+            }
+            Change::Redrive if destination.is_some() => {
+                "a decision has no destination: leave out destination, or outcome".to_owned()
+            }
+            Change::Redrive => return Ok(()),
+        };
+        Err(Refused::new(Code::RequestMalformed, detail))
     }
 
     async fn change(&self, selection: Selection, change: Change) -> Result<usize, Error> {
@@ -172,6 +204,13 @@ impl Campaigns {
             Change::Cancel => self.outbox.cancel(selection, now_ms).await,
         }
     }
+}
+
+/// The answer to a change of many actions.
+fn changed_all(details: &Value, changed: usize) -> Response {
+    let answer = json!({ "changed": changed });
+    let details = Extension(AuditDetails(json!({ "of": details, "changed": changed })));
+    (details, Json(answer)).into_response()
 }
 
 fn shown(record: &DeliveryRecord) -> Value {

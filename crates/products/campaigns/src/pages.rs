@@ -76,6 +76,12 @@ fn reading(pages: Pages, desk: &Desk) -> Pages {
         .get("/campaigns/{id}/versions", VIEWER, page(desk, one::versions))
         .get("/campaigns/why", EDITOR, page(desk, why::page))
         .get("/campaigns/decisions", VIEWER, page(desk, decisions::list))
+        .post(
+            "/campaigns/decisions/redrive",
+            EDITOR,
+            "decision.redrive",
+            page(desk, decisions::redrive),
+        )
         .get("/campaigns/experiments", VIEWER, page(desk, experiments::list))
         .get("/campaigns/subjects/erase", ADMIN, page(desk, subjects::ask))
         .post("/campaigns/subjects/erase", ADMIN, "subject.erase", page(desk, subjects::erase))
@@ -117,5 +123,17 @@ fn delivering(pages: Pages, desk: &Desk) -> Pages {
             EDITOR,
             "destination.probe",
             page(desk, destinations::probe),
+        )
+        .post(
+            "/campaigns/destinations/{name}/disable",
+            EDITOR,
+            "destination.disable",
+            page(desk, destinations::disable),
+        )
+        .post(
+            "/campaigns/destinations/{name}/enable",
+            EDITOR,
+            "destination.enable",
+            page(desk, destinations::enable),
         )
 }

@@ -41,6 +41,7 @@ impl From<OperatorError> for Refused {
     fn from(error: OperatorError) -> Self {
         let detail = error.to_string();
         match error {
+            OperatorError::Ledger(error) => error.into(),
             OperatorError::Log(error) => Self(raingauge_app::Problem::from(error).into()),
             OperatorError::NotInEffect { .. } => Self::new(Code::Unavailable, detail),
         }

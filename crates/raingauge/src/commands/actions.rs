@@ -43,8 +43,15 @@ enum Command {
         place: Place,
     },
     /// Send a dead action again, under the same id; or all that a destination or campaign has
-    #[command(after_help = "Example: raingauge actions redrive --destination rewards")]
+    ///
+    /// With --outcome budget_exhausted, decides again what budgets refused, the oldest first.
+    #[command(
+        after_help = "Example: raingauge actions redrive --destination rewards\nExample: raingauge actions redrive --outcome budget_exhausted --campaign 7"
+    )]
     Redrive {
+        /// Decide again what was refused: budget_exhausted
+        #[arg(long, value_name = "CODE", conflicts_with_all = ["action", "destination"])]
+        outcome: Option<String>,
         #[command(flatten)]
         selection: Selection,
     },
@@ -94,7 +101,12 @@ impl Actions {
                     place.with(|session| Ok(session.client.get("/v1/actions", &parameters)?))?;
                 list(&answer, is_json)
             }
-            Command::Redrive { selection } => selection.send("redrive", "is sent again", is_json),
+            Command::Redrive { outcome: Some(outcome), selection } => {
+                selection.decide_again(&outcome, is_json)
+            }
+            Command::Redrive { outcome: None, selection } => {
+                selection.send("redrive", "is sent again", is_json)
+            }
             Command::Cancel { selection } => selection.send("cancel", "is cancelled", is_json),
         }
     }
@@ -123,6 +135,20 @@ fn list(answer: &Value, is_json: bool) -> anyhow::Result<()> {
 }
 
 impl Selection {
+    fn decide_again(self, outcome: &str, is_json: bool) -> anyhow::Result<()> {
+        let Self { campaign, reason, place, .. } = self;
+        let headers = [("content-type", "application/json"), ("x-reason", reason.as_str())];
+        let body = json!({ "campaign": campaign, "outcome": outcome }).to_string();
+        let answer = place.with(|session| {
+            let path = "/v1/actions/redrive";
+            Ok(session.client.send(Method::POST, path, &headers, body.as_bytes())?)
+        })?;
+        if is_json {
+            return Ok(print_json(&answer)?);
+        }
+        Ok(print(&format!("{} actions were granted", answer["changed"]))?)
+    }
+
     fn send(self, what: &str, done: &str, is_json: bool) -> anyhow::Result<()> {
         let Self { action, destination, campaign, reason, place } = self;
         let headers = [("content-type", "application/json"), ("x-reason", reason.as_str())];

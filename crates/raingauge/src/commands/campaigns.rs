@@ -6,7 +6,7 @@ mod replays;
 pub mod tables;
 
 pub use apply::{apply, report};
-pub use file::{load, parse};
+pub use file::{load, load_values, parse, values};
 
 use super::counters::reason;
 use super::session::Session;
@@ -15,7 +15,7 @@ use super::{note, print, print_json};
 use crate::commands::arguments::{Place, time};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use raingauge_console::Method;
+use raingauge_console::{Method, encoded};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -135,6 +135,20 @@ enum Command {
     /// Say why a subject got something, or did not
     #[command(after_help = "Example: raingauge campaigns explain 7 --subject u-7 --event mart o-2")]
     Explain(replays::Explain),
+    /// Erase what campaigns remember of a subject: counts, decisions, deliveries, what waits
+    ///
+    /// Ids of granted actions stay, so that no event acts twice. The log keeps its events for as
+    /// long as its retention says.
+    #[command(after_help = "Example: raingauge campaigns erase u-7 --reason 'request of 3 May'")]
+    Erase {
+        /// The subject, such as the id of a user
+        subject: String,
+        /// Why; the audit log keeps it
+        #[arg(long, default_value = "", hide_default_value = true, value_parser = reason)]
+        reason: String,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Show what a campaign granted, refused and spent, by local day
     #[command(after_help = "Example: raingauge campaigns usage 7 --from -7d --to now")]
     Usage {
@@ -207,6 +221,9 @@ impl Campaigns {
             Command::Backtest(backtest) => backtest.run(json),
             Command::Compare(compare) => compare.run(json),
             Command::Explain(explain) => explain.run(json),
+            Command::Erase { subject, reason, place } => {
+                place.with(|session| erase(session, &subject, &reason, json))
+            }
             Command::Usage { id, from, to, place } => {
                 place.with(|session| usage(session, id, [from, to], json))
             }
@@ -268,6 +285,15 @@ fn get(session: &Session, id: u32, json: bool) -> anyhow::Result<()> {
     Ok(print(&format!("# Version {version}, by {by}.\n{}", yaml.trim_end()))?)
 }
 
+fn erase(session: &Session, subject: &str, reason: &str, json: bool) -> anyhow::Result<()> {
+    let path = format!("/v1/subjects/{}", encoded(subject));
+    let answer = session.client.send(Method::DELETE, &path, &[("x-reason", reason)], b"")?;
+    if json {
+        return Ok(print_json(&answer)?);
+    }
+    Ok(print(&format!("{subject} is erased"))?)
+}
+
 fn usage(session: &Session, id: u32, ends: [i64; 2], json: bool) -> anyhow::Result<()> {
     let ends = ends.map(|end| end.to_string());
     let parameters = [("from", ends[0].as_str()), ("to", ends[1].as_str())];
@@ -284,13 +310,13 @@ fn usage(session: &Session, id: u32, ends: [i64; 2], json: bool) -> anyhow::Resu
     Ok(())
 }
 
-/// Waits until a job has ended, and returns its result.
-fn result_of(session: &Session, started: Value) -> anyhow::Result<Value> {
+/// Waits until a job has ended, and returns its result. `jobs` is the path of all jobs.
+pub(super) fn result_of(session: &Session, started: Value, jobs: &str) -> anyhow::Result<Value> {
     let is_job = started["id"].as_str().is_some() && started["status"].as_str().is_some();
     let Some(id) = started["id"].as_str().filter(|_| is_job).map(str::to_owned) else {
         return Ok(started);
     };
-    let path = format!("/v1/jobs/{id}");
+    let path = format!("{jobs}/{id}");
     let mut said = u64::MAX;
 
     loop {

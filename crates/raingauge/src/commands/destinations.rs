@@ -49,6 +49,12 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Send nothing to a destination until it is enabled; its deliveries wait
+    #[command(after_help = "Example: raingauge destinations disable rewards --reason 'it moves'")]
+    Disable(Switch),
+    /// Send what waits for a destination that was disabled, or that said that it is gone
+    #[command(after_help = "Example: raingauge destinations enable rewards")]
+    Enable(Switch),
     /// Send a request to a destination that is marked as a probe, and show the answer
     #[command(after_help = "Example: raingauge destinations probe rewards")]
     Probe {
@@ -57,6 +63,31 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+}
+
+#[derive(Debug, Args)]
+struct Switch {
+    /// Name of the destination
+    name: String,
+    /// Why; the versions of a destination keep it
+    #[arg(long, default_value = "", hide_default_value = true, value_parser = reason)]
+    reason: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Switch {
+    fn send(self, what: &str, is_json: bool) -> anyhow::Result<()> {
+        let Self { name, reason, place } = self;
+        let path = format!("/v1/destinations/{}/{what}", encoded(&name));
+        let headers = [("x-reason", reason.as_str())];
+        let answer =
+            place.with(|session| Ok(session.client.send(Method::POST, &path, &headers, b"")?))?;
+        if is_json {
+            return Ok(print_json(&answer)?);
+        }
+        Ok(print(&format!("{name} is {what}d"))?)
+    }
 }
 
 impl Destinations {
@@ -74,6 +105,8 @@ impl Destinations {
                     place.with(|session| apply(&session.client, drafts, dry_run, &reason))?;
                 report(&outcomes, dry_run, is_json)
             }
+            Command::Disable(switch) => switch.send("disable", is_json),
+            Command::Enable(switch) => switch.send("enable", is_json),
             Command::Probe { name, place } => {
                 let path = format!("/v1/destinations/{}/probe", encoded(&name));
                 let answer = place
@@ -94,12 +127,14 @@ fn list(answer: &Value, is_json: bool) -> anyhow::Result<()> {
         ("rate", Align::Right),
         ("breaker", Align::Left),
         ("pending", Align::Right),
+        ("stopped", Align::Left),
     ];
     let row = |found: &Value| {
         let status = &found["status"];
         let [name, url] = ["name", "url"].map(|member| text(&found[member]));
         let [rate, pending] = ["perSecond", "pending"].map(|member| number(&status[member]));
-        vec![name, url, rate, text(&status["breaker"]), pending]
+        let obstacle = text(&status["obstacle"]);
+        vec![name, url, rate, text(&status["breaker"]), pending, obstacle]
     };
     print_rows(&columns, rows_of(&answer["destinations"], row))
 }

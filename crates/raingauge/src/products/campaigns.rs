@@ -7,6 +7,7 @@
 //! ```
 
 mod following;
+mod gone;
 mod lookups;
 
 use super::{Additions, Foundation, Opening, Product, Service};
@@ -16,15 +17,16 @@ use crate::settings::{Cluster, Origin};
 use anyhow::Context as _;
 use following::Following;
 use raingauge_campaign_doors::{Campaigns, Settings};
-use raingauge_campaigner::{self as campaigner, Campaigner};
+use raingauge_campaigner::{self as campaigner, Campaigner, Operator};
 use raingauge_deliveries::{self as deliveries, Deliveries};
-use raingauge_documents::{self as documents, CampaignKind, CampaignRules, Documents, Uploads};
+use raingauge_documents::{self as documents, CampaignRules, Documents, ProductKind, Uploads};
 use raingauge_ports::campaigns::Lookups;
 use raingauge_replay::{Replay, Sources};
 use raingauge_settings::Reader;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 
 pub const PRODUCT: Product =
     Product { groups: &[Settings::GROUP, DatabaseSettings::GROUP], configure };
@@ -80,12 +82,15 @@ async fn open(
     let worker = start_worker(&settings, &foundation, &engines, Arc::clone(&lookups)).await?;
     let following = Following::start(&worker, definitions);
 
+    let (gone_sender, gone) = mpsc::unbounded_channel();
     let deliveries = Deliveries::start(deliveries::Deps {
         outbox: Arc::clone(&engines.outbox),
         sender: Arc::clone(&engines.sender),
         destinations: following.destinations(),
         stopped: following.stopped(),
         log: Arc::clone(&foundation.sink),
+        points: foundation.points.clone(),
+        gone: gone_sender,
         clock: Arc::clone(&foundation.wall_clock),
     });
     let documents = documents(&settings, &foundation, &engines, &worker);
@@ -99,6 +104,11 @@ async fn open(
     let campaigns = Campaigns {
         documents: Arc::clone(&documents),
         worker: worker.clone(),
+        operator: Operator::new(
+            Arc::clone(&foundation.sink),
+            Arc::clone(&engines.reader),
+            worker.clone(),
+        ),
         ledger: Arc::clone(&engines.reader),
         outbox: Arc::clone(&engines.outbox),
         deliveries: deliveries.clone(),
@@ -113,12 +123,17 @@ async fn open(
     };
 
     Ok(Additions {
-        kinds: vec![Arc::new(CampaignKind::new(Arc::clone(&documents)))],
+        kinds: vec![Arc::new(ProductKind::campaigns(Arc::clone(&documents)))],
         services: vec![Arc::new(Running { deliveries, worker, runtime: Handle::current() })],
         waits: vec![campaigns.wait()],
         routes: campaigns.routes(),
         pages: campaigns.pages(),
-        tasks: vec![Box::pin(documents.follow()), Box::pin(following.run()), Box::pin(tidy)],
+        tasks: vec![
+            Box::pin(gone::disable(Arc::clone(&documents), gone)),
+            Box::pin(documents.follow()),
+            Box::pin(following.run()),
+            Box::pin(tidy),
+        ],
         ..Additions::default()
     })
 }
@@ -137,6 +152,7 @@ async fn start_worker(
         registry: Arc::clone(&consumers.registry),
         ledger: Arc::clone(&engines.ledger),
         retention: Arc::clone(&engines.retention),
+        erasure: Arc::clone(&engines.erasure),
         outbox: Arc::clone(&engines.outbox),
         documents: Arc::clone(&foundation.documents),
         lookups,

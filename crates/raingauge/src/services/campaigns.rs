@@ -12,7 +12,8 @@ use raingauge_embedded::{CampaignLedger, LedgerOptions, TableOptions, UploadedTa
 use raingauge_outbound as outbound;
 use raingauge_ports::campaigns::sender::Sender;
 use raingauge_ports::campaigns::{
-    DatabaseLookup, Ledger, LedgerReader, LedgerRetention, Outbox, TableLoads, Tables,
+    DatabaseLookup, Ledger, LedgerErasure, LedgerReader, LedgerRetention, Outbox, TableLoads,
+    Tables,
 };
 use raingauge_sql::{DatabaseSettings, Databases};
 use std::path::Path;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 pub struct CampaignEngines {
     pub ledger: Arc<dyn Ledger>,
     pub retention: Arc<dyn LedgerRetention>,
+    pub erasure: Arc<dyn LedgerErasure>,
     pub reader: Arc<dyn LedgerReader>,
     pub outbox: Arc<dyn Outbox>,
     pub tables: Arc<dyn Tables>,
@@ -81,6 +83,7 @@ impl CampaignEngines {
         Ok(Self {
             ledger: Arc::clone(&ledger) as _,
             retention: Arc::clone(&ledger) as _,
+            erasure: Arc::clone(&ledger) as _,
             reader: Arc::clone(&ledger) as _,
             outbox: ledger,
             tables: Arc::clone(&tables) as _,

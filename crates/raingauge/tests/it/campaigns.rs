@@ -1,6 +1,9 @@
 //! Campaigns through the real doors: what is decided, sent, explained and refused.
 
+mod crash;
+mod destinations;
 mod documents;
-mod example;
+pub mod example;
 mod pages;
 mod receiver;
+mod subjects;

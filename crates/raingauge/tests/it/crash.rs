@@ -35,7 +35,8 @@ pub fn small_home() -> Home {
     ])
 }
 
-fn number(variable: &str) -> Option<u64> {
+/// The number in a variable of the environment.
+pub fn number(variable: &str) -> Option<u64> {
     std::env::var(variable)
         .ok()
         .map(|text| text.parse().unwrap_or_else(|_| panic!("{variable} is not a number: {text}")))

@@ -1,9 +1,10 @@
 //! Actions on their way, and the destinations that they go to.
 
+use super::documents::Destination;
 use super::usage::Cost;
 use super::{number, operation, path_name, text};
 use raingauge_core::code::Code;
-use raingauge_http::{Operation, Shared, query};
+use raingauge_http::{Operation, Refusal, Shared, query};
 use raingauge_ports::campaigns::Status;
 use raingauge_ports::campaigns::limits::LEDGER_PAGE_LEN_MAX;
 use serde_json::{Value, json};
@@ -49,7 +50,10 @@ pub fn cancel() -> Operation {
 }
 
 pub fn redrive_all() -> Operation {
-    bulk("redriveActions", "Send all dead actions of a destination or a campaign again")
+    bulk("redriveActions", "Send all dead actions of a destination or a campaign again").text(
+        "With `outcome: budget_exhausted`, decides again what the budgets of a campaign, or of \
+         all, refused: the oldest first, by the documents of now and under the same ids.",
+    )
 }
 
 pub fn cancel_all() -> Operation {
@@ -77,6 +81,26 @@ pub fn probe() -> Operation {
         .answers::<Probe>(200, "What came back.", Value::Null)
         .refusal(&[Code::DocumentUnknown], "There is no such destination.")
         .refusal(&[Code::ChangeRefused], "The destination is the event log.")
+}
+
+pub fn disable() -> Operation {
+    switch("disableDestination", "Send nothing to a destination until it is enabled")
+        .text("Its document gets the reason as `disabled`. Requests that are under way end.")
+}
+
+pub fn enable() -> Operation {
+    switch("enableDestination", "Send what waits for a destination that was disabled")
+}
+
+/// A change of the destination in the path.
+fn switch(id: &str, summary: &str) -> Operation {
+    operation(id, summary)
+        .takes(&[Shared::IfMatch, Shared::Reason])
+        .parameter(path_name("name", "rewards"))
+        .answers::<Destination>(200, "The destination at its new version.", Value::Null)
+        .etag(200, "destination", 2)
+        .refuses(&[Refusal::VersionMismatch])
+        .refusal(&[Code::DocumentUnknown], "There is no such destination.")
 }
 
 #[derive(ToSchema)]
@@ -114,6 +138,10 @@ pub struct Selected {
     pub destination: Option<String>,
     #[schema(required = false)]
     pub campaign: Option<u32>,
+    /// Of decisions that are made again, instead of actions: `budget_exhausted`. Cancelling takes
+    /// none.
+    #[schema(required = false)]
+    pub outcome: Option<String>,
 }
 
 #[derive(ToSchema)]

@@ -1,7 +1,7 @@
 //! Decisions: what was granted and refused, to whom, and why.
 
 use super::reasons;
-use super::visit::{Answer, Tab, Visit, encoded};
+use super::visit::{Answer, Tab, Visit, done, encoded};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
@@ -9,7 +9,7 @@ use raingauge_portal::Fields;
 use raingauge_portal::html::parts::{self, Column};
 use raingauge_portal::html::words;
 use raingauge_ports::campaigns::{Decision, DecisionPlace, DecisionQuery};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 /// Rows of a page.
 const ROWS_MAX: usize = 100;
@@ -56,6 +56,14 @@ pub async fn list(visit: Visit) -> Answer {
                 (table("decisions-title", &visit, &page.decisions, &zone))
             }
         }
+        @if visit.query.text("outcome") == "budget_exhausted" && visit.may_edit() {
+            form.row method="post" action="/campaigns/decisions/redrive" {
+                (parts::csrf(&visit.person))
+                input type="hidden" name="campaign" value=(visit.query.text("campaign"));
+                button.button type="submit" { "Decide again" }
+                span.quiet { "Grants what the budgets cover by now, the oldest first, under the same ids." }
+            }
+        }
         @if let Some(subject) = visit.query.given("subject").filter(|_| visit.may_administer()) {
             p.quiet {
                 a href=(super::subjects::address(subject)) { "Erase this subject" }
@@ -67,6 +75,16 @@ pub async fn list(visit: Visit) -> Answer {
         }
     };
     Ok(visit.show(Tab::Decisions, "Decisions", &body))
+}
+
+/// `POST /campaigns/decisions/redrive`
+pub async fn redrive(visit: Visit) -> Answer {
+    let campaign = visit.form.given("campaign").and_then(|id| id.parse().ok());
+    let granted = visit.desk.redrive_refused(campaign).await?;
+    let note = if granted > 0 { "granted" } else { "still-refused" };
+    let of = campaign.map_or_else(|| "all campaigns".to_owned(), |id| format!("campaign {id}"));
+    let address = format!("/campaigns/decisions?outcome=budget_exhausted&note={note}");
+    Ok(done(&address, "decision.redrive", of, json!({"granted": granted})))
 }
 
 fn asked(fields: &Fields) -> DecisionQuery {
@@ -218,7 +236,6 @@ fn traced(line: &Json) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn pages_follow_each_other() {

@@ -1,7 +1,7 @@
 //! Destinations: how fast they get what, whether they answer, and what waits for them.
 
 use super::desk::DestinationView;
-use super::visit::{Answer, Tab, Visit, done};
+use super::visit::{Answer, Tab, Visit, done, reason_field};
 use maud::{Markup, html};
 use raingauge_portal::Fault;
 use raingauge_portal::html::parts::{self, Column, Mood};
@@ -115,6 +115,9 @@ pub async fn one(visit: Visit) -> Answer {
         @if let Some(obstacle) = &found.obstacle {
             (parts::notice(Mood::Bad, &html! { "Nothing is sent: " (obstacle) }))
         }
+        @if let Some(document) = document.as_ref().filter(|_| visit.may_edit()) {
+            (switch(&visit, &name, document.configuration["disabled"].is_string()))
+        }
         section.card aria-labelledby="now-title" {
             h2 #now-title { "Now" }
             dl.facts {
@@ -148,6 +151,47 @@ pub async fn one(visit: Visit) -> Answer {
         }
     };
     Ok(visit.show(Tab::Destinations, &name, &body))
+}
+
+/// A form that disables a destination, or enables one that is disabled.
+fn switch(visit: &Visit, name: &str, is_disabled: bool) -> Markup {
+    let verb = if is_disabled { "enable" } else { "disable" };
+    html! {
+        section.card aria-labelledby="switch-title" {
+            h2 #switch-title { @if is_disabled { "Disabled" } @else { "Kill switch" } }
+            p {
+                @if is_disabled { "Its deliveries wait. When it is enabled, they are sent at its rate." }
+                @else { "A disabled destination is sent nothing, also after a restart, until it is enabled. Its deliveries wait." }
+            }
+            form.form method="post" action={ "/campaigns/destinations/" (words::step_of_address(name)) "/" (verb) } {
+                (parts::csrf(&visit.person))
+                (reason_field("destination", ""))
+                div.actions { button.button type="submit" { @if is_disabled { "Enable" } @else { "Disable" } } }
+            }
+        }
+    }
+}
+
+/// `POST /campaigns/destinations/{name}/disable`
+pub async fn disable(visit: Visit) -> Answer {
+    let reason = match visit.form.text("reason") {
+        "" => format!("disabled by {}", visit.person.name),
+        reason => reason.to_owned(),
+    };
+    change(visit, Some(&reason), "destination.disable").await
+}
+
+/// `POST /campaigns/destinations/{name}/enable`
+pub async fn enable(visit: Visit) -> Answer {
+    change(visit, None, "destination.enable").await
+}
+
+async fn change(visit: Visit, disabled: Option<&str>, verb: &'static str) -> Answer {
+    let name = visit.at("name").to_owned();
+    let reason = visit.form.text("reason");
+    visit.desk.switch_destination(&name, disabled, &visit.person, reason).await?;
+    let address = format!("/campaigns/destinations/{}?note=saved", words::step_of_address(&name));
+    Ok(done(&address, verb, format!("destination {name}"), json!({"reason": reason})))
 }
 
 /// The rates of a destination by time of day. The last one that applies holds.

@@ -53,6 +53,8 @@ impl Section for Desk {
             "cancelled" => (Mood::Good, "Cancelled. What it reserved is back in its budget."),
             "nothing" => (Mood::Wait, "Nothing was there to change any more."),
             "loaded" => (Mood::Good, "The new version of the table is in use."),
+            "granted" => (Mood::Good, "Decided again: what the budgets cover is granted."),
+            "still-refused" => (Mood::Wait, "Decided again: the budgets cover none of it."),
             "erased" => (Mood::Good, "Erased. Campaigns remember nothing of the subject."),
             "removed" => (Mood::Good, "Removed. Its versions stay in the history."),
             "job-ended" => (Mood::Good, "The job was cancelled."),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// One request.
@@ -14,18 +15,20 @@ pub struct Received {
     pub body: String,
 }
 
-/// It listens for as long as the tests run, and answers everything with 204.
+/// It listens for as long as the tests run, and answers everything with one status, 204 at first.
 #[derive(Clone)]
 pub struct Receiver {
     pub address: String,
     requests: Arc<Mutex<Vec<Received>>>,
+    status: Arc<AtomicU16>,
 }
 
 impl Receiver {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it has an address").to_string();
-        let receiver = Self { address, requests: Arc::default() };
+        let status = Arc::new(AtomicU16::new(204));
+        let receiver = Self { address, requests: Arc::default(), status };
 
         let own = receiver.clone();
         std::thread::spawn(move || {
@@ -39,6 +42,11 @@ impl Receiver {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// Answers with another status from now on.
+    pub fn answer(&self, status: u16) {
+        self.status.store(status, Ordering::SeqCst);
     }
 
     pub fn received(&self) -> Vec<Received> {
@@ -66,8 +74,12 @@ impl Receiver {
         let mut reader = BufReader::new(stream);
         while let Some(received) = read(&mut reader) {
             self.requests.lock().expect("no thread panics with it").push(received);
-            let answer = b"HTTP/1.1 204 No Content\r\n\r\n";
-            if reader.get_mut().write_all(answer).is_err() {
+            let status = self.status.load(Ordering::SeqCst);
+            let answer = match status {
+                204 => "HTTP/1.1 204 No Content\r\n\r\n".to_owned(),
+                status => format!("HTTP/1.1 {status} Refused\r\ncontent-length: 0\r\n\r\n"),
+            };
+            if reader.get_mut().write_all(answer.as_bytes()).is_err() {
                 return;
             }
         }
