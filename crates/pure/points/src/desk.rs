@@ -11,6 +11,7 @@ mod correct;
 mod reverse;
 mod spend;
 
+use crate::calendar::HOUR_MS;
 use crate::command::{Body, Command};
 use crate::entry::{Entry, EntryKey, Kind};
 use crate::identity::{BudgetId, Key, WalletId};
@@ -174,6 +175,7 @@ impl<'a> Desk<'a> {
     fn refuse_again(&mut self, command: &Command, answer: Answer) -> Answer {
         let Answer::Refused { refusal, replayed: false, .. } = answer else { return answer };
         let order = self.order(command).expect("the command was sound");
+        self.settle(&order.id);
         let mut entry = Entry::draft(&order.id, Kind::Refused, order.occurred_ms);
         order.mark(&mut entry, true);
         entry.refusal = Some(refusal.clone());
@@ -372,8 +374,15 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Checks that sums of wallets moved by as much as the wallets did (I2, I7).
+    /// Checks that nothing is due in a wallet of the turn (I9), and that sums of wallets moved by
+    /// as much as the wallets did (I2, I7).
     fn check_sums(&self) {
+        for id in self.before.wallets.keys() {
+            let due = self.state.wallets.get(id).and_then(|wallet| wallet.due_hour);
+            let is_over = due.is_some_and(|hour| i64::from(hour) * HOUR_MS <= self.now_ms);
+            assert!(!is_over, "nothing is left to settle in {id} (I9)");
+        }
+
         let mut moved: HashMap<(u16, Arc<str>), i128> = HashMap::new();
         for (id, before) in &self.before.wallets {
             let before = before.as_ref().map_or(0, Wallet::value);

@@ -73,11 +73,11 @@ impl EarnedAward {
                 _ => {}
             }
         }
-        let budgets = entry.postings.iter().filter_map(|posting| match &posting.account {
+        let issued = entry.postings.iter().find_map(|posting| match &posting.account {
             Account::Issued(budget) => Some(budget),
             _ => None,
         });
-        if let Some(budget) = budgets.last() {
+        if let Some(budget) = issued {
             award.budget = budget.clone();
         }
         award
@@ -136,7 +136,7 @@ impl Earned {
             put_rounding(out, award.rounding);
             put_option(out, award.expiry, put_expiry);
             put_option(out, award.matures, put_day);
-            put_option(out, award.period, |out, period| put_signed(out, period));
+            put_option(out, award.period, put_signed);
         }
     }
 

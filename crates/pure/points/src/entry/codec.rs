@@ -58,7 +58,7 @@ impl Entry {
             put_signed(out, self.balance_after);
             put_option(out, self.tier_after.as_deref(), put_text);
             put_option(out, self.expires_after, put_day);
-            put_option(out, self.due_hour_after, |out, hour| put_unsigned(out, hour));
+            put_option(out, self.due_hour_after, put_unsigned);
         }
 
         put_unsigned(out, self.postings.len() as u64);
@@ -222,7 +222,7 @@ fn read_account(reader: &mut Reader<'_>) -> Result<Account, DecodeError> {
 
 fn put_explain(out: &mut Vec<u8>, explain: &Explain) {
     put_unsigned(out, explain.version);
-    put_option(out, explain.rule, |out, rule| put_unsigned(out, rule));
+    put_option(out, explain.rule, put_unsigned);
     put_option(out, explain.rule_name.as_deref(), put_text);
     put_option(out, explain.amount, put_number);
     put_unsigned(out, explain.factors.len() as u64);
@@ -234,7 +234,7 @@ fn put_explain(out: &mut Vec<u8>, explain: &Explain) {
 
     put_option(out, explain.exact, put_number);
     put_rounding(out, explain.rounding);
-    put_option(out, explain.limit, |out, limit| put_signed(out, limit));
+    put_option(out, explain.limit, put_signed);
     put_signed(out, explain.points);
 }
 

@@ -76,6 +76,17 @@ pub struct Member {
     hour: i64,
 }
 
+/// What is awarded.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    pub points: Points,
+    /// A day of its own.
+    pub date: Option<i64>,
+    pub extends: bool,
+    pub pending_days: i64,
+    pub occurred_ms: i64,
+}
+
 /// The outcome of a command.
 pub type Outcome = Result<(), &'static str>;
 
@@ -196,16 +207,8 @@ impl Member {
         taken
     }
 
-    pub fn award(
-        &mut self,
-        key: u32,
-        points: Points,
-        date: Option<i64>,
-        extends: bool,
-        pending_days: i64,
-        occurred_ms: i64,
-        now_ms: i64,
-    ) -> Outcome {
+    pub fn award(&mut self, key: u32, terms: Terms, now_ms: i64) -> Outcome {
+        let Terms { points, date, extends, pending_days, occurred_ms } = terms;
         let day = occurred_ms / DAY_MS;
         let today = now_ms / DAY_MS;
         if date.is_some_and(|date| date < today) {
@@ -254,9 +257,7 @@ impl Member {
             let (last, gone) = self.buried.unwrap();
             self.buried = Some((last, gone + lost));
         } else {
-            if !extends && points > owed {
-                self.begin_again(date, day, occurred_ms);
-            } else if !extends {
+            if !extends {
                 self.begin_again(date, day, occurred_ms);
             }
             self.give(piece);

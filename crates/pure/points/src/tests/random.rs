@@ -1,7 +1,7 @@
 //! Random commands: the ledger and the oracle must agree after each.
 
 use super::in_force;
-use super::oracle::{MONTHS, Member, Outcome, REINSTATE_DAYS};
+use super::oracle::{MONTHS, Member, Outcome, REINSTATE_DAYS, Terms};
 use crate::command::{Award, Basis, Body, Command};
 use crate::day::Day;
 use crate::desk::Answer;
@@ -101,6 +101,8 @@ fn perform(
 ) -> (Option<Command>, Outcome) {
     member.pass(now_ms);
     let make = |body| Some(command(name, number, None, body));
+    let plain =
+        |points| Terms { points, date: None, extends: false, pending_days: 0, occurred_ms: now_ms };
     match *deed {
         Deed::Earn { points, late_hours, pending_days } => {
             let occurred_ms = (now_ms - late_hours * HOUR_MS).max(START_MS);
@@ -112,19 +114,21 @@ fn perform(
                 factors: Vec::new(),
             };
             let award = Award { pending_days: Some(pending_days as u16), ..Award::of(basis) };
-            let made = member.award(number, points, None, true, pending_days, occurred_ms, now_ms);
+            let terms = Terms { points, date: None, extends: true, pending_days, occurred_ms };
+            let made = member.award(number, terms, now_ms);
             (Some(command(name, number, Some(occurred_ms), Body::Award(award))), made)
         }
         Deed::Dated { points, days } => {
             let date = now_ms / DAY_MS + days;
             let expires_on = Some(Day(date as i32));
             let award = Award { expires_on, ..Award::of(Basis::Points(points)) };
-            let made = member.award(number, points, Some(date), false, 0, now_ms, now_ms);
+            let terms = Terms { date: Some(date), ..plain(points) };
+            let made = member.award(number, terms, now_ms);
             (make(Body::Award(award)), made)
         }
         Deed::Bonus { points } => {
             let award = Award::of(Basis::Points(points));
-            let made = member.award(number, points, None, false, 0, now_ms, now_ms);
+            let made = member.award(number, plain(points), now_ms);
             (make(Body::Award(award)), made)
         }
         Deed::Burn { points } => (make(Body::Burn { points }), member.burn(points)),

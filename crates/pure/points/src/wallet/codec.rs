@@ -18,7 +18,7 @@ impl Wallet {
         out.push(u8::from(self.closed));
         put_unsigned(out, self.sequence);
         put_unsigned(out, self.included);
-        put_option(out, self.due_hour, |out, hour| put_unsigned(out, hour));
+        put_option(out, self.due_hour, put_unsigned);
         put_option(out, self.tier.as_deref(), put_text);
         put_option(out, self.tier_until, put_day);
 
