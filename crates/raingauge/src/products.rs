@@ -19,8 +19,9 @@
 pub mod tests;
 
 mod campaigns;
+mod points;
 
-use crate::services::Consumers;
+use crate::services::{BookPlace, Consumers};
 use anyhow::Context as _;
 use raingauge_app::{Role, Wait};
 use raingauge_consumers::{Consumer, Runner};
@@ -33,6 +34,8 @@ use raingauge_ports::campaigns::DocumentStore;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{EventLog, EventSink, Offset};
+use raingauge_ports::maintenance::Lease;
+use raingauge_ports::points::Points;
 use raingauge_ports::published::Published;
 use raingauge_ports::scans::Scans;
 use raingauge_reader::Reader as Counts;
@@ -44,7 +47,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The products of this program.
-pub const PRODUCTS: &[Product] = &[campaigns::PRODUCT];
+/// Each may use what those before it add.
+pub const PRODUCTS: &[Product] = &[points::PRODUCT, campaigns::PRODUCT];
 
 /// One product.
 #[derive(Clone, Copy)]
@@ -111,6 +115,12 @@ pub struct Foundation {
     pub sink: Arc<dyn EventSink>,
     /// Documents of products, in the database of the catalog.
     pub documents: Arc<dyn DocumentStore>,
+    /// Where the books of points are.
+    pub book_place: BookPlace,
+    /// The right to announce entries of points.
+    pub points_lease: Arc<dyn Lease>,
+    /// Awards points, where a product before this one does.
+    pub points: Option<Arc<dyn Points>>,
     /// What is counted.
     pub published: Arc<Published>,
     /// The turns in which the log is read for callers.
@@ -134,6 +144,8 @@ pub struct Additions {
     pub pages: Pages,
     /// Work that runs until the process ends.
     pub tasks: Vec<BoxFuture<'static, ()>>,
+    /// Awards points for the products that follow.
+    pub points: Option<Arc<dyn Points>>,
 }
 
 /// Work of a product that goes on while the process runs.
@@ -168,8 +180,9 @@ impl Openings {
     pub async fn open(&self, foundation: &Foundation) -> anyhow::Result<Additions> {
         let mut all = Additions::default();
         for opening in self.0.iter() {
-            let Additions { kinds, consumers, services, waits, routes, pages, tasks } =
-                (opening.open)(foundation.clone()).await?;
+            let foundation = Foundation { points: all.points.clone(), ..foundation.clone() };
+            let Additions { kinds, consumers, services, waits, routes, pages, tasks, points } =
+                (opening.open)(foundation).await?;
             all.kinds.extend(kinds);
             all.consumers.extend(consumers);
             all.services.extend(services);
@@ -177,6 +190,7 @@ impl Openings {
             all.routes = all.routes.join(routes);
             all.pages = all.pages.join(pages);
             all.tasks.extend(tasks);
+            all.points = all.points.or(points);
         }
         Ok(all)
     }
@@ -192,6 +206,7 @@ impl Default for Additions {
             routes: Routes::everywhere(),
             pages: Pages::default(),
             tasks: Vec::new(),
+            points: None,
         }
     }
 }

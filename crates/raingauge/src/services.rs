@@ -6,6 +6,7 @@
 //! ```
 
 mod assemble;
+mod books;
 mod caching;
 mod campaigns;
 #[cfg(feature = "cluster")]
@@ -18,14 +19,19 @@ mod embedded;
 pub mod engine_settings;
 mod files;
 mod openid;
+mod points;
+mod queues;
 mod waiting;
 
 pub use assemble::{Process, Surroundings};
+pub use books::{BookPlace, OpenBooks};
 pub use campaigns::{CampaignEngines, CampaignOptions};
 pub use cluster::migrate;
 pub use database::open_people;
 pub use embedded::repair;
 pub use openid::openid;
+pub use points::{PointsEngines, PointsOptions, open_books, rebuild_points, verify_points};
+pub use queues::QueuePlace;
 pub use waiting::Startup;
 
 use crate::settings::Settings;
@@ -74,6 +80,8 @@ pub struct Consumers {
 pub struct Engines {
     /// The catalog and the other data in its database.
     pub database: Database,
+    /// Where the books of points are.
+    pub book_place: BookPlace,
     /// Where events are appended.
     pub sink: Arc<dyn EventSink>,
     /// Every partition of the log.
@@ -100,6 +108,8 @@ pub struct Engines {
     pub maintenance: Option<Arc<Maintenance>>,
     /// The right to audit.
     pub audit_lease: Arc<dyn Lease>,
+    /// The right to announce entries of points.
+    pub points_lease: Arc<dyn Lease>,
     /// How long a guarded rollout may make no progress before another process takes it over.
     pub rollout_still_max: Duration,
     /// The data folder, whose disk is watched when the events are on it.

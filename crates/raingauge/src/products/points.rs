@@ -7,7 +7,7 @@
 //! ```
 
 use super::{Additions, Foundation, Opening, Product, Service};
-use crate::services::{PointsEngines, PointsOptions};
+use crate::services::{PointsEngines, PointsOptions, QueuePlace};
 use crate::settings::{Cluster, Origin};
 use anyhow::Context as _;
 use raingauge_appraisal::{Appraisal, Sources};
@@ -21,7 +21,7 @@ use raingauge_settings::Reader;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
-pub const PRODUCT: Product = Product { groups: &[Settings::GROUP], configure };
+pub const PRODUCT: Product = Product { groups: &[Settings::GROUP, QueuePlace::GROUP], configure };
 
 /// The switch of the whole product.
 const ENABLED: &str = "points.enabled";
@@ -37,7 +37,8 @@ fn configure(reader: &mut Reader) -> Opening {
         }
         settings.enabled &= is_given;
     }
-    Opening::new(settings, open)
+    let queue_place = QueuePlace::read(reader);
+    Opening::new((settings, queue_place), open)
 }
 
 /// The settings of a cluster, if the engines are those of one, as far as the settings say without
@@ -51,7 +52,10 @@ fn cluster_of(reader: &mut Reader) -> Option<Cluster> {
     Some(Cluster::read(reader)).filter(Cluster::is_cluster)
 }
 
-async fn open(settings: Settings, foundation: Foundation) -> anyhow::Result<Additions> {
+async fn open(
+    (settings, queue_place): (Settings, QueuePlace),
+    foundation: Foundation,
+) -> anyhow::Result<Additions> {
     if !settings.enabled {
         return Ok(Additions::default());
     }
@@ -62,10 +66,14 @@ async fn open(settings: Settings, foundation: Foundation) -> anyhow::Result<Addi
         reserve_bytes: foundation.reserve_bytes,
         open_files_max: foundation.open_files_max / 2,
         allow_private_addresses: settings.notify_allow_private,
+        queue_place,
         clock: Arc::clone(&foundation.wall_clock),
     };
-    let engines = PointsEngines::open(&foundation.book_place, options).await?;
-    let teller = start_teller(&settings, &foundation, &engines).await?;
+    let engines = PointsEngines::open(foundation.book_place.clone(), options).await?;
+    let deps = deps(&foundation, &engines);
+    let options = teller_options(&settings)?;
+    let start = move || awarding::Teller::start(deps, options);
+    let teller = tokio::task::spawn_blocking(start).await??;
     let documents = documents(&foundation, &teller);
 
     let points = Points {
@@ -92,15 +100,11 @@ async fn open(settings: Settings, foundation: Foundation) -> anyhow::Result<Addi
     })
 }
 
-async fn start_teller(
-    settings: &Settings,
-    foundation: &Foundation,
-    engines: &PointsEngines,
-) -> anyhow::Result<Teller> {
+fn deps(foundation: &Foundation, engines: &PointsEngines) -> awarding::Deps {
     // Over the engines of a cluster there is no log that one process reads alone.
     let consumers = foundation.consumers.as_ref();
     let log = consumers.and_then(|_| foundation.logs.first().cloned());
-    let deps = awarding::Deps {
+    awarding::Deps {
         books: Arc::clone(&engines.books),
         reader: Arc::clone(&engines.reader),
         log,
@@ -112,12 +116,10 @@ async fn start_teller(
         sender: Arc::clone(&engines.sender),
         clock: Arc::clone(&foundation.wall_clock),
         runtime: Handle::current(),
-    };
-    let options = options(settings)?;
-    Ok(tokio::task::spawn_blocking(move || awarding::Teller::start(deps, options)).await??)
+    }
 }
 
-fn options(settings: &Settings) -> anyhow::Result<awarding::Options> {
+fn teller_options(settings: &Settings) -> anyhow::Result<awarding::Options> {
     let defaults = awarding::Options::default();
     let retry = RetryOptions {
         first_ms: settings.retry_first.as_millis() as i64,

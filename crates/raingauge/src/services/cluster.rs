@@ -11,7 +11,7 @@ mod stream;
 
 pub use redis::redis_cache;
 
-use super::Engines;
+use super::{BookPlace, Engines};
 use super::database::{self, Database};
 use super::waiting::{Startup, until_there};
 use crate::settings::Settings;
@@ -139,7 +139,9 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
     let logs = open_logs(&topic, startup).await?;
     let maintenance =
         settings.cluster.has(Role::Portal).then(|| start_maintenance(settings, &cql, &clock));
-    let audit_lease = Arc::new(cql::Lease::new(cql.clone(), "checks", holder(settings)));
+    let lease = |name| Arc::new(cql::Lease::new(cql.clone(), name, holder(settings)));
+    let audit_lease = lease("checks");
+    let points_lease = lease("points");
     let (stop, stopping) = watch::channel(false);
     let (fleet, troubles) = if settings.cluster.has(Role::Writer) {
         let follows = Follows { follower: &follower, published: &published };
@@ -152,6 +154,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
 
     Ok(Engines {
         database,
+        book_place: BookPlace::of_cluster(settings, startup),
         sink,
         logs,
         consumers: None,
@@ -167,6 +170,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
         clock,
         maintenance,
         audit_lease,
+        points_lease,
         rollout_still_max: STILL_MAX,
         disk: None,
         running: super::Running::Cluster(Running {

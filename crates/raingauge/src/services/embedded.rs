@@ -1,6 +1,6 @@
 //! The services over the embedded engines, in one data folder.
 
-use super::{Consumers, Engines, Running, database, files};
+use super::{BookPlace, Consumers, Engines, Running, database, files};
 use crate::settings::Settings;
 use raingauge_consumers::{Overtaken, Registry};
 use raingauge_counters as counters;
@@ -67,6 +67,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
     let logs: Vec<Arc<dyn EventLog>> = vec![log];
     Ok(Engines {
         database,
+        book_place: BookPlace::DataFolder,
         sink,
         consumers: Some(consumers),
         counted_here: logs.clone(),
@@ -82,6 +83,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
         wall_clock,
         maintenance: Some(Arc::new(maintenance)),
         audit_lease: Arc::new(memory::Lease),
+        points_lease: Arc::new(memory::Lease),
         // No other process can conduct a rollout: it continues at once.
         rollout_still_max: Duration::ZERO,
         disk: Some(folder.clone()),

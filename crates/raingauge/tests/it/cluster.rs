@@ -18,6 +18,7 @@ mod load;
 mod lost_log;
 mod lost_writers;
 mod place;
+mod points;
 mod portal;
 mod roles;
 mod rollout;

@@ -8,6 +8,7 @@ use raingauge_ports::campaigns::DocumentStore;
 use raingauge_ports::campaigns::sender::Sender;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{EventLog, EventSink};
+use raingauge_ports::maintenance::Lease;
 use raingauge_ports::points::{BookReader, Books, QueueControl, Queues};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,9 @@ pub struct Deps {
     pub control: Arc<dyn QueueControl>,
     pub documents: Arc<dyn DocumentStore>,
     pub sender: Arc<dyn Sender>,
+    /// The right to hand entries on and to begin sweeps, which one of the processes that share the
+    /// books has at a time.
+    pub lease: Arc<dyn Lease>,
     pub clock: Arc<dyn Clock>,
     /// Where asynchronous calls run, while the thread waits for them.
     pub runtime: tokio::runtime::Handle,

@@ -38,6 +38,7 @@ mod publisher;
 mod replies;
 mod retry;
 mod rewards;
+mod right;
 mod service;
 mod shared;
 mod snapshot;

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::letterbox::{Letterbox, MALFORMED, Outcome};
 use crate::letters::{Bound, SweepRange};
 use crate::limits::SWEEPS_KEPT_MAX;
+use crate::right::Right;
 use crate::shared::Shared;
 use crate::tail::blocking;
 use crate::teller::SETTLE_MAX;
@@ -52,6 +53,7 @@ pub struct Sweeper {
     options: Options,
     shared: Arc<Shared>,
     letterbox: Letterbox,
+    right: Right,
     statuses: Mutex<VecDeque<SweepStatus>>,
     /// One sweep at a time.
     turn: tokio::sync::Mutex<()>,
@@ -62,8 +64,9 @@ impl Sweeper {
         let queues = Arc::clone(&deps.queues);
         let clock = Arc::clone(&deps.clock);
         let letterbox = Letterbox::new(queues, clock, QueueName::Expiry, options.retry);
-        let statuses = Mutex::default();
-        Self { deps, options, shared, letterbox, statuses, turn: tokio::sync::Mutex::default() }
+        let right = Right::new(&deps.lease);
+        let turn = tokio::sync::Mutex::default();
+        Self { deps, options, shared, letterbox, right, statuses: Mutex::default(), turn }
     }
 
     /// The last sweeps that found something, newest first.
@@ -77,6 +80,9 @@ impl Sweeper {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
+            if !self.right.is_held().await {
+                continue;
+            }
             if let Err(error) = self.sweep(None).await {
                 tracing::warn!(%error, "wallets that are due are not settled");
             }
@@ -94,7 +100,8 @@ impl Sweeper {
     }
 
     /// Settles what is due until a time, at most now: few wallets at once, and many in ranges
-    /// through the queue. While ranges of an earlier sweep wait, it leaves the rest to them.
+    /// through the queue. While ranges of an earlier sweep wait, it leaves the rest to them. While
+    /// the clock is not trusted, nothing is due.
     pub async fn sweep(&self, until_ms: Option<i64>) -> Result<SweepStatus, Error> {
         let _turn = self.turn.lock().await;
         let now_ms = self.deps.clock.now_ms();
@@ -110,6 +117,9 @@ impl Sweeper {
             finished_ms: None,
         };
 
+        if !self.deps.clock.is_sound() {
+            return Ok(status);
+        }
         let depth = self.deps.control.depth(QueueName::Expiry).await?;
         let waiting = depth.waiting + depth.in_flight;
         metrics::gauge!("raingauge_points_sweep_ranges").set(waiting as f64);

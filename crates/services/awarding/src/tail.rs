@@ -2,6 +2,7 @@
 
 use crate::deps::Deps;
 use crate::error::Error;
+use crate::right::Right;
 use crate::shared::Shared;
 use raingauge_points::Entry;
 use raingauge_ports::points::Books;
@@ -44,12 +45,13 @@ impl<R: Reader> Reader for Arc<R> {
 pub struct Tail<R> {
     books: Arc<dyn Books>,
     shared: Arc<Shared>,
+    right: Right,
     reader: R,
 }
 
 impl<R: Reader> Tail<R> {
     pub fn new(deps: &Deps, shared: Arc<Shared>, reader: R) -> Self {
-        Self { books: Arc::clone(&deps.books), shared, reader }
+        Self { books: Arc::clone(&deps.books), shared, right: Right::new(&deps.lease), reader }
     }
 
     /// Follows until the process ends.
@@ -57,6 +59,10 @@ impl<R: Reader> Tail<R> {
         let mut turns = self.shared.turns();
         let mut is_failing = false;
         loop {
+            if !self.right.is_held().await {
+                tokio::time::sleep(POLL).await;
+                continue;
+            }
             turns.mark_unchanged();
             let pause = match self.step().await {
                 Ok(true) => continue,

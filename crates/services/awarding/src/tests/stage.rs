@@ -131,6 +131,7 @@ impl Stage {
             control: Arc::clone(&self.queues) as _,
             documents: Arc::clone(&self.documents) as _,
             sender: self.fused(&self.sender),
+            lease: Arc::new(raingauge_memory::Lease),
             clock: Arc::clone(&self.clock) as _,
             runtime: self.runtime.handle().clone(),
         }
