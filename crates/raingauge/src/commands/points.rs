@@ -105,12 +105,16 @@ enum Command {
     /// Recompute everything in a data folder from the journal of points, and compare
     ///
     /// Ends with 0 and a summary, or with 1 and the first difference. No server may be running on
-    /// the folder. Nothing is changed.
+    /// the folder. Only what a start does is changed, or, with --rebuild, what follows from the
+    /// journal.
     #[command(after_help = "Example: raingauge points verify --data-dir /var/lib/raingauge")]
     Verify {
         /// Data folder
         #[arg(long, value_name = "DIR")]
         data_dir: PathBuf,
+        /// Make all that follows from the journal again, before it is compared
+        #[arg(long)]
+        rebuild: bool,
     },
     /// Price the events of the log again, and compare with what was awarded
     #[command(after_help = "Example: raingauge points audit --programme grab-sg")]
@@ -175,7 +179,7 @@ impl Points {
             }
             Command::Queues(command) => command.run(json),
             Command::Sweep { place } => place.with(|session| checks::sweep(session, json)),
-            Command::Verify { data_dir } => checks::verify(&data_dir, json),
+            Command::Verify { data_dir, rebuild } => checks::verify(&data_dir, rebuild, json),
             Command::Audit { programme, resend, place } => {
                 place.with(|session| checks::audit(session, programme.as_deref(), resend, json))
             }

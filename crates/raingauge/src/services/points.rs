@@ -7,10 +7,11 @@
 //!   └── queues/    letters: awards that wait, events without a price, ranges of sweeps
 //! ```
 
-use super::{BookPlace, OpenBooks, files};
+use super::{BookPlace, OpenBooks, QueuePlace, files};
 use anyhow::bail;
 use raingauge_embedded::{
-    BookDifference, BookOptions, LetterQueues, PointBooks, QueueOptions, verify_books,
+    BookDifference, BookOptions, LetterQueues, PointBooks, QueueOptions, rebuild_books,
+    verify_books,
 };
 use raingauge_outbound as outbound;
 use raingauge_ports::campaigns::sender::Sender;
@@ -19,6 +20,7 @@ use raingauge_ports::points::{BookReader, Books, QueueControl, Queues};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::runtime::Handle;
 
 /// The engines of points as ports.
 #[derive(Clone)]
@@ -40,14 +42,26 @@ pub struct PointsOptions {
     /// Most table files that each engine keeps open.
     pub open_files_max: usize,
     pub allow_private_addresses: bool,
+    pub queue_place: QueuePlace,
     pub clock: Arc<dyn Clock>,
 }
 
 impl PointsEngines {
     /// Opens the engines, and makes those that are not there.
-    pub async fn open(place: &BookPlace, options: PointsOptions) -> anyhow::Result<Self> {
-        let shared = place.open_shared(&options.clock).await?;
-        tokio::task::spawn_blocking(move || Self::open_blocking(shared, &options)).await?
+    pub async fn open(place: BookPlace, options: PointsOptions) -> anyhow::Result<Self> {
+        let queue_place = options.queue_place.clone();
+        let runtime = Handle::current();
+        let open = move || {
+            let shared = runtime.block_on(place.open_shared(&options.clock))?;
+            Self::open_blocking(shared, &options)
+        };
+        let mut engines = tokio::task::spawn_blocking(open).await??;
+
+        if let Some((queues, control)) = queue_place.open().await? {
+            engines.queues = queues;
+            engines.control = control;
+        }
+        Ok(engines)
     }
 
     fn open_blocking(shared: Option<OpenBooks>, options: &PointsOptions) -> anyhow::Result<Self> {
@@ -103,6 +117,12 @@ fn book_options(options: &PointsOptions) -> BookOptions {
 pub fn open_books(data_dir: &Path) -> anyhow::Result<PointBooks> {
     let folder = existing(data_dir)?;
     Ok(PointBooks::open(&folder, &BookOptions::default())?)
+}
+
+/// Makes what follows from the journal of a data folder again.
+pub fn rebuild_points(data_dir: &Path) -> anyhow::Result<()> {
+    rebuild_books(&existing(data_dir)?, &BookOptions::default())?;
+    Ok(())
 }
 
 /// Computes again what follows from the journal of a data folder, and compares. Returns a summary;

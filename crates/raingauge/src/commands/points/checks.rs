@@ -69,7 +69,10 @@ pub fn audit(
 }
 
 /// Recomputes what the journal says, and compares. An error is the first difference.
-pub fn verify(data_dir: &Path, is_json: bool) -> anyhow::Result<()> {
+pub fn verify(data_dir: &Path, rebuilds: bool, is_json: bool) -> anyhow::Result<()> {
+    if rebuilds {
+        services::rebuild_points(data_dir)?;
+    }
     let summary = services::verify_points(data_dir)?;
     if is_json {
         return Ok(print_json(&summary)?);

@@ -46,6 +46,8 @@ fn the_command_line_awards_shows_and_verifies() {
     let verified = home.run(&["points", "verify", "--data-dir", &data]);
     assert!(verified.status.success(), "{verified:?}");
     assert!(verified.output.starts_with("The journal is sound: "), "{verified:?}");
+    let rebuilt = home.run(&["points", "verify", "--rebuild", "--data-dir", &data]);
+    assert_eq!(rebuilt.output, verified.output, "{rebuilt:?}");
     let offline =
         home.run(&["points", "balance", "bob", "--programme", "pound", "--data-dir", &data, "--json"]);
     assert_eq!(offline.json()["available"], 7);
