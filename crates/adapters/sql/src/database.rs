@@ -37,8 +37,8 @@ pub struct PointsDialect {
     /// Locks the row of a budget until the transaction ends, and adds it with nothing used where it
     /// is missing. Values: programme, budget.
     pub lock_budget: &'static str,
-    /// Reads what was committed before the lock, also where the transaction has read before. Values:
-    /// programme, budget.
+    /// Reads what was committed before the lock, also where the transaction has read before.
+    /// Values: programme, budget.
     pub read_locked_budget: &'static str,
 }
 

@@ -114,8 +114,8 @@ impl<D: Database> Queues<D> {
         self.clock.machine_ms()
     }
 
-    /// Begins a change of a queue that adds a number of letters, and returns the number of the letter
-    /// before the first of them.
+    /// Begins a change of a queue that adds a number of letters, and returns the number of the
+    /// letter before the first of them.
     async fn change(
         &self,
         name: QueueName,

@@ -33,7 +33,7 @@ fn processes_share_the_ledger_and_any_may_die() {
         });
     }
 
-    // Both give the same awards, and one is killed and replaced meanwhile.
+    // Both give the same awards, and one of them is killed and replaced.
     let entries = Entries::default();
     std::thread::scope(|scope| {
         let giving = scope.spawn(|| give_all(&first, &entries));
