@@ -17,8 +17,8 @@ const RECEIVES_MAX: u32 = 100;
 /// Longest call, beyond what a receive waits.
 const ANSWER_MAX: Duration = Duration::from_secs(15);
 
-/// How SQS is reached.
-#[derive(Clone, Debug)]
+/// How SQS is reached. Without a form for debugging: it has a secret.
+#[derive(Clone, PartialEq)]
 pub struct Options {
     pub region: String,
     /// Address of a server that speaks the protocol; `None` for the region's.

@@ -592,6 +592,11 @@ pub const METRICS: &[Metric] = &[
         &[],
         "Wallets that sweeps have settled.",
     ),
+    Metric::counter(
+        "raingauge_points_audit_differences_total",
+        &[],
+        "Awards that an audit has found missing, or other than the programme of the time makes them.",
+    ),
 ];
 
 pub struct Metric {
