@@ -10,7 +10,7 @@ use crate::report::{grouped, milliseconds};
 use crate::server;
 use crate::traffic::recording;
 use crate::workload::{Settings, Workload};
-use crate::{campaigns, cores, counts, faults, ingest, now_s, pages, replay, rollout};
+use crate::{campaigns, cores, counts, faults, ingest, now_s, pages, points, replay, rollout};
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use std::io::BufReader;
@@ -72,6 +72,19 @@ pub enum Command {
         server: ServerArguments,
         #[command(flatten)]
         options: campaigns::Options,
+    },
+    /// Awards of points in batches and one at a time, balances, and a sweep
+    #[command(
+        after_help = "Example: raingauge lab points --server 127.0.0.1:8080 --members 1000000 --skew 1"
+    )]
+    Points {
+        #[command(flatten)]
+        server: ServerArguments,
+        #[command(flatten)]
+        options: points::Options,
+        /// File for the measurements, as JSON
+        #[arg(long)]
+        json: Option<PathBuf>,
     },
     /// Pages of the portal with 1,000 counters and a year of data: response time of each page
     #[command(after_help = "Example: raingauge lab pages --server 127.0.0.1:8080 --core 1")]
@@ -168,6 +181,7 @@ pub fn run(lab: Lab) -> Result<()> {
             run_ingest(&server, settings, body_events, rate, applied)
         }
         Command::Campaigns { server, options } => run_campaigns(&server, &options),
+        Command::Points { server, options, json } => run_points(&server, &options, json),
         Command::Pages { server, counters, requests } => run_pages(&server, counters, requests),
         Command::Rollout { options } => run_rollout(&options),
         Command::Replay { file, server, speed } => run_replay(&file, &server, speed),
@@ -245,6 +259,18 @@ fn run_ingest(
 fn run_campaigns(server: &ServerArguments, options: &campaigns::Options) -> Result<()> {
     let target = server.target()?;
     let report = campaigns::run(&target, server.connections, server.duration(), options)?;
+    print!("{}", report.text());
+    Ok(())
+}
+
+fn run_points(
+    server: &ServerArguments,
+    options: &points::Options,
+    json: Option<PathBuf>,
+) -> Result<()> {
+    let target = server.target()?;
+    let report = points::run(&target, server.connections, server.duration(), options)?;
+    write_json(&report, json)?;
     print!("{}", report.text());
     Ok(())
 }

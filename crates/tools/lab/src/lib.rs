@@ -36,6 +36,7 @@ pub mod pages;
 #[cfg(feature = "experiments")]
 pub mod peers;
 pub mod plan;
+pub mod points;
 pub mod process;
 pub mod replay;
 pub mod report;

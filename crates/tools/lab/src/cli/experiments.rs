@@ -9,7 +9,7 @@ use crate::experiment::record::Record;
 use crate::experiment::scenario::Scenario;
 use crate::experiment::{self, cases, report};
 use crate::peers::{self, report::Report};
-use crate::replay;
+use crate::{points, replay};
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use serde_json::json;
@@ -33,6 +33,14 @@ pub enum Command {
         /// Measures nothing: renders tables and pictures from a file written by --json
         #[arg(long)]
         from: Option<PathBuf>,
+    },
+    /// The awards of `lab points` on a database, as its users would make them
+    #[command(
+        after_help = "Example: raingauge lab points-peer --members 1000000 postgresql --port 5432"
+    )]
+    PointsPeer {
+        #[command(flatten)]
+        options: Box<points::peers::Options>,
     },
     /// The published experiment: removes a result cache in steps; writes figures and a report
     #[command(
@@ -105,6 +113,12 @@ pub fn run(command: Command) -> Result<()> {
     match command {
         Command::Peers { options, json, pictures, from } => {
             run_peers(options, json, pictures.as_deref(), from.as_deref())
+        }
+        Command::PointsPeer { options } => {
+            let measured = points::peers::run(&options)?;
+            write_json(&measured, options.json.clone())?;
+            print!("{}", points::peers::text(&measured));
+            Ok(())
         }
         Command::CacheRemoval { options } => run_cache_removal(&options),
         Command::Turns { options, prices, closed_loop, rounds } => {
