@@ -252,20 +252,42 @@ pub fn text(measured: &[Measured]) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn awards_on_sqlite_are_made_once_each() {
-        let folder = tempfile::tempdir().unwrap();
+    fn check(system: System, connections: usize) {
         let options = Options {
-            system: System::Sqlite { folder: folder.path().to_owned() },
+            system,
             members: 100,
             skew: 1.0,
             batches: vec![1, 50],
-            connections: 1,
+            connections,
             seconds: 1,
             json: None,
         };
+        // It ends with an error unless each key was awarded once.
         let measured = run(&options).unwrap();
         assert_eq!(measured.len(), 2);
         assert!(measured.iter().all(|one| one.awards_per_s > 0.0));
+    }
+
+    #[test]
+    fn awards_on_sqlite_are_made_once_each() {
+        let folder = tempfile::tempdir().unwrap();
+        check(System::Sqlite { folder: folder.path().to_owned() }, 1);
+    }
+
+    #[test]
+    fn awards_on_mariadb_are_made_once_each() {
+        match std::env::var("RAINGAUGE_TEST_MYSQL") {
+            Ok(url) => check(System::Mariadb { url }, 8),
+            Err(_) => eprintln!("skipped: RAINGAUGE_TEST_MYSQL is not set"),
+        }
+    }
+
+    #[test]
+    fn awards_on_postgresql_are_made_once_each() {
+        let port = std::env::var("RAINGAUGE_TEST_POSTGRESQL").ok();
+        match port.and_then(|port| port.parse().ok()) {
+            Some(port) => check(System::Postgresql { port, user: "postgres".to_owned() }, 8),
+            None => eprintln!("skipped: RAINGAUGE_TEST_POSTGRESQL, a port, is not set"),
+        }
     }
 }

@@ -7,10 +7,9 @@ use sqlx::{AssertSqlSafe, Connection, Row};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-const WALLETS: &str =
-    "CREATE TABLE lab_wallets (member BIGINT PRIMARY KEY, balance BIGINT NOT NULL) ENGINE = InnoDB";
+const WALLETS: &str = "CREATE OR REPLACE TABLE lab_wallets (member BIGINT PRIMARY KEY, balance BIGINT NOT NULL) ENGINE = InnoDB";
 const ENTRIES: &str = "
-    CREATE TABLE lab_entries (
+    CREATE OR REPLACE TABLE lab_entries (
         id BIGINT AUTO_INCREMENT PRIMARY KEY, `key` VARCHAR(64) CHARACTER SET ascii NOT NULL UNIQUE,
         member BIGINT NOT NULL, points BIGINT NOT NULL
     ) ENGINE = InnoDB";
