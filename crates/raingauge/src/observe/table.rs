@@ -433,6 +433,21 @@ pub const METRICS: &[Metric] = &[
         &["outcome"],
         "Timers of campaigns that fired: delivered, cancelled, recheck_failed, lookup_failed, resumed, put_off.",
     ),
+    Metric::gauge(
+        "raingauge_campaign_timers_pending",
+        Unit::Count,
+        "Delayed actions and evaluations of campaigns that wait for their time; up to 100,000 are counted.",
+    ),
+    Metric::counter(
+        "raingauge_campaign_candidates_total",
+        &[],
+        "Steps of campaigns that the index found for events, of which their rules decide.",
+    ),
+    Metric::histogram(
+        "raingauge_campaign_match_seconds",
+        &[],
+        "Time to count an event in tallies and to find the steps that it may trigger, of one event in 64.",
+    ),
     Metric::histogram(
         "raingauge_campaign_batch_seconds",
         &[],
@@ -506,6 +521,11 @@ pub const METRICS: &[Metric] = &[
         "raingauge_points_turn_seconds",
         &[],
         "Time of one turn of the ledger of points, from what it loads until it is durable.",
+    ),
+    Metric::gauge(
+        "raingauge_points_journal_bytes",
+        Unit::Bytes,
+        "Size of the journal of points on disk, which is kept for ever.",
     ),
     Metric::counter(
         "raingauge_points_commands_total",

@@ -111,6 +111,8 @@ impl Journal {
         let count = places.len() as u32;
         let written = self.pages.segments.write(&mut block, count, recorded_ms)?;
         self.acknowledged.note(written.end);
+        let bytes = self.pages.segments.bytes();
+        metrics::gauge!("raingauge_points_journal_bytes").set(bytes as f64);
         places.iter_mut().for_each(|place| place.at += written.at);
         Ok(places)
     }
