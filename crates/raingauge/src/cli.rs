@@ -3,7 +3,8 @@
 
 use crate::commands::{
     actions, cache_policy, campaigns, check_config, count, counters, decisions, demo, destinations,
-    import, maintenance, migrate, portal, recount, repair, serve, sink, skip_lost, tables, token,
+    import, maintenance, migrate, points, portal, recount, repair, serve, sink, skip_lost, tables,
+    token,
 };
 use clap::{Parser, Subcommand};
 
@@ -31,6 +32,7 @@ pub enum Command {
     Tables(tables::Tables),
     Destinations(destinations::Destinations),
     Sink(sink::SinkCommand),
+    Points(points::Points),
     CachePolicy(cache_policy::CachePolicy),
     Import(import::Import),
     Maintenance(maintenance::Maintenance),

@@ -13,6 +13,7 @@ pub mod destinations;
 pub mod import;
 pub mod maintenance;
 pub mod migrate;
+pub mod points;
 pub mod portal;
 pub mod recount;
 pub mod repair;
@@ -38,6 +39,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Tables(tables) => tables.run(),
         Command::Sink(sink) => sink.run(),
         Command::Destinations(destinations) => destinations.run(),
+        Command::Points(points) => points.run(),
         Command::CachePolicy(policy) => policy.run(),
         Command::Import(import) => import.run(),
         Command::Maintenance(maintenance) => maintenance.run(),

@@ -3,6 +3,7 @@
 mod campaigns;
 mod live;
 mod material;
+mod points;
 mod questions;
 
 use super::import::Local;
@@ -25,7 +26,8 @@ use std::time::Instant;
 /// Taxi pickups, presses of coffee buttons, a shop's invoices, taxi trips and earthquakes are built
 /// in. They are imported into a fresh data folder, which is removed at the end unless --data-dir
 /// names one to keep. After that, the taxi pickups are replayed into the present, so that charts
-/// and rates move, and campaigns decide on them. A small receiver prints what campaigns send.
+/// and rates move, and campaigns decide on them. A small receiver prints what campaigns send. A
+/// programme of points awards two lunches.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: raingauge demo\nExample: raingauge demo --once --listen 127.0.0.1:0"
@@ -54,6 +56,7 @@ impl Demo {
         // it.
         let mut signals = own.runtime.block_on(async { serve::Signals::listen() })?;
         let shown = load(&own, folder.path()).and_then(|client| {
+            points::load(&client)?;
             let receiver = campaigns::load(&own, &client)?;
             let replay = if self.once { None } else { Some(Replay::start(client.clone())?) };
             self.show(&own, &client)?;
@@ -106,7 +109,8 @@ impl Demo {
             if !self.once {
                 print(&format!(
                     "\nthe portal is at {0}; pickups come in live: {0}/counters/190\n\
-                     campaigns decide on them: {0}/campaigns; what they send is printed here",
+                     campaigns decide on them: {0}/campaigns; what they send is printed here\n\
+                     Bob's 180 points: {0}/points/rewards/members/bob",
                     own.url()
                 ))?;
                 note("an interrupt (Ctrl-C) ends it");

@@ -114,6 +114,7 @@ fn deps(foundation: &Foundation, engines: &PointsEngines) -> awarding::Deps {
         control: Arc::clone(&engines.control),
         documents: Arc::clone(&foundation.documents),
         sender: Arc::clone(&engines.sender),
+        lease: Arc::clone(&foundation.points_lease),
         clock: Arc::clone(&foundation.wall_clock),
         runtime: Handle::current(),
     }

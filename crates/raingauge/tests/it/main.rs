@@ -21,6 +21,7 @@ mod grpc;
 mod maintenance;
 mod model;
 mod operations;
+mod points;
 mod portal;
 mod replay;
 mod rollout;

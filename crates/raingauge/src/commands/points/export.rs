@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use raingauge_app::csv::cell;
 use raingauge_core::time::format_rfc3339;
 use raingauge_points::Entry;
+use raingauge_ports::points::Books as _;
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
