@@ -56,6 +56,14 @@ impl Footprint {
         }
     }
 
+    /// The books that its wallets belong to, in order.
+    pub fn books(&self, books: u16) -> Vec<u16> {
+        let mut found: Vec<u16> = self.wallets.iter().map(|id| id.book(books)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     pub fn merge(&mut self, other: Self) {
         self.wallets.extend(other.wallets);
         self.keys.extend(other.keys);

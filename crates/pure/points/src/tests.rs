@@ -3,6 +3,7 @@
 mod arrival;
 mod oracle;
 mod random;
+mod sums;
 
 use crate::document::ProgrammeDocument;
 use crate::programme::{Programme, Programmes};

@@ -119,7 +119,7 @@ impl Tracer {
                     } else {
                         take(&mut moving, posting.amount, None)
                     };
-                    self.lots.entry(*expiry).or_default().extend(given);
+                    give(self.lots.entry(*expiry).or_default(), given);
                 }
                 Account::Pending { matures, expiry } if posting.amount < 0 => {
                     let lot = self.pending.entry((matures.0, *expiry)).or_default();
@@ -178,6 +178,16 @@ impl Tracer {
                 paid.push(Origin { credit: own, points: rest });
             }
             self.use_up(&paid, debt.credit);
+        }
+    }
+}
+
+/// Puts points into a lot, each beside those of the same credit.
+fn give(lot: &mut Vec<Origin>, given: Vec<Origin>) {
+    for origin in given {
+        match lot.binary_search_by_key(&origin.credit, |known| known.credit) {
+            Ok(place) => lot[place].points += origin.points,
+            Err(place) => lot.insert(place, origin),
         }
     }
 }

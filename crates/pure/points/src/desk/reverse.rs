@@ -160,8 +160,12 @@ impl Desk<'_> {
         if let Some(period) = award.period.filter(|_| part.points > 0) {
             changes.qualifying = Some(Qualifying { period, points: -part.points });
         }
-        if programme.budgets.contains_key(&award.budget) && part.points > 0 {
-            changes.budgets.push(BudgetUse { budget: award.budget.clone(), amount: -part.points });
+        // A budget gets back no more than was used of it since it has a limit.
+        if programme.budgets.contains_key(&award.budget) {
+            let amount = self.used(programme, &award.budget).clamp(0, part.points);
+            if amount > 0 {
+                changes.budgets.push(BudgetUse { budget: award.budget.clone(), amount: -amount });
+            }
         }
         changes.reversal = Some(Reversal {
             book: award.book,
@@ -255,6 +259,8 @@ fn refunded_points(
     order: &Order<'_>,
 ) -> Result<Points, Refusal> {
     let too_precise = || Refusal::new(Code::TooPrecise, "the amount has too many digits");
+    // What was paid back is kept exactly.
+    award.refunded.plus(amount).ok_or_else(too_precise)?;
     let rest = remaining(award).minus(amount).ok_or_else(too_precise)?;
     let kept = rest
         .times(multiplier)

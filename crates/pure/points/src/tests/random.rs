@@ -57,7 +57,7 @@ enum Deed {
 fn deed() -> impl Strategy<Value = Deed> {
     let points = 0_i64..60;
     prop_oneof![
-        4 => (points.clone(), 0_i64..24 * 9, prop_oneof![Just(0_i64), 0_i64..20])
+        4 => (points.clone(), late(), prop_oneof![Just(0_i64), 0_i64..20])
             .prop_map(|(points, late_hours, pending_days)| {
                 Deed::Earn { points, late_hours, pending_days }
             }),
@@ -71,6 +71,11 @@ fn deed() -> impl Strategy<Value = Deed> {
             .prop_map(|(back, points)| Deed::Reverse { back, points }),
         1 => Just(Deed::Look),
     ]
+}
+
+/// Hours after which a transaction arrives: within the windows, or long after them.
+fn late() -> impl Strategy<Value = i64> {
+    prop_oneof![3 => 0_i64..24 * 9, 1 => 0_i64..24 * 200]
 }
 
 /// Hours that pass before a command: often few, sometimes past an expiry.
