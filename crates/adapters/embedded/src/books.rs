@@ -61,6 +61,9 @@ struct Inner {
     records: Box<dyn Records>,
     room: Room,
     writing: Mutex<Writing>,
+    /// No wallet is due before this hour. The places of those that were would slow a scan down
+    /// until fjall has compacted them.
+    due_from: Mutex<u32>,
     /// How far consumers of the entries have delivered.
     consumers: Mutex<HashMap<String, Note>>,
 }
@@ -126,6 +129,7 @@ impl PointBooks {
             records,
             room,
             writing: Mutex::new(writing),
+            due_from: Mutex::default(),
             consumers: Mutex::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -257,6 +261,9 @@ impl Inner {
             return Err(writing.close(format!("its state could not be written: {fault:?}")));
         }
         writing.head = after.clone();
+        let due = turn.wallets.iter().filter_map(|(_, wallet)| wallet.due_hour);
+        let mut from = self.due_from.lock();
+        *from = due.fold(*from, u32::min);
         Ok(after)
     }
 
@@ -266,8 +273,9 @@ impl Inner {
         after: Option<&DueWallet>,
         len_max: usize,
     ) -> Result<Vec<DueWallet>, Error> {
-        let range = keys::due_range(after, until_hour);
         let mut due = Vec::new();
+        let mut from = self.due_from.lock();
+        let range = keys::due_range(*from, after, until_hour);
         if len_max == 0 || range.start >= range.end {
             return Ok(due);
         }
@@ -276,6 +284,9 @@ impl Inner {
             due.push(keys::due_of(key).ok_or_else(|| state::malformed("a due row"))?);
             Ok(if due.len() < len_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
+        if after.is_none() {
+            *from = due.first().map_or(until_hour.saturating_add(1), |due| due.hour);
+        }
         Ok(due)
     }
 

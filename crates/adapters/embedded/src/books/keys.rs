@@ -66,12 +66,12 @@ fn due_from(hour: u32) -> Vec<u8> {
     bytes
 }
 
-/// The keys of wallets behind `after` that are due at or before an hour.
-pub fn due_range(after: Option<&DueWallet>, until_hour: u32) -> Range<Vec<u8>> {
+/// The keys of wallets behind `after` that are due at an hour or later, and at or before another.
+pub fn due_range(from: u32, after: Option<&DueWallet>, until_hour: u32) -> Range<Vec<u8>> {
     let from = match after {
         // No key lies between this one and the next.
         Some(after) => [due(after), vec![0]].concat(),
-        None => due_from(0),
+        None => due_from(from),
     };
     let to = until_hour.checked_add(1).map_or_else(|| vec![DUE + 1], due_from);
     from..to

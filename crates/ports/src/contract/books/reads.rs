@@ -1,6 +1,6 @@
 //! What readers find.
 
-use super::{Clerk, NOW_MS, award, burn, head_of, wait, wallet};
+use super::{Clerk, NOW_MS, award, burn, command, head_of, wait, wallet};
 use crate::points::{BookReader, Books, Chain, DueWallet};
 use raingauge_points::{Body, BudgetId, Command, Entry, Points};
 use std::sync::Arc;
@@ -127,6 +127,12 @@ pub(super) fn wallets_are_due_in_order<B: Books + BookReader>(books: &B) {
     clerk.execute(&[award("a", "order-2", 10)]);
     let due = books.due(wallet("a").book(books.books()), u32::MAX, None, 100).expect("due");
     assert_eq!(due.iter().filter(|due| due.wallet == wallet("a")).count(), 1);
+
+    // One that becomes due before all others comes first, whatever was asked before.
+    let hold = Body::Hold { points: Some(1), until_ms: Some(clerk.now_ms + HOUR_MS), reward: None };
+    clerk.execute(&[command("a", "hold-1", hold)]);
+    let due = books.due(wallet("a").book(books.books()), u32::MAX, None, 1).expect("due");
+    assert_eq!(due.first().map(|due| &due.wallet), Some(&wallet("a")));
 }
 
 pub(super) fn sums_and_budgets_follow_from_the_entries<B: Books + BookReader>(books: &B) {
