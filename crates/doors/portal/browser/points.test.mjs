@@ -15,7 +15,7 @@ const PAGES = {
   members: "/points/lunch/members",
   member: "/points/lunch/members/bob",
   stranger: "/points/lunch/members/nobody",
-  entry: "/points/lunch/entries/0/3",
+  entry: "/points/lunch/entries/0/4",
   liability: "/points/lunch/liability",
   partners: "/points/lunch/partners",
   rewards: "/points/lunch/rewards",

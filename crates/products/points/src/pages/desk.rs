@@ -206,6 +206,11 @@ impl Desk {
         heads.map_err(faults::books)
     }
 
+    /// Why an entry has its points, in a line.
+    pub fn explain_entry(&self, entry: &Entry) -> Option<String> {
+        self.members().explain_entry(entry)
+    }
+
     pub async fn depth(&self, queue: QueueName) -> Result<Depth, Fault> {
         self.services.queues.depth(queue).await.map_err(faults::queue)
     }

@@ -9,6 +9,7 @@ use super::visit::{Answer, Tab, Visit, done, programme};
 use axum::response::{Html, IntoResponse as _};
 use maud::{Markup, html};
 use raingauge_core::counter::Problem;
+use raingauge_points::ProgrammeDocument;
 use raingauge_portal::document::{
     self, Editor, SaveError, Sheet, check_no_approval, parse, text_of,
 };
@@ -24,7 +25,11 @@ pub async fn new(visit: Visit) -> Answer {
 /// `GET /points/{programme}/edit`
 pub async fn edit(visit: Visit) -> Answer {
     let programme = programme(&visit).await?;
-    let text = text_of(&programme.configuration);
+    // The members come in the order in which the reference has them.
+    let text = match ProgrammeDocument::read(&programme.configuration) {
+        Ok(document) => text_of(&document),
+        Err(_) => text_of(&programme.configuration),
+    };
     let sheet = Sheet { text, version: programme.version, ..Sheet::default() };
     page(&visit, &sheet, &[]).await
 }

@@ -37,7 +37,7 @@ pub async fn page(visit: Visit) -> Answer {
             }
         }
         (accounts(&programme, &liability))
-        p.quiet { "Points " (rules::expiry(&programme.configuration["expiry"])) ". The figures are exact, and include every entry that is durable." }
+        p.quiet { "Points expire " (rules::expiry(&programme.configuration["expiry"])) ". What has expired stays in these sums until a sweep has written it down." }
     };
     Ok(visit.show(Tab::Programmes, &title, &body))
 }

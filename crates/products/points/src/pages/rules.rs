@@ -18,10 +18,12 @@ pub fn rules(programme: &ProgrammeView) -> Markup {
         @if rules.is_empty() {
             p { "It has no rules, so nothing is earned by events. Points can still be awarded by API and by campaigns." }
         }
-        @for rule in rules {
-            div.plain {
-                h3 { (text(&rule["name"])) span.quiet { " rule " (rule["id"]) } }
-                (rule_sentences(rule, programme))
+        div.stack {
+            @for rule in rules {
+                div.plain {
+                    h3 { (text(&rule["name"])) span.quiet { " rule " (rule["id"]) } }
+                    (rule_sentences(rule, programme))
+                }
             }
         }
     }

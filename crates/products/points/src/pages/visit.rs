@@ -82,7 +82,13 @@ pub fn programme_head(
     actions: &Markup,
 ) -> Markup {
     html! {
-        div.page-head { h1 { (title) } (actions) }
+        div.page-head {
+            h1 { (title) }
+            @if part != Part::Overview {
+                span.quiet { "in " a href=(programme.address("")) { (programme.name) } }
+            }
+            (actions)
+        }
         nav.segments aria-label={ "Programme " (programme.name) } {
             @for (one, rest, label) in Part::ALL {
                 a href=(programme.address(rest)) aria-current=[(one == part).then_some("page")] {

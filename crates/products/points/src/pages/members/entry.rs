@@ -21,7 +21,7 @@ pub async fn page(visit: Visit) -> Answer {
     let entry = visit.desk.entry(&programme.name, book, sequence).await?;
     let entry = entry.ok_or_else(missing)?;
 
-    let title = format!("Why {}?", programme.points(entry.points().into()));
+    let title = title(&programme, &entry);
     let actions = html! {
         (kinds::badge(entry.kind))
         @if let Some(member) = &entry.member {
@@ -35,6 +35,8 @@ pub async fn page(visit: Visit) -> Answer {
         }
         @if let Some(explain) = entry.explain.as_deref().filter(|_| entry.member.is_some()) {
             (calculation(&programme, explain))
+        } @else if let Some(words) = visit.desk.explain_entry(&entry) {
+            p.lead { (words) "." }
         }
         div.columns {
             (facts(&programme, &entry))
@@ -42,6 +44,14 @@ pub async fn page(visit: Visit) -> Answer {
         }
     };
     Ok(visit.show(Tab::Programmes, &title, &body))
+}
+
+/// The question that the page answers.
+fn title(programme: &ProgrammeView, entry: &Entry) -> String {
+    match entry.awarded().max(entry.points().abs()) {
+        0 => format!("Entry: {}", kinds::words(entry.kind)),
+        points => format!("Why {}?", programme.points(points.into())),
+    }
 }
 
 /// The product that the points are, as it was computed.
