@@ -40,7 +40,7 @@ impl Inner {
     }
 
     /// The last entry of a wallet at or before a time: a search, since times never go back.
-    fn as_of(&self, id: &WalletId, at_ms: i64) -> Result<FoundEntry, Error> {
+    pub(super) fn as_of(&self, id: &WalletId, at_ms: i64) -> Result<FoundEntry, Error> {
         let Some(newest) = self.statement(id, None, 1)?.pop() else {
             return Ok(None);
         };

@@ -11,6 +11,7 @@ use raingauge_memory::Books as Twin;
 use raingauge_ports::contract::books::{self as contract, Clerk, award, burn, wait, wallet};
 use raingauge_ports::points::BookReader;
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// How long a lock may seem to be held: other tests start processes, each of which has all open
@@ -195,4 +196,39 @@ fn a_turn_that_panics_leaves_the_books_as_they_were() {
     assert!(panicked.is_err());
     assert_eq!(books.head(0), Ok(before));
     Clerk::new(&books).execute(&[burn("bob", "burn-1", 100)]);
+}
+
+#[test]
+fn what_is_read_while_turns_are_written_is_exact() {
+    let folder = tempfile::tempdir().unwrap();
+    let books = open(folder.path()).unwrap();
+    let bob = wallet("bob");
+    let is_done = AtomicBool::new(false);
+
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut newest = 0;
+            while !is_done.load(Ordering::Acquire) {
+                let rows = books.inner.statement(&bob, None, 20).unwrap();
+                for pair in rows.windows(2) {
+                    assert_eq!(pair[0].member_sequence, pair[1].member_sequence + 1);
+                    assert_eq!(pair[0].balance_after - pair[0].points(), pair[1].balance_after);
+                }
+                let last = books.inner.as_of(&bob, i64::MAX).unwrap();
+                let last = last.map_or(0, |entry| entry.member_sequence);
+                assert!(last >= rows.first().map_or(0, |entry| entry.member_sequence));
+                assert!(last >= newest);
+                newest = last;
+            }
+        });
+
+        let clerk = Clerk::new(&books);
+        for number in 0..100 {
+            let order = award("bob", &format!("order-{number}"), 10);
+            clerk.execute(&[order, burn("bob", &format!("burn-{number}"), 3)]);
+        }
+        is_done.store(true, Ordering::Release);
+        reader.join().unwrap();
+    });
+    assert_eq!(books.inner.statement(&bob, None, 1_000).unwrap().len(), 200);
 }
