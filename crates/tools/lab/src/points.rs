@@ -16,14 +16,17 @@ use crate::http::client::Client;
 use crate::http::load::{self, Load};
 use crate::measure::{Measurement, Pace, Run};
 use crate::report::{grouped, milliseconds};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use awards::{Awards, Balances};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// The programme that is awarded, and that belongs to this program.
 pub const PROGRAMME: &str = "lab";
+/// The programme that is awarded while the other one is swept.
+const LIVE_PROGRAMME: &str = "lab-live";
+const LIVE_RATE_PER_S: f64 = 200.0;
 /// Points of each award.
 pub const POINTS: u64 = 5;
 /// Most awards of a batch that the server takes.
@@ -45,7 +48,8 @@ pub struct Options {
     /// Awards of a hundred that are sent twice
     #[arg(long, default_value_t = 1)]
     pub repeated_percent: u32,
-    /// Also begins a sweep, and measures how long it takes; points expire by the server's clock
+    /// Only sweeps: waits until all points of an earlier run have expired by the server's clock,
+    /// with awards of another programme beside it
     #[arg(long)]
     pub sweep: bool,
 }
@@ -57,7 +61,7 @@ pub struct Report {
     pub skew: f64,
     pub awards: Vec<AwardsReport>,
     /// Balances of one member a request.
-    pub balances: Measurement,
+    pub balances: Option<Measurement>,
     pub sweep: Option<SweepReport>,
 }
 
@@ -70,8 +74,10 @@ pub struct AwardsReport {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct SweepReport {
-    pub wallets: u64,
+    pub points: i64,
     pub seconds: f64,
+    /// Single awards at a fixed rate while the sweep ran.
+    pub live: Measurement,
 }
 
 impl Options {
@@ -93,20 +99,22 @@ pub fn run(
 ) -> Result<Report> {
     options.check()?;
     let mut client = Client::connect(target)?;
-    prepare(&mut client)?;
-    let issued_before = issued(&mut client)?;
+    if options.sweep {
+        let sweep = sweep(target, &mut client, connections, options)?;
+        let Options { members, skew, .. } = *options;
+        return Ok(Report { members, skew, awards: vec![], balances: None, sweep: Some(sweep) });
+    }
+    prepare(&mut client, PROGRAMME)?;
+    let issued_before = liability(&mut client, "issued")?;
 
     let run = Run { pace: Pace::Closed, warm_up: Duration::ZERO, duration };
     let mut awarded = 0;
     let mut awards = Vec::new();
     for batch in &options.batches {
-        let mut source = Awards::new(target, connections, *batch, options);
+        let mut source = Awards::new(target, connections, *batch, PROGRAMME, options);
         let load: Load = load::run(target.address, connections, &run, &mut source)?;
-        ensure!(
-            load.measured.unanswered == 0,
-            "{} requests have no answer",
-            load.measured.unanswered
-        );
+        let unanswered = load.measured.unanswered;
+        ensure!(unanswered == 0, "{unanswered} requests have no answer");
         awarded += source.awarded();
         awards.push(AwardsReport {
             batch: *batch,
@@ -115,24 +123,24 @@ pub fn run(
         });
     }
 
-    let issued = issued(&mut client)? - issued_before;
+    let issued = liability(&mut client, "issued")? - issued_before;
     let expected = awarded * POINTS;
     ensure!(issued == expected as i64, "{issued} points were issued, and {expected} awarded");
 
     let mut source = Balances::new(target, connections, options);
     let balances = load::run(target.address, connections, &run, &mut source)?.measured;
-    let sweep = options.sweep.then(|| sweep(&mut client)).transpose()?;
-    Ok(Report { members: options.members, skew: options.skew, awards, balances, sweep })
+    let Options { members, skew, .. } = *options;
+    Ok(Report { members, skew, awards, balances: Some(balances), sweep: None })
 }
 
 /// Creates the programme, unless an earlier run did, and waits until it is in force.
-fn prepare(client: &mut Client) -> Result<()> {
-    let path = format!("/v1/points/programmes/{PROGRAMME}");
+fn prepare(client: &mut Client, programme: &str) -> Result<()> {
+    let path = format!("/v1/points/programmes/{programme}");
     if client.call("GET", &path, b"")?.status == 200 {
         return Ok(());
     }
     let document = json!({
-        "programme": PROGRAMME, "unit": "points", "timezone": "UTC",
+        "programme": programme, "unit": "points", "timezone": "UTC",
         "expiry": {"kind": "activity", "months": 6}, "rules": [],
     });
     let answer = client.call("POST", "/v1/points/programmes", document.to_string().as_bytes())?;
@@ -145,30 +153,42 @@ fn prepare(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Points that the programme has issued so far.
-fn issued(client: &mut Client) -> Result<i64> {
+/// A figure of what the programme owes and has issued.
+fn liability(client: &mut Client, figure: &str) -> Result<i64> {
     let found = client.json("GET", &format!("/v1/points/{PROGRAMME}/liability"), b"")?;
-    found["issued"].as_i64().with_context(|| format!("no number of issued points in {found}"))
+    found[figure].as_i64().with_context(|| format!("no number in {figure:?} of {found}"))
 }
 
-/// Begins a sweep, and waits for its end.
-fn sweep(client: &mut Client) -> Result<SweepReport> {
+/// Begins a sweep, and waits until the programme owes nothing, with awards of another programme
+/// beside it.
+fn sweep(
+    target: &Target,
+    client: &mut Client,
+    connections: usize,
+    options: &Options,
+) -> Result<SweepReport> {
+    prepare(client, LIVE_PROGRAMME)?;
+    let points = liability(client, "total")?;
     let began = Instant::now();
-    let begun = client.json("POST", "/v1/points/sweeps", b"{}")?;
-    let started_at = begun["startedAt"].clone();
-    loop {
-        let listed = client.json("GET", "/v1/points/sweeps", b"")?;
-        let sweeps = listed["sweeps"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let own = sweeps.iter().find(|sweep| sweep["startedAt"] == started_at);
-        if let Some(done) = own.filter(|sweep| sweep["finishedAt"] != Value::Null) {
-            let wallets = done["wallets"].as_u64().context("a sweep says no number of wallets")?;
-            return Ok(SweepReport { wallets, seconds: began.elapsed().as_secs_f64() });
+    client.json("POST", "/v1/points/sweeps", b"{}")?;
+
+    let mut live = Awards::new(target, connections, 1, LIVE_PROGRAMME, options);
+    let run = Run {
+        pace: Pace::Open(LIVE_RATE_PER_S),
+        warm_up: Duration::ZERO,
+        duration: Duration::from_secs(5),
+    };
+    let mut worst: Option<Measurement> = None;
+    while liability(client, "total")? != 0 {
+        ensure!(began.elapsed() < SWEEP_MAX, "the sweep has not ended in {SWEEP_MAX:?}");
+        let measured = load::run(target.address, connections, &run, &mut live)?.measured;
+        let is_worse = |worst: &Measurement| measured.latency.p99_us > worst.latency.p99_us;
+        if worst.as_ref().is_none_or(is_worse) {
+            worst = Some(measured);
         }
-        if began.elapsed() > SWEEP_MAX {
-            bail!("the sweep has not ended in {SWEEP_MAX:?}: {listed}");
-        }
-        std::thread::sleep(Duration::from_millis(20));
     }
+    let live = worst.context("there was nothing to sweep: points must have expired")?;
+    Ok(SweepReport { points, seconds: began.elapsed().as_secs_f64(), live })
 }
 
 impl Report {
@@ -186,11 +206,14 @@ impl Report {
             let rate = grouped(*awards_per_s);
             text += &format!("batches of {batch}: {rate} awards/s; {}\n", latency(measured));
         }
-        let rate = grouped(self.balances.requests_per_s);
-        text += &format!("balances: {rate}/s; {}\n", latency(&self.balances));
-        if let Some(SweepReport { wallets, seconds }) = self.sweep {
-            let wallets = grouped(wallets as f64);
-            text += &format!("sweep: {wallets} wallets in {seconds:.1} s\n");
+        if let Some(balances) = &self.balances {
+            let rate = grouped(balances.requests_per_s);
+            text += &format!("balances: {rate}/s; {}\n", latency(balances));
+        }
+        if let Some(SweepReport { points, seconds, live }) = &self.sweep {
+            let points = grouped(*points as f64);
+            let live = latency(live);
+            text += &format!("sweep: {points} points in {seconds:.1} s; awards beside it {live}\n");
         }
         text
     }

@@ -15,6 +15,7 @@ use std::time::Instant;
 pub struct Awards {
     target: Target,
     batch: usize,
+    programme: &'static str,
     members: Members,
     repeated_percent: u32,
     random: StdRng,
@@ -34,10 +35,17 @@ struct Slot {
 }
 
 impl Awards {
-    pub fn new(target: &Target, connections: usize, batch: usize, options: &Options) -> Self {
+    pub fn new(
+        target: &Target,
+        connections: usize,
+        batch: usize,
+        programme: &'static str,
+        options: &Options,
+    ) -> Self {
         Self {
             target: target.clone(),
             batch,
+            programme,
             members: Members::new(options.members, options.skew),
             repeated_percent: options.repeated_percent,
             random: StdRng::seed_from_u64(batch as u64),
@@ -69,12 +77,13 @@ impl Source for Awards {
                 last = (self.next, self.members.draw(&mut self.random));
                 self.next += 1;
             }
-            let ((key, member), run) = (last, self.run);
+            let (key, member) = last;
+            let Self { run, programme, .. } = self;
             let comma = if place == 0 { "" } else { "," };
             // Writing into memory does not fail.
             let _ = write!(
                 body,
-                "{comma}{{\"programme\":\"{PROGRAMME}\",\"member\":\"m-{member}\",\
+                "{comma}{{\"programme\":\"{programme}\",\"member\":\"m-{member}\",\
                  \"key\":\"{run:016x}-{key}\",\"points\":{POINTS}}}"
             );
         }
