@@ -157,6 +157,32 @@ describe("points", { timeout: 20 * PATIENCE_MS }, () => {
     assert.deepEqual(page.complaints, []);
   });
 
+  test("a draft is forecast beside the form", async () => {
+    const page = await signedIn();
+    await page.goto("/points/lunch/edit");
+    const text = await page.inputValue("#text");
+    await page.fill("#text", text.replace("SG.food: 2", "SG.food: 3").replace("points: 180", "points: 270"));
+    await page.locator("#preview").getByText("1 example comes out").waitFor();
+    await page.getByRole("button", { name: "Forecast from the last" }).click();
+    await page.locator("#forecast").getByText("past events").waitFor();
+    await page.locator("#forecast").getByText("1 event has no price").waitFor();
+    await picture(page, "points-forecast-1440-light");
+    assert.deepEqual(await barriers(page), []);
+    assert.deepEqual(page.complaints, []);
+  });
+
+  test("the ledger is audited", async () => {
+    const page = await signedIn();
+    await page.goto("/points/checks");
+    await page.getByRole("button", { name: "Audit now" }).click();
+    await page.waitForURL(/\/points\/jobs\//);
+    await page.getByText("as the events say").waitFor();
+    await page.goto("/points/checks");
+    await page.getByRole("button", { name: "Sweep now" }).click();
+    await page.getByText("Nothing is due.").waitFor();
+    assert.deepEqual(page.complaints, []);
+  });
+
   test("a balance is adjusted once, with a reason", async () => {
     const page = await signedIn();
     await page.goto("/points/lunch/members/carol");

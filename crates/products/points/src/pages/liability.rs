@@ -25,7 +25,7 @@ pub async fn page(visit: Visit) -> Answer {
     let liability = visit.desk.liability(&programme.name).await?;
     let title = format!("Liability of {}", programme.name);
     let body = html! {
-        (programme_head(&programme, Part::Liability, &title, &html! {}))
+        (programme_head(&programme, Part::Liability, "Liability", &html! {}))
         (figures(&programme, &liability))
         @if liability.outstanding.is_empty() {
             (parts::empty("Nothing is owed", &html! { "No member has points to spend. Here will stand how many points expire in each month." }))

@@ -27,7 +27,7 @@ pub async fn search(visit: Visit) -> Answer {
 
     let title = format!("Members of {}", programme.name);
     let body = html! {
-        (programme_head(&programme, Part::Members, &title, &html! {}))
+        (programme_head(&programme, Part::Members, "Members", &html! {}))
         section.card {
             form.row method="get" action=(programme.address("members")) role="search" {
                 (Field { name: "member", label: "Member", hint: "Exactly as events name them.", problem: None }.text(""))

@@ -31,7 +31,7 @@ pub async fn page(visit: Visit) -> Answer {
         @if visit.may_edit() { div.actions { a.button href=(programme.address("edit")) { "Edit" } } }
     };
     let body = html! {
-        (programme_head(&programme, Part::Partners, &title, &actions))
+        (programme_head(&programme, Part::Partners, "Partners", &actions))
         @if partners.is_empty() {
             (parts::empty("No partners", &html! {
                 "A partner awards points by API within bounds, or exchanges them for its own. Add "

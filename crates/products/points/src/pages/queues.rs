@@ -13,11 +13,11 @@ const SHOWN: usize = 100;
 
 const QUEUES: [Column<'_>; 6] = [
     Column::Text("Queue"),
-    Column::Text("Carries"),
     Column::Number("Waiting"),
+    Column::Number("Dead"),
     Column::Number("Being worked on"),
     Column::Text("Oldest"),
-    Column::Number("Dead"),
+    Column::Text("Carries"),
 ];
 const LETTERS: [Column<'_>; 5] = [
     Column::Text("Letter"),
@@ -68,15 +68,7 @@ fn row(queue: QueueName, depth: &Depth, now_ms: i64) -> Markup {
     html! {
         tr {
             th scope="row" { a href={ "/points/queues/" (name) } { (name) } }
-            td.wrap { (purpose(queue)) }
             td.number { (words::number(depth.waiting.into())) }
-            td.number { (words::number(depth.in_flight.into())) }
-            td {
-                @match depth.oldest_ms {
-                    Some(oldest_ms) => { (parts::ago((now_ms - oldest_ms) / 1_000)) }
-                    None => "–",
-                }
-            }
             td.number {
                 @if depth.dead > 0 {
                     a href={ "/points/queues/" (Shelf::Dead.name_of(queue)) } {
@@ -86,6 +78,14 @@ fn row(queue: QueueName, depth: &Depth, now_ms: i64) -> Markup {
                     "0"
                 }
             }
+            td.number { (words::number(depth.in_flight.into())) }
+            td {
+                @match depth.oldest_ms {
+                    Some(oldest_ms) => { (parts::ago((now_ms - oldest_ms) / 1_000)) }
+                    None => "–",
+                }
+            }
+            td.wrap { (purpose(queue)) }
         }
     }
 }

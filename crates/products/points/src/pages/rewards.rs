@@ -27,7 +27,7 @@ pub async fn page(visit: Visit) -> Answer {
     };
 
     let body = html! {
-        (programme_head(&programme, Part::Rewards, &title, &actions))
+        (programme_head(&programme, Part::Rewards, "Rewards", &actions))
         @if rewards.is_empty() {
             (parts::empty("No rewards", &html! {
                 "A reward has a price in points, and a stock that cannot be oversold. Add "

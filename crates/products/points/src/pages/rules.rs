@@ -292,7 +292,11 @@ pub fn amount_of(value: &Json) -> String {
 }
 
 fn text_of(value: &Json) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    match value {
+        Json::Null => "–".to_owned(),
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    }
 }
 
 fn text(value: &Json) -> &str {
