@@ -134,7 +134,7 @@ impl Batch {
             return Err(Refused::new(Code::RequestMalformed, detail));
         }
 
-        let Value::Array(items) = document[name].take() else {
+        let Some(Value::Array(items)) = document.get_mut(name).map(Value::take) else {
             let detail = format!("send {{\"{name}\": […]}}");
             return Err(Refused::new(Code::RequestMalformed, detail));
         };
