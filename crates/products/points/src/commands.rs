@@ -298,7 +298,7 @@ mod tests {
         let command = conversion.transaction(request(&burn), Family::Transactions).unwrap();
         assert!(matches!(command.body, Body::Burn { points: 150 }));
         let precise = json!({"kind": "burn", "points": "1.505"});
-        assert_eq!(refused(&conversion, &precise, Family::Transactions), Code::TooPrecise);
+        assert_eq!(refused(&conversion, &precise, Family::Transactions), Code::PointsInvalid);
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn a_batch_answers_each_item_in_its_place() {
         "budget_spent",
         "",
         "factor_missing",
-        "too_precise",
+        "points_invalid",
     ];
     assert_eq!(codes, expected, "{found:?}");
     assert_eq!(found[5]["points"], 25);
