@@ -34,7 +34,7 @@ mod state;
 mod table_loads;
 mod tables;
 
-pub use budgets::{Budget, BudgetChange, Cost};
+pub use budgets::{Budget, BudgetChange};
 pub use databases::{DatabaseError, DatabaseLookup};
 pub use decisions::{Decision, DecisionPlace, DecisionQuery, Decisions};
 pub use deliveries::{
@@ -53,7 +53,7 @@ pub use table_loads::{TableLoad, TableLoads};
 pub use tables::{TableError, TableRow, TableVersion, Tables};
 // What the engine calls its states, actions and budgets is what they are stored under.
 pub use raingauge_campaigns::campaign::CampaignId;
-pub use raingauge_campaigns::decision::{ActionId, MalformedActionId};
+pub use raingauge_campaigns::decision::{ActionId, Cost, MalformedActionId};
 pub use raingauge_campaigns::states::{BudgetKey, StateKey, StateKind};
 
 use crate::log::Offset;

@@ -1,7 +1,7 @@
 //! Budgets: what may be granted, what is, and what was spent of it.
 
 use super::bytes::{Reader, Writer};
-use super::{BudgetKey, Error};
+use super::{BudgetKey, Cost, Error};
 
 /// Always `0 <= spent <= reserved`. What is reserved exceeds `max` only after `max` was lowered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,15 +21,6 @@ pub struct BudgetChange {
     pub max: i64,
     /// What is added to the reservations; negative when more is returned than granted.
     pub reserve: i64,
-}
-
-/// What an action costs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cost {
-    pub budget: BudgetKey,
-    pub amount: i64,
-    /// Whether the amount is returned when the action is refused or cancelled.
-    pub is_refunded: bool,
 }
 
 impl Budget {
@@ -86,23 +77,21 @@ impl Budget {
     }
 }
 
-impl Cost {
-    pub(super) fn write(&self, fields: Writer) -> Writer {
-        let BudgetKey { campaign, name, period } = &self.budget;
-        let fields = fields.u32(*campaign).text(name).i64((*period).into());
-        fields.i64(self.amount).u8(self.is_refunded.into())
-    }
+pub(super) fn write_cost(fields: Writer, cost: &Cost) -> Writer {
+    let BudgetKey { campaign, name, period } = &cost.budget;
+    let fields = fields.u32(*campaign).text(name).i64((*period).into());
+    fields.i64(cost.amount).u8(cost.is_refunded.into())
+}
 
-    pub(super) fn read(fields: &mut Reader<'_>) -> Option<Self> {
-        let campaign = fields.u32()?;
-        let name = fields.text()?;
-        let period = fields.i64()?.try_into().ok()?;
-        Some(Self {
-            budget: BudgetKey { campaign, name, period },
-            amount: fields.i64()?,
-            is_refunded: fields.bool()?,
-        })
-    }
+pub(super) fn read_cost(fields: &mut Reader<'_>) -> Option<Cost> {
+    let campaign = fields.u32()?;
+    let name = fields.text()?;
+    let period = fields.i64()?.try_into().ok()?;
+    Some(Cost {
+        budget: BudgetKey { campaign, name, period },
+        amount: fields.i64()?,
+        is_refunded: fields.bool()?,
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Decisions: what a campaign granted or refused, when and why.
 
+use super::budgets::{read_cost, write_cost};
 use super::bytes::{Reader, Writer};
 use super::{ActionId, CampaignId, Cost};
 
@@ -86,7 +87,7 @@ impl Decision {
             .i64(self.decided_ms)
             .text(&self.outcome)
             .option(self.variant.as_deref(), Writer::text)
-            .option(self.cost.as_ref(), |fields, cost| cost.write(fields))
+            .option(self.cost.as_ref(), write_cost)
             .text(&self.evidence)
             .finish()
     }
@@ -108,7 +109,7 @@ impl Decision {
             decided_ms: fields.i64()?,
             outcome: fields.text()?,
             variant: fields.option(Reader::text)?,
-            cost: fields.option(Cost::read)?,
+            cost: fields.option(read_cost)?,
             evidence: fields.text()?,
         };
         fields.finish(decision)

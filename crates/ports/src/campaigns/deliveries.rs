@@ -12,6 +12,7 @@
 //! *Being sent* is known to one process alone. If that process ends, the delivery is pending again
 //! and is sent a second time, with the same id and the same body.
 
+use super::budgets::{read_cost, write_cost};
 use super::bytes::{Reader, Writer};
 use super::limits::LEDGER_NOTE_LEN_MAX;
 use super::{ActionId, Budget, CampaignId, Cost};
@@ -274,7 +275,7 @@ impl DeliveryRecord {
             .text(subject)
             .text(destination)
             .i64(*due_ms)
-            .option(cost.as_ref(), |fields, cost| cost.write(fields))
+            .option(cost.as_ref(), write_cost)
             .u8(self.status as u8)
             .u32(self.tries)
             .i64(self.at_ms)
@@ -291,7 +292,7 @@ impl DeliveryRecord {
             subject: fields.text()?,
             destination: fields.text()?,
             due_ms: fields.i64()?,
-            cost: fields.option(Cost::read)?,
+            cost: fields.option(read_cost)?,
             body: Vec::new(),
         };
         let record = Self {

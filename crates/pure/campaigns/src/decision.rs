@@ -132,12 +132,12 @@ impl Serialize for Reason {
     }
 }
 
-/// What an action reserved.
+/// What an action costs, and has reserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reserved {
+pub struct Cost {
     pub budget: BudgetKey,
     pub amount: i64,
-    /// Whether it is returned when the action is cancelled or refused.
+    /// Whether the amount is returned when the action is cancelled or refused.
     pub is_refunded: bool,
 }
 
@@ -154,7 +154,7 @@ pub struct Decision {
     pub name: String,
     pub subject: String,
     pub variant: Option<String>,
-    pub cost: Option<Reserved>,
+    pub cost: Option<Cost>,
     /// When the action is due, in milliseconds since 1970; the time of the event, if there is no
     /// delay.
     pub due_ms: i64,

@@ -14,7 +14,7 @@ use crate::documents::field_of;
 use crate::memory::{Accounts, Memory};
 use raingauge_campaigns::calendar::Zone;
 use raingauge_campaigns::campaign::{Campaign, CampaignId};
-use raingauge_campaigns::decision::{ActionId, Decision, Reason, Reserved};
+use raingauge_campaigns::decision::{ActionId, Cost, Decision, Reason};
 use raingauge_campaigns::engine::{At, Documents, Engine, Outcome, Pending};
 use raingauge_campaigns::index::Scratch;
 use raingauge_core::event::Event;
@@ -64,7 +64,7 @@ pub struct Undone {
     pub reason: Reason,
     /// When the event happened.
     pub event_ms: i64,
-    pub cost: Option<Reserved>,
+    pub cost: Option<Cost>,
     /// Whether it is the first action of its step: a step is undone with it.
     pub is_first: bool,
 }

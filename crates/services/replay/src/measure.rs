@@ -7,7 +7,7 @@ use crate::machine::{Turn, Undone, zone_of};
 use hashbrown::HashMap;
 use raingauge_campaigns::calendar::{Period, Zone};
 use raingauge_campaigns::campaign::{Campaign, CampaignId};
-use raingauge_campaigns::decision::{Decision, Reason, Reserved};
+use raingauge_campaigns::decision::{Cost, Decision, Reason};
 use raingauge_campaigns::engine::{Documents, LookupClass, LookupKey};
 use raingauge_campaigns::rule::Lhs;
 use raingauge_campaigns::states::BudgetKey;
@@ -210,7 +210,7 @@ impl Measures {
         }
     }
 
-    fn spend(&mut self, place: usize, cost: &Reserved, day: i32, amount: i64) {
+    fn spend(&mut self, place: usize, cost: &Cost, day: i32, amount: i64) {
         let spend = &mut self.steps[place].spend;
         let sum = match spend.get_mut(&cost.budget.name) {
             Some(sum) => sum,

@@ -13,7 +13,7 @@ use super::waiting::{read_waiting, waiting_key, write_waiting};
 use super::{Bucket, CompiledLimit, Engine, Held, Program};
 use crate::calendar::Zone;
 use crate::campaign::{Action, ActionKind, CampaignId, GroupMode, State, Step};
-use crate::decision::{ActionId, Decision, Reason, Reserved};
+use crate::decision::{ActionId, Cost, Decision, Reason};
 use crate::delay::Delay;
 use crate::experiment::bucket as bucket_of;
 use crate::limits::{ACTIONS_PER_EVENT_MAX, CHAIN_DEPTH_MAX, WAITING_ACTIONS_MAX};
@@ -55,7 +55,7 @@ pub struct Exposure {
 }
 
 /// Actions with their ids and what they reserve.
-type PricedActions<'p> = Vec<(&'p Action, ActionId, Option<Reserved>)>;
+type PricedActions<'p> = Vec<(&'p Action, ActionId, Option<Cost>)>;
 
 /// The maximum of each budget, and what is reserved of it.
 type Reservations = BTreeMap<BudgetKey, (i64, i64)>;
@@ -130,10 +130,9 @@ impl Engine {
         states: &mut dyn States,
         budgets: &mut dyn Budgets,
     ) -> Outcome {
-        let Pending { facts, mut evaluations, cancelled, is_late } = pending;
+        let Pending { facts, mut evaluations, cancelled, is_late, .. } = pending;
         let outcome = Outcome { cancelled, is_late, ..Outcome::default() };
         let Some(bucket) = self.buckets.get(&*facts.event.kind) else { return outcome };
-
         let from_ms = facts.event.time_ms;
         let mut turn =
             Turn { from_ms, engine: self, bucket, facts: &facts, states, budgets, outcome };
@@ -498,7 +497,7 @@ impl<'t> Turn<'t, '_> {
 
             let sum = sums.entry(budget.clone()).or_insert((max, 0));
             sum.1 = sum.1.saturating_add(amount);
-            granted.push((action, id, Some(Reserved { budget, amount, is_refunded: cost.refund })));
+            granted.push((action, id, Some(Cost { budget, amount, is_refunded: cost.refund })));
         }
 
         for (key, (max, amount)) in &sums {
@@ -552,11 +551,10 @@ impl<'t> Turn<'t, '_> {
         let zone_of = |name: Option<&String>| {
             name.and_then(|name| Zone::of_name(name)).unwrap_or_else(|| program.zone.clone())
         };
-        let from_ms = self.from_ms;
         let due_ms = match &action.delay {
-            None => from_ms,
-            Some(delay @ Delay::At(at)) => delay.due_ms(from_ms, &zone_of(at.zone.as_ref())),
-            Some(delay) => delay.due_ms(from_ms, &program.zone),
+            None => self.from_ms,
+            Some(delay @ Delay::At(at)) => delay.due_ms(self.from_ms, &zone_of(at.zone.as_ref())),
+            Some(delay) => delay.due_ms(self.from_ms, &program.zone),
         };
         match &action.quiet {
             None => due_ms,

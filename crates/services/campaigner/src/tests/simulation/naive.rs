@@ -8,7 +8,7 @@ use crate::tallies::owners_of;
 use crate::timer::StoredEvent;
 use raingauge_campaigns::body::body;
 use raingauge_campaigns::campaign::{CampaignId, State};
-use raingauge_campaigns::decision::{ActionId, Decision, Reason, Reserved};
+use raingauge_campaigns::decision::{ActionId, Cost, Decision, Reason};
 use raingauge_campaigns::engine::{At, Engine, LookupKey, Pending, forget_waiting, waiting_key};
 use raingauge_campaigns::index::Scratch;
 use raingauge_campaigns::message::Answer;
@@ -77,7 +77,7 @@ impl Budgets for Reserves {
 }
 
 impl Reserves {
-    fn give_back(&mut self, cost: Option<&Reserved>) {
+    fn give_back(&mut self, cost: Option<&Cost>) {
         if let Some(cost) = cost {
             *self.0.get_mut(&cost.budget).unwrap() -= cost.amount;
         }
