@@ -326,6 +326,16 @@ impl campaigns::Ledger for CampaignLedger {
         self.inner.timers_in(keys::timer(due_ms, action)..keys::timers_end(), len_max)
     }
 
+    fn timers_len(&self, len_max: usize) -> Result<usize, Error> {
+        let range = keys::timers_from(i64::MIN)..keys::timers_end();
+        let mut len = 0;
+        for guard in self.inner.store.keyspace.range(range).take(len_max) {
+            guard.key().map_err(failed)?;
+            len += 1;
+        }
+        Ok(len)
+    }
+
     fn commit(&self, commit: Commit) -> Result<(), Error> {
         self.inner.commit(commit)
     }

@@ -180,6 +180,10 @@ impl campaigns::Ledger for Ledger {
         Ok(content.timers.range(place..).take(len_max).map(|(_, timer)| timer.clone()).collect())
     }
 
+    fn timers_len(&self, len_max: usize) -> Result<usize, Error> {
+        Ok(self.content.lock().timers.len().min(len_max))
+    }
+
     fn commit(&self, commit: Commit) -> Result<(), Error> {
         self.content.lock().commit(commit)
     }
@@ -331,6 +335,21 @@ impl LedgerRetention for Ledger {
         }
 
         Ok(decisions.len() + actions.len() + deliveries.len())
+    }
+
+    fn remove_states(
+        &self,
+        kind: StateKind,
+        owner: u128,
+        len_max: usize,
+    ) -> Result<usize, Error> {
+        let mut content = self.content.lock();
+        let own = content.states.keys().filter(|key| key.kind == kind && key.owner == owner);
+        let own: Vec<StateKey> = own.take(len_max).cloned().collect();
+        for key in &own {
+            content.states.remove(key);
+        }
+        Ok(own.len())
     }
 }
 

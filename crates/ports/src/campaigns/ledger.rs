@@ -70,6 +70,9 @@ pub trait Ledger: Send + Sync {
     /// Returns at most `len_max` timers from a place on, by time and id.
     fn timers_from(&self, place: (i64, ActionId), len_max: usize) -> Result<Vec<Timer>, Error>;
 
+    /// Counts the timers, up to `len_max`.
+    fn timers_len(&self, len_max: usize) -> Result<usize, Error>;
+
     /// Makes a commit durable, all of it or nothing. Refuses the commit of a worker that has lost
     /// the partition, one that grants an action again, and one that reserves more than a budget
     /// has.

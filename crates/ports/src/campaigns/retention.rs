@@ -1,6 +1,6 @@
 //! How long the ledger remembers.
 
-use super::Error;
+use super::{Error, StateKind};
 
 /// What may be forgotten. Times are in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,4 +19,8 @@ pub trait LedgerRetention: Send + Sync {
     /// Returns how many it forgot. Later calls continue where this one stopped. Ids of actions
     /// outlive their decisions, so decisions before the horizon of actions are forgotten as well.
     fn expire(&self, horizons: Horizons, scan_max: usize) -> Result<usize, Error>;
+
+    /// Removes at most `len_max` states of an owner that no commit reads or writes any more.
+    /// Returns how many; fewer than `len_max` are the last ones.
+    fn remove_states(&self, kind: StateKind, owner: u128, len_max: usize) -> Result<usize, Error>;
 }

@@ -44,6 +44,7 @@ where
     outbox::lists_every_delivery_in_pages(&fresh()).await;
 
     retention::forgets_each_kind_at_its_time(&fresh()).await;
+    retention::removes_the_states_of_one_owner(&fresh());
 
     erasure::erases_one_subject_and_keeps_the_ids(&fresh()).await;
 }

@@ -34,6 +34,13 @@ pub struct Control {
     pub generations: BTreeMap<Owner, u32>,
     /// Campaigns that were resumed or archived, and whose actions are still to be seen to.
     pub sweeps: BTreeSet<CampaignId>,
+    /// Versions that ended campaigns in `sweeps`, which may act again since: what earlier versions
+    /// put off does not happen.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub endings: BTreeMap<CampaignId, u32>,
+    /// The owners under which tallies were stored that have been given up.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub obsolete: BTreeSet<Owner>,
     /// Before this entry of the log, there may be events of subjects that were erased since.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub erased_until: Offset,
@@ -90,6 +97,8 @@ impl Default for Control {
             walks: Vec::new(),
             generations: BTreeMap::new(),
             sweeps: BTreeSet::new(),
+            endings: BTreeMap::new(),
+            obsolete: BTreeSet::new(),
             erased_until: 0,
         }
     }

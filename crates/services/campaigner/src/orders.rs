@@ -1,5 +1,5 @@
-//! Entries of the log that are for campaigns: documents that take effect, and what operators ask for
-//! that has a place among the events.
+//! Entries of the log that are for campaigns: documents that take effect, and what operators ask
+//! for that has a place among the events.
 //!
 //! ```json
 //! {"for": "campaigns", "kind": "document",

@@ -73,6 +73,7 @@ impl Tallies {
 
 /// What was counted is not continued: the tally begins again, if it ever comes back.
 fn give_up(control: &mut Control, owner: u128) {
+    control.obsolete.insert(Owner(control.stored_owner(owner)));
     *control.generations.entry(Owner(owner)).or_insert(0) += 1;
     for walk in &mut control.walks {
         walk.tallies.remove(&Owner(owner));

@@ -43,6 +43,7 @@ pub struct Scene<'t> {
 /// A commit in the making.
 pub struct Turn<'t> {
     scene: Scene<'t>,
+    control: &'t Control,
     states: KnownStates<'t>,
     budgets: KnownBudgets<'t>,
     answers: Answers<'t>,
@@ -70,6 +71,7 @@ impl<'t> Turn<'t> {
     /// `after` is the end of the batch.
     pub fn new(scene: Scene<'t>, control: &'t Control, after: Offset) -> Self {
         Self {
+            control,
             states: KnownStates::new(scene.ledger, control),
             budgets: KnownBudgets::new(scene.ledger),
             answers: Answers::new(scene.asking, after),
@@ -103,6 +105,11 @@ impl<'t> Turn<'t> {
             Some(State::Paused | State::Draft) => Life::Rests,
             Some(State::Archived) | None => Life::IsOver,
         }
+    }
+
+    /// Whether the campaign of an action has ended since it was decided, and acts again.
+    fn is_of_an_ended_version(&self, campaign: CampaignId, version: u32) -> bool {
+        self.control.endings.get(&campaign).is_some_and(|ended| version < *ended)
     }
 
     /// The commit, still without its place in the log; or the error of the ledger that was met on

@@ -2,6 +2,7 @@
 
 mod documents;
 mod erasure;
+mod obsolete;
 mod redrive;
 mod sweeps;
 
@@ -29,6 +30,10 @@ use sweeps::Sweep;
 /// How often the ledger forgets what is too old, and how much it examines each time.
 const EXPIRY_EVERY_MS: i64 = 10_000;
 const EXPIRY_SCAN_MAX: usize = 1_000;
+
+/// How often timers are counted, and up to how many.
+const COUNTED_EVERY_MS: i64 = 30_000;
+const COUNTED_MAX: usize = 100_000;
 
 /// What a turn did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +64,8 @@ pub struct Worker {
     /// By the clock's elapsed time.
     committed_at_ms: i64,
     expired_at_ms: i64,
+    /// When timers were counted; `None` before the first time.
+    counted_at_ms: Option<i64>,
 }
 
 /// Documents and control as they are behind a commit.
@@ -104,6 +111,7 @@ impl Worker {
             sweep: Sweep::default(),
             committed_at_ms: now_ms - options.commit_ms as i64,
             expired_at_ms: now_ms,
+            counted_at_ms: None,
             deps,
             options,
         };
@@ -186,7 +194,10 @@ impl Worker {
         let has_moved = self.commit_batch(&mut batch)?;
         self.sweep_outbox()?;
         self.expire(now_ms)?;
-        if has_moved || !self.control.walks.is_empty() || self.sweep.is_busy() {
+        self.remove_obsolete()?;
+        self.count_timers()?;
+        let is_tidy = self.control.obsolete.is_empty();
+        if has_moved || !is_tidy || !self.control.walks.is_empty() || self.sweep.is_busy() {
             return Ok(Progress::Busy);
         }
         Ok(Progress::Idle)
@@ -314,6 +325,21 @@ impl Worker {
         Ok(())
     }
 
+    /// Makes a change of the control durable.
+    fn commit_control(&mut self, control: Control) -> Result<(), Error> {
+        let commit = Commit {
+            epoch: self.checkpoint.epoch,
+            from: self.checkpoint.position,
+            position: self.checkpoint.position,
+            log_ms: self.checkpoint.log_ms,
+            control: Some(control.to_bytes()),
+            ..Commit::default()
+        };
+        self.commit(commit)?;
+        self.control = Arc::new(control);
+        Ok(())
+    }
+
     /// Takes what has just become durable for the present.
     fn adopt(&mut self, next: Next) {
         let Next { control, documents, tallies, is_changed } = next;
@@ -347,6 +373,18 @@ impl Worker {
         let all = self.documents.campaigns().map(|campaign| campaign.id).collect();
         let engines = [compiled(warming), compiled(all)];
         [self.compiled, self.walking] = engines;
+    }
+
+    fn count_timers(&mut self) -> Result<(), Error> {
+        let now_ms = self.deps.clock.elapsed_ms();
+        let is_early = |at_ms: i64| now_ms - at_ms < COUNTED_EVERY_MS;
+        if self.counted_at_ms.is_some_and(is_early) {
+            return Ok(());
+        }
+        let pending = self.deps.ledger.timers_len(COUNTED_MAX)?;
+        metrics::gauge!("raingauge_campaign_timers_pending").set(pending as f64);
+        self.counted_at_ms = Some(now_ms);
+        Ok(())
     }
 
     /// Lets the ledger forget what is older than it has to be.

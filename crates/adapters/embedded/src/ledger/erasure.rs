@@ -71,7 +71,7 @@ impl Inner {
         Ok(erased)
     }
 
-    /// Searches without keeping anybody waiting. Nobody else adds deliveries meanwhile; what became
+    /// Searches without a lock. Only the worker adds deliveries, and it waits for this; what became
     /// of those that were found is examined again.
     fn erase_deliveries(&self, subject: &str) -> Result<usize, Error> {
         let mut found = Vec::new();

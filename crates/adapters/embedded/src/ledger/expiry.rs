@@ -6,7 +6,9 @@
 use super::progress::Expiry;
 use super::writes::{Writes, indexes_of};
 use super::{CampaignLedger, Error, Inner, Writing, failed, keys, malformed};
-use raingauge_ports::campaigns::{Decision, DeliveryPlace, Horizons, LedgerRetention, Status};
+use raingauge_ports::campaigns::{
+    Decision, DeliveryPlace, Horizons, LedgerRetention, StateKind, Status,
+};
 use std::ops::Bound;
 
 impl Inner {
@@ -90,6 +92,26 @@ impl Inner {
         Ok(forgotten)
     }
 
+    fn remove_states(
+        &self,
+        kind: StateKind,
+        owner: u128,
+        len_max: usize,
+    ) -> Result<usize, Error> {
+        let mut writes = Writes::new();
+        for guard in self.store.keyspace.prefix(keys::states_from(kind, owner)).take(len_max) {
+            writes.insert(guard.key().map_err(failed)?.to_vec(), None);
+        }
+        let removed = writes.len();
+        if removed > 0 {
+            let _writing = self.writing.lock();
+            let mut cache = self.states.lock();
+            writes.keys().for_each(|key| cache.put(key.clone(), None));
+            self.write(self.store.batch(), writes)?;
+        }
+        Ok(removed)
+    }
+
     /// The first delivery of a status behind a key.
     fn first_place(
         &self,
@@ -143,5 +165,14 @@ fn forget_action(key: Vec<u8>, writes: &mut Writes) -> Result<bool, Error> {
 impl LedgerRetention for CampaignLedger {
     fn expire(&self, horizons: Horizons, scan_max: usize) -> Result<usize, Error> {
         self.inner.expire(horizons, scan_max)
+    }
+
+    fn remove_states(
+        &self,
+        kind: StateKind,
+        owner: u128,
+        len_max: usize,
+    ) -> Result<usize, Error> {
+        self.inner.remove_states(kind, owner, len_max)
     }
 }

@@ -3,6 +3,7 @@
 use super::{DAY_MS, NOW_MS, action, commit_to, decision, delivery};
 use crate::campaigns::{
     DecisionQuery, Horizons, Ledger, LedgerReader, LedgerRetention, Outbox, Settled, Settlement,
+    StateKey, StateKind,
 };
 
 pub async fn forgets_each_kind_at_its_time<L>(ledger: &L)
@@ -80,4 +81,28 @@ where
     for (number, is_there) in [(2, false), (3, true), (4, true)] {
         assert_eq!(ledger.get(action(number)).await.expect("a delivery").is_some(), is_there);
     }
+}
+
+pub fn removes_the_states_of_one_owner<L: Ledger + LedgerRetention>(ledger: &L) {
+    let key = |kind: StateKind, owner: u128, subject: &str| StateKey {
+        kind,
+        owner,
+        subject: subject.to_owned(),
+    };
+    let others = [
+        key(StateKind::Tally, 6, "a"),
+        key(StateKind::Tally, 8, ""),
+        key(StateKind::Usage, 7, "a"),
+    ];
+    let own: Vec<StateKey> =
+        ["", "a", "b", "c", "d"].map(|subject| key(StateKind::Tally, 7, subject)).into();
+    commit_to(ledger, |commit| {
+        let all = others.iter().chain(&own);
+        commit.states = all.map(|key| (key.clone(), Some(vec![1]))).collect();
+    });
+
+    let remove = || ledger.remove_states(StateKind::Tally, 7, 3).expect("removed");
+    assert_eq!((remove(), remove(), remove()), (3, 2, 0));
+    let left = |keys: &[StateKey]| ledger.load(keys).expect("states").into_iter().flatten().count();
+    assert_eq!((left(&own), left(&others)), (0, 3));
 }

@@ -40,6 +40,14 @@ pub struct Pending<'e> {
     /// Actions that the event cancelled before they were due, and when they are.
     pub(super) cancelled: Vec<(i64, ActionId)>,
     pub(super) is_late: bool,
+    candidates: usize,
+}
+
+impl Pending<'_> {
+    /// How many steps the index found, of which the rules decide.
+    pub fn candidates(&self) -> usize {
+        self.candidates
+    }
 }
 
 /// A step whose rule holds, or may hold.
@@ -137,6 +145,7 @@ impl Engine {
         let Facts { values, changes, .. } = &pending.facts;
         let changes = changes.iter().map(|(tally, change)| (*tally, *change));
         bucket.entry_index.candidates(values, changes, scratch, |entry| candidates.push(entry));
+        pending.candidates = candidates.len();
         for entry in candidates {
             self.evaluate(bucket, entry as usize, &mut pending, states);
         }
@@ -206,7 +215,7 @@ impl Engine {
     fn read<'e>(&self, event: &Event<'e>, at: At) -> Pending<'e> {
         let facts = Facts::new(event);
         let is_late = at.appended_ms.saturating_sub(event.time_ms) > self.late_after_ms;
-        Pending { facts, evaluations: Vec::new(), cancelled: Vec::new(), is_late }
+        Pending { facts, evaluations: Vec::new(), cancelled: Vec::new(), is_late, candidates: 0 }
     }
 
     /// Adds the event to the tallies whose filters it passes.

@@ -74,7 +74,7 @@ fn nothing_is_left_of_a_subject_that_is_erased() {
     assert_eq!(sent.iter().filter(|sent| sent.subject == "v").count(), 3);
     assert_eq!(sent.iter().filter(|sent| sent.subject == "u").count(), 1);
 
-    // The second since then is rewarded, as that of somebody new would be.
+    // The second since then is rewarded, as that of a new user would be.
     order(&stage, "6", "u");
     stage.run(&mut worker);
     assert!(stage.lines().contains(&"6 s/a granted".to_owned()));

@@ -3,7 +3,8 @@
 use super::stage::{HOUR_MS, MemoryStage};
 use crate::campaigner::Campaigner;
 use crate::error::Error;
-use raingauge_ports::campaigns::{Outbox, Settled, Settlement, Status};
+use raingauge_campaigns::states::{StateKey, StateKind};
+use raingauge_ports::campaigns::{LedgerReader as _, Outbox, Settled, Settlement, Status};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -141,4 +142,63 @@ fn a_running_worker_says_when_it_has_decided() {
     assert_eq!(stage.decisions().len(), 2);
     assert!(!runtime.block_on(handle.wait_decided(3, Instant::now())));
     handle.stop();
+}
+
+/// Both versions are applied by one commit.
+#[test]
+fn a_campaign_that_is_archived_and_back_at_once_cancels_what_waited() {
+    for ending in [campaign("archived"), Json::Null] {
+        let stage = stage();
+        let mut worker = stage.open();
+        stage.send("1", "order", &json!({"user": "u"}));
+        stage.run(&mut worker);
+        stage.save("campaign", "7", ending);
+        stage.save_campaign(&campaign("active"));
+        stage.send("2", "order", &json!({"user": "u"}));
+        stage.run(&mut worker);
+        stage.clock.advance(2 * HOUR_MS);
+        let mut worker = stage.open();
+        stage.run(&mut worker);
+
+        let lines = stage.lines();
+        assert!(lines.contains(&"1 s/later cancelled".to_owned()), "{lines:?}");
+        assert!(!lines.contains(&"2 s/later cancelled".to_owned()), "{lines:?}");
+        // Two at once, and the later one of the second order.
+        assert_eq!(stage.deliveries(Status::Pending).len(), 3);
+        assert_eq!(stage.reserved("b"), 15);
+    }
+}
+
+#[test]
+fn tallies_that_no_campaign_wants_are_removed() {
+    let counting = |state: &str| {
+        let mut counting = campaign(state);
+        counting["counts"] = json!({"orders": {"window": "campaign", "history": "none"}});
+        counting["steps"][0]["when"] = json!({"operator": "gte", "lhs": "count.orders", "rhs": 2});
+        counting
+    };
+    let stage = MemoryStage::in_memory();
+    let mut worker = stage.open();
+    stage.save_campaign(&counting("active"));
+    for user in 0..5_000 {
+        stage.send(&user.to_string(), "order", &json!({"user": format!("u{user}")}));
+    }
+    stage.run(&mut worker);
+    let tallies = |stage: &MemoryStage| {
+        let from = StateKey { kind: StateKind::Tally, owner: 0, subject: String::new() };
+        stage.runtime.block_on(stage.ledger.states(from, 10_000)).unwrap().len()
+    };
+    assert_eq!(tallies(&stage), 5_000);
+
+    // It comes back, and begins at nothing.
+    stage.save_campaign(&counting("archived"));
+    stage.send("a", "order", &json!({"user": "u1"}));
+    stage.save_campaign(&counting("active"));
+    stage.send("b", "order", &json!({"user": "u1"}));
+    stage.run(&mut worker);
+    assert_eq!(tallies(&stage), 1);
+    assert_eq!(stage.lines(), Vec::<String>::new());
+    stage.send("c", "order", &json!({"user": "u1"}));
+    stage.run(&mut stage.open());
+    assert_eq!(stage.lines(), ["c s/later delayed", "c s/now granted"]);
 }

@@ -9,13 +9,15 @@ use raingauge_campaigns::decision::{ActionId, Decision, Reason};
 use raingauge_campaigns::engine::{At, Held, Outcome};
 use raingauge_core::event::Event;
 use raingauge_ports::campaigns;
-use raingauge_ports::campaigns::Cost;
 use raingauge_ports::campaigns::limits::LEDGER_EVIDENCE_LEN_MAX;
 use raingauge_ports::log::Offset;
 use serde_json::{Value as Json, json};
+use std::time::Instant;
 
 /// Refusals of one event that are kept; more are counted only.
 const REFUSALS_MAX: usize = 1_000;
+/// One event of each 64 of a batch is measured.
+const MEASURED_EVERY: usize = 64;
 /// Records after which a commit takes no more events.
 const RECORDS_MAX: usize = 100_000;
 
@@ -42,18 +44,27 @@ impl<'t> Turn<'t> {
             self.ask_ahead(batch);
         }
 
-        for (place, logged) in batch.events.iter().enumerate() {
+        let mut candidates = 0;
+        let mut decided = 0;
+        for (number, logged) in batch.events.iter().enumerate() {
             if self.len() > RECORDS_MAX {
-                return Ok(place);
+                break;
             }
             let at = At { appended_ms: logged.log_ms };
+            let began = (number % MEASURED_EVERY == 0).then(Instant::now);
             let mut pending = engine.begin(&logged.event, at, &mut self.states, &mut self.scratch);
+            if let Some(began) = began {
+                metrics::histogram!("raingauge_campaign_match_seconds").record(began.elapsed());
+            }
+            candidates += pending.candidates();
             self.answers.settle(engine, &mut pending);
             let outcome = engine.decide(pending, &mut self.states, &mut self.budgets);
             let place = LogPlace { offset: Some(logged.offset), log_ms: logged.log_ms };
             self.note(outcome, &logged.event, place)?;
+            decided += 1;
         }
-        Ok(batch.events.len())
+        metrics::counter!("raingauge_campaign_candidates_total").increment(candidates as u64);
+        Ok(decided)
     }
 
     /// Asks for what the events of a batch look up, all together. They are begun on a copy of the
@@ -199,11 +210,7 @@ fn recorded(decision: &Decision, event: &Event<'_>, at: LogPlace) -> campaigns::
         decided_ms: log_ms,
         outcome: decision.reason.as_str().to_owned(),
         variant: decision.variant.clone(),
-        cost: decision.cost.clone().map(|cost| Cost {
-            budget: cost.budget,
-            amount: cost.amount,
-            is_refunded: cost.is_refunded,
-        }),
+        cost: decision.cost.clone(),
         evidence,
     }
 }

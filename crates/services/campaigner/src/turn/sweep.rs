@@ -32,8 +32,15 @@ impl Turn<'_> {
                 continue;
             }
             let due = Due::of(timer)?;
+            let is_ended = match &due.waiting {
+                Waiting::Action(action) => {
+                    self.life(due.campaign) == Life::IsOver
+                        || self.is_of_an_ended_version(due.campaign, action.version)
+                }
+                Waiting::Evaluation(_) => false,
+            };
             match self.life(due.campaign) {
-                Life::IsOver if matches!(due.waiting, Waiting::Action(_)) => {
+                _ if is_ended => {
                     let evidence = json!({"by": "the end of the campaign"}).to_string();
                     self.end(&due, Reason::Cancelled, evidence, log_ms);
                 }

@@ -38,7 +38,13 @@ impl<'t> Turn<'t> {
 
     /// Does what was put off, and says in a word what became of it.
     fn act(&mut self, due: &'t Due, action: &'t DelayedAction, log_ms: i64) -> &'static str {
+        let is_ended = self.is_of_an_ended_version(due.campaign, action.version);
         match self.life(due.campaign) {
+            Life::Acts if is_ended => {
+                let evidence = json!({"by": "the end of the campaign"}).to_string();
+                self.end(due, Reason::Cancelled, evidence, log_ms);
+                return "cancelled";
+            }
             Life::Rests => return self.put_off(due, PARKED_MS.saturating_add(due.due_ms)),
             Life::IsOver => {
                 let evidence = json!({"by": "the end of the campaign"}).to_string();

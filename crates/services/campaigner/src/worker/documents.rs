@@ -83,7 +83,8 @@ impl Worker {
         for order in batch.documents() {
             if control.put_document(order) {
                 // Only the last version of several is ever in effect.
-                changed.insert((order.kind.clone(), order.id.clone()), order);
+                let before = changed.insert((order.kind.clone(), order.id.clone()), order);
+                self.note_ending(before, control)?;
             }
         }
         let stored: Result<Vec<_>, Error> =
@@ -99,13 +100,31 @@ impl Worker {
                 let before = self.documents.campaign(id);
                 let after = next.documents.campaign(id);
                 tallies.change(control, (before, after), effect);
-                if needs_sweep(before, after) {
+                let has_ended = control.endings.contains_key(&id);
+                if has_ended || needs_sweep(before, after) {
                     control.sweeps.insert(id);
                     self.sweep.begin(&control.sweeps);
                 }
             }
         }
         Ok(next)
+    }
+}
+
+impl Worker {
+    /// Notes a version that ended a campaign and was replaced at once.
+    fn note_ending(
+        &self,
+        replaced: Option<&DocumentVersion>,
+        control: &mut Control,
+    ) -> Result<(), Error> {
+        let Some(replaced) = replaced.filter(|one| one.kind == "campaign") else { return Ok(()) };
+        let Ok(id) = replaced.id.parse::<CampaignId>() else { return Ok(()) };
+        let stored = self.document(replaced)?;
+        if stored.is_deleted || stored.configuration["state"] == "archived" {
+            control.endings.insert(id, replaced.version);
+        }
+        Ok(())
     }
 }
 

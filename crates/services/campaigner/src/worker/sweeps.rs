@@ -7,9 +7,8 @@ use crate::error::Error;
 use crate::turn::FIRST_TIMER;
 use raingauge_campaigns::campaign::{CampaignId, State};
 use raingauge_campaigns::decision::ActionId;
-use raingauge_ports::campaigns::{Commit, DeliveryQuery, Selection, Status};
+use raingauge_ports::campaigns::{DeliveryQuery, Selection, Status};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// How often deliveries are looked at while a sweep is under way.
 const EVERY_MS: i64 = 1_000;
@@ -109,16 +108,8 @@ impl Worker {
     fn end_sweep(&mut self) -> Result<(), Error> {
         let mut control = Control::clone(&self.control);
         control.sweeps.clear();
-        let commit = Commit {
-            epoch: self.checkpoint.epoch,
-            from: self.checkpoint.position,
-            position: self.checkpoint.position,
-            log_ms: self.checkpoint.log_ms,
-            control: Some(control.to_bytes()),
-            ..Commit::default()
-        };
-        self.commit(commit)?;
-        self.control = Arc::new(control);
+        control.endings.clear();
+        self.commit_control(control)?;
         self.sweep = Sweep::default();
         Ok(())
     }

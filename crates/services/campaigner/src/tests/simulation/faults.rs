@@ -7,7 +7,7 @@ use raingauge_memory as memory;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::campaigns::{
     ActionId, Budget, BudgetKey, Checkpoint, Commit, Error, Horizons, Ledger, LedgerRetention,
-    LookupError, Lookups, StateKey, Timer,
+    LookupError, Lookups, StateKey, StateKind, Timer,
 };
 use raingauge_ports::log::Offset;
 use serde_json::{Value as Json, json};
@@ -87,6 +87,10 @@ impl Ledger for FailingLedger {
         self.inner.timers_from(place, len_max)
     }
 
+    fn timers_len(&self, len_max: usize) -> Result<usize, Error> {
+        self.inner.timers_len(len_max)
+    }
+
     fn commit(&self, mut commit: Commit) -> Result<(), Error> {
         if self.fails() {
             return Err(failed());
@@ -124,6 +128,10 @@ impl Ledger for FailingLedger {
 impl LedgerRetention for FailingLedger {
     fn expire(&self, horizons: Horizons, scan_max: usize) -> Result<usize, Error> {
         self.inner.expire(horizons, scan_max)
+    }
+
+    fn remove_states(&self, kind: StateKind, owner: u128, len_max: usize) -> Result<usize, Error> {
+        self.inner.remove_states(kind, owner, len_max)
     }
 }
 
