@@ -75,8 +75,8 @@ impl Predicate {
         self.holds_with(scalar, |scalar| scalar.as_decimal())
     }
 
-    /// Whether a value passes, for callers that know its [number](Scalar::as_decimal) and compare it
-    /// many times.
+    /// Whether a value passes, for callers that know its [number](Scalar::as_decimal) and compare
+    /// it many times.
     pub fn holds_with(
         &self,
         scalar: Option<&Scalar<'_>>,

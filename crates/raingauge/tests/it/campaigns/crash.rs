@@ -1,5 +1,6 @@
-//! Kills under a load of events and deliveries: the real process dies at random moments, repeatedly,
-//! over the same data, and what it decides and delivers equals a naive reading of the events.
+//! Kills under a load of events and deliveries: the real process dies at random moments,
+//! repeatedly, over the same data, and what it decides and delivers equals a naive reading of the
+//! events.
 //!
 //! `RAINGAUGE_CRASH_ROUNDS` and `RAINGAUGE_CRASH_SEED` choose the number of kills and the seed;
 //! `scripts/crash campaigns` sets them.
