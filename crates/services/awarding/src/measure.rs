@@ -3,10 +3,11 @@
 use raingauge_points::{Answer, Entry};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Notes a durable turn.
-pub fn turn(commands: usize, took_ms: i64, entries: &[Arc<Entry>]) {
-    metrics::histogram!("raingauge_points_turn_seconds").record(took_ms as f64 / 1e3);
+pub fn turn(commands: usize, took: Duration, entries: &[Arc<Entry>]) {
+    metrics::histogram!("raingauge_points_turn_seconds").record(took.as_secs_f64());
     metrics::counter!("raingauge_points_commands_total").increment(commands as u64);
 
     let mut sums: HashMap<(&str, &'static str), (u64, u64)> = HashMap::new();

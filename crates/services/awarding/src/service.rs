@@ -96,8 +96,18 @@ fn wake(log: &dyn EventLog, shared: &Shared) {
     }
 }
 
+/// Ends the intake with the teller, also when that panics, so that nobody waits in vain.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.intake.close("the teller has ended");
+    }
+}
+
 fn run(mut worker: Worker) {
     let shared = worker.shared();
+    let _ending = Ending(Arc::clone(&shared));
     let mut is_troubled = false;
     while !shared.is_stopping() {
         let turned = if is_troubled { worker.reopen() } else { Ok(()) };

@@ -18,7 +18,7 @@ use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{self, Block, Offset};
 use raingauge_ports::points::{Head, Letter, QUEUE_CALL_LEN_MAX, QueueName};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The name of this consumer of the log.
 pub const CONSUMER: &str = "points";
@@ -271,9 +271,9 @@ impl Worker {
 
     /// Decides a lane in one turn of the books, under the programmes that they have in force.
     fn decide(&mut self, lane: &Lane, positions: Positions) -> Result<Decided, Error> {
-        let started_ms = self.deps.clock.elapsed_ms();
+        let started = Instant::now();
         for _ in 0..RELOADS_MAX {
-            let now_ms = self.deps.clock.now_ms();
+            let now_ms = self.now_ms();
             let snapshot = self.snapshot.clone();
             let programmes = snapshot.programmes();
             let footprint = lane.footprint(programmes, now_ms);
@@ -299,8 +299,7 @@ impl Worker {
                 Turn { position, ..turn }
             })?;
             if missing.is_empty() {
-                let took_ms = self.deps.clock.elapsed_ms() - started_ms;
-                return Ok(self.note(lane, outcome, took_ms));
+                return Ok(self.note(lane, outcome, started.elapsed()));
             }
             self.follow_versions(&missing)?;
             self.publish(true);
@@ -309,7 +308,7 @@ impl Worker {
     }
 
     /// Notes a turn that is durable.
-    fn note(&mut self, lane: &Lane, outcome: Outcome, took_ms: i64) -> Decided {
+    fn note(&mut self, lane: &Lane, outcome: Outcome, took: Duration) -> Decided {
         if let Some(position) = outcome.position {
             self.note_stored(position);
         }
@@ -317,11 +316,18 @@ impl Worker {
             self.shared.note_entries();
         }
         if !lane.is_trial {
-            measure::turn(lane.len(), took_ms, &outcome.entries);
+            measure::turn(lane.len(), took, &outcome.entries);
             let answers = outcome.decided.answers.iter();
             measure::answers(answers.flat_map(|(_, answers)| answers));
         }
         outcome.decided
+    }
+
+    /// The time of a turn. While the clock is not trusted, it stands at the last entry, so that
+    /// nothing expires.
+    fn now_ms(&self) -> i64 {
+        let clock = &*self.deps.clock;
+        if clock.is_sound() { clock.now_ms() } else { 0 }
     }
 
     /// Keeps what could not be awarded in a queue, and moves the position.

@@ -83,7 +83,7 @@ impl Worker {
             .map(|document| (Arc::from(document.id.as_str()), document.version))
             .collect();
         let next = self.snapshot.with(documents)?;
-        let now_ms = self.deps.clock.now_ms();
+        let now_ms = self.now_ms();
         let books: Vec<u16> = (0..self.deps.books.books()).collect();
         let heads = self.deps.books.turn(&books, &Footprint::default(), &mut |heads, loaded| {
             let mut desk = Desk::new(next.programmes(), loaded, now_ms);

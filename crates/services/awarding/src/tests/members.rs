@@ -2,6 +2,7 @@ use super::stage::{DAY_MS, HOUR_MS, PROGRAMME, START_MS, Stage, award, command, 
 use crate::handle::Handle;
 use raingauge_core::code::Code;
 use raingauge_points::{Body, Kind, WalletId};
+use raingauge_ports::points::{self as ports, NotAwarded, Points, Worth};
 
 /// The calendar of the reference: 10 January leads to 31 July, and no point is spendable behind the
 /// grace, swept or not.
@@ -146,8 +147,75 @@ async fn a_service_answers_until_it_is_stopped() {
     assert_eq!(available().await, expected);
     assert_eq!(handle.trouble(), None);
 
+    assert_port(&handle).await;
     let stopping = handle.clone();
     tokio::task::spawn_blocking(move || stopping.stop()).await.unwrap();
     let refused = handle.submit(vec![award("bob", "k-3", 1)]).await;
     assert!(matches!(refused[0], Err(crate::Error::Closed(_))));
+}
+
+/// What campaigns award in the same process.
+async fn assert_port(handle: &Handle) {
+    let award = |key: &str, worth: Worth| ports::Award {
+        programme: PROGRAMME.to_owned(),
+        member: "cat".to_owned(),
+        key: key.to_owned(),
+        source: "campaigns".to_owned(),
+        worth,
+        occurred_ms: START_MS,
+        reason: None,
+        budget: None,
+    };
+    let product = |amount: &str| Worth::Product {
+        amount: amount.to_owned(),
+        factors: vec![("rate".to_owned(), "1.5".to_owned())],
+    };
+    let awards = vec![
+        award("c-1", Worth::Points(7)),
+        award("c-2", product("15.00")),
+        award("c-1", Worth::Points(7)),
+        award("c-3", product("fifteen")),
+        ports::Award { programme: "other".to_owned(), ..award("c-4", Worth::Points(1)) },
+    ];
+    let results = Points::award(handle, awards).await;
+    let lines: Vec<_> = results
+        .iter()
+        .map(|result| match result {
+            Ok(awarded) => (awarded.points, awarded.is_replayed, ""),
+            Err(NotAwarded::Refused(refusal)) => (0, false, refusal.code.as_str()),
+            Err(NotAwarded::Later { .. }) => (0, false, "later"),
+        })
+        .collect();
+    let expected = [
+        (7, false, ""),
+        (23, false, ""),
+        (7, true, ""),
+        (0, false, "points_invalid"),
+        (0, false, "later"),
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn members_are_reminded_before_their_points_expire() {
+    let (stage, mut process) = Stage::with_programme();
+    let mut reminding = super::stage::programme();
+    reminding["remindDays"] = serde_json::json!([30]);
+    stage.save(reminding);
+    stage.order("o-1", "bob", "food", 15);
+    stage.settle_down(&mut process);
+
+    // The end of 31 July in Singapore, and 30 days before it.
+    let end_ms = 1_785_513_600_000;
+    stage.clock.advance(end_ms - 30 * DAY_MS - START_MS + HOUR_MS);
+    let sweeper = std::sync::Arc::clone(&process.sweeper);
+    assert_eq!(stage.during(&mut process, sweeper.sweep(None)).unwrap().entries, 1);
+    stage.settle_down(&mut process);
+    let published = stage.published();
+    let (_, kind, data) = published.last().unwrap();
+    assert_eq!(kind, "raingauge.points.expiring");
+    assert_eq!((&data["balance"], &data["expiresOn"]), (&60.into(), &"2026-07-31".into()));
+    assert_eq!(stage.available(&process, "bob"), 60);
+    let again = stage.during(&mut process, sweeper.sweep(None)).unwrap();
+    assert_eq!(again.entries, 0);
 }
