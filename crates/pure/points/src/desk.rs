@@ -22,7 +22,7 @@ use crate::settle::{next_entry, seal};
 use crate::snapshot::{Before, Snapshot, Turn};
 use crate::wallet::Wallet;
 use raingauge_core::code::{Code, Refusal};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What became of a command.
@@ -108,7 +108,7 @@ impl<'a> Desk<'a> {
         self.settle(&order.id);
         match self.decide(&order) {
             Ok(entries) => {
-                self.settle(&order.id);
+                self.settle_what_came_late(&order.id);
                 if let Body::Transfer { to, .. } = &command.body {
                     self.settle(&WalletId { member: to.clone(), ..order.id.clone() });
                 }
@@ -239,6 +239,16 @@ impl<'a> Desk<'a> {
         }
     }
 
+    /// Settles a wallet again after a decision of this turn, which may be about the past. The hour
+    /// that the decision left tells most wallets apart where nothing is due.
+    fn settle_what_came_late(&mut self, id: &WalletId) {
+        let due = self.state.wallets.get(id).and_then(|wallet| wallet.due_hour);
+        let may_be_due = |hour: u32| (i64::from(hour) - 1) * HOUR_MS < self.now_ms;
+        if due.is_some_and(may_be_due) {
+            self.settle(id);
+        }
+    }
+
     /// Writes down what became true of a wallet by itself, and returns the number of entries.
     pub fn settle(&mut self, id: &WalletId) -> usize {
         let Some(programme) = self.programmes.get(&id.programme) else { return 0 };
@@ -352,12 +362,12 @@ impl<'a> Desk<'a> {
     /// Ends the turn: entries, and all that changed with them.
     pub fn finish(self) -> Turn {
         self.check_sums();
-        let Self { state, now_ms, entries, before, .. } = self;
-        fn current<K: Clone + Ord + Eq + std::hash::Hash, V: Clone>(
+        let Self { mut state, now_ms, entries, before, .. } = self;
+        fn current<K: Ord + Eq + std::hash::Hash, V>(
             ids: impl Iterator<Item = K>,
-            map: &HashMap<K, V>,
+            map: &mut HashMap<K, V>,
         ) -> Vec<(K, V)> {
-            let known = ids.filter_map(|id| map.get(&id).cloned().map(|value| (id, value)));
+            let known = ids.filter_map(|id| map.remove(&id).map(|value| (id, value)));
             let mut found: Vec<_> = known.collect();
             found.sort_unstable_by(|left, right| left.0.cmp(&right.0));
             found
@@ -366,10 +376,10 @@ impl<'a> Desk<'a> {
         Turn {
             recorded_ms: now_ms,
             entries,
-            wallets: current(before.wallets.into_keys(), &state.wallets),
-            totals: current(before.totals.into_keys(), &state.totals.0),
-            references: current(before.references.into_keys(), &state.references),
-            budgets: current(before.budgets.into_keys(), &state.budgets),
+            wallets: current(before.wallets.into_keys(), &mut state.wallets),
+            totals: current(before.totals.into_keys(), &mut state.totals.0),
+            references: current(before.references.into_keys(), &mut state.references),
+            budgets: current(before.budgets.into_keys(), &mut state.budgets),
             position: None,
         }
     }
@@ -383,23 +393,27 @@ impl<'a> Desk<'a> {
             assert!(!is_over, "nothing is left to settle in {id} (I9)");
         }
 
-        let mut moved: HashMap<(u16, Arc<str>), i128> = HashMap::new();
+        // Programmes and books of a turn are few.
+        let mut moved: Vec<(u16, &Arc<str>, i128)> = Vec::new();
+        let mut add = |book: u16, programme, amount: i128| {
+            let is_known = |known: &&mut (u16, &Arc<str>, i128)| {
+                known.0 == book && (Arc::ptr_eq(known.1, programme) || known.1 == programme)
+            };
+            match moved.iter_mut().find(is_known) {
+                Some(known) => known.2 += amount,
+                None => moved.push((book, programme, amount)),
+            }
+        };
         for (id, before) in &self.before.wallets {
             let before = before.as_ref().map_or(0, Wallet::value);
             let after = self.state.wallets.get(id).map_or(0, Wallet::value);
-            let place = (id.book(self.state.books), id.programme.clone());
-            *moved.entry(place).or_default() += after - before;
+            add(id.book(self.state.books), &id.programme, after - before);
         }
-        for (id, before) in &self.before.totals {
-            if id.total.is_of_wallets() {
-                let after = self.state.totals.0.get(id).copied().unwrap_or(0);
-                *moved.entry((id.book, id.programme.clone())).or_default() -= after - before;
-            }
+        for (id, before) in self.before.totals.iter().filter(|(id, _)| id.total.is_of_wallets()) {
+            let after = self.state.totals.0.get(id).copied().unwrap_or(0);
+            add(id.book, &id.programme, before - after);
         }
-        assert!(moved.values().all(|rest| *rest == 0), "sums follow wallets (I2): {moved:?}");
-
-        let keys: HashSet<&Key> = self.before.keys.iter().collect();
-        assert_eq!(keys.len(), self.before.keys.len(), "a key has one entry (I5)");
+        assert!(moved.iter().all(|(.., rest)| *rest == 0), "sums follow wallets (I2): {moved:?}");
     }
 }
 

@@ -11,15 +11,16 @@ use crate::identity::WalletId;
 use crate::programme::Programme;
 use crate::wallet::Wallet;
 
-/// What is due. Of several at one moment, the first of these comes first.
+/// What is due. Of several at one moment, the first of these comes first: points that come back or
+/// mature at the moment of an expiry do not save the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
+    /// Points expire whose last day this was.
+    Expire(Day),
     /// Points mature on this day.
     Activate(Day),
     /// The hold at this place timed out.
     Release(usize),
-    /// Points expire whose last day this was.
-    Expire(Day),
     /// The tier ended with this day.
     Tier(Day),
     /// Points expire after this day; the number is that of days until then.

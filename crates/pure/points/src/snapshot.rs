@@ -8,7 +8,6 @@ use crate::programme::{EVENT_SOURCE, Programme, Programmes};
 use crate::totals::{TotalId, Totals};
 use crate::wallet::Wallet;
 use std::collections::HashMap;
-use std::collections::hash_map;
 use std::sync::Arc;
 
 /// What commands touch: sorted, without repetitions.
@@ -272,8 +271,8 @@ impl Snapshot {
         }
 
         self.totals.apply(entry, |id, sum| {
-            if let hash_map::Entry::Vacant(vacant) = before.totals.entry(id.clone()) {
-                vacant.insert(sum);
+            if !before.totals.contains_key(id) {
+                before.totals.insert(id.clone(), sum);
             }
         });
         for used in &entry.changes.budgets {

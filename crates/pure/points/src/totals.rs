@@ -106,10 +106,16 @@ impl Totals {
             }
             added += amount;
             let id = TotalId { book: entry.book, programme: entry.programme.clone(), total };
-            let sum = self.0.get(&id).copied().unwrap_or(0);
-            changed(&id, sum);
-            let after = sum.checked_add(amount).expect("sums of 64-bit numbers fit 128 bits");
-            self.0.insert(id, after);
+            match self.0.get_mut(&id) {
+                Some(sum) => {
+                    changed(&id, *sum);
+                    *sum = sum.checked_add(amount).expect("sums of 64-bit numbers fit 128 bits");
+                }
+                None => {
+                    changed(&id, 0);
+                    self.0.insert(id, amount);
+                }
+            }
         };
 
         // Points of the rolling lot move from month to month with its date.

@@ -193,7 +193,11 @@ fn parts(
     order: &Order<'_>,
 ) -> Result<Vec<TakenPart>, Refusal> {
     let left = |award: &EarnedAward| award.points - award.reversed;
-    let is_open = |award: &&EarnedAward| left(award) > 0 || remaining(award) > Number::ZERO;
+    // Of an award that rounded to nothing, or of which no point is left, the amount still counts.
+    let is_open = |award: &&EarnedAward| {
+        let counts_amount = amount.is_some() || award.points == 0;
+        left(award) > 0 || counts_amount && remaining(award) > Number::ZERO
+    };
     let open: Vec<&EarnedAward> = earned.awards.iter().filter(is_open).collect();
     if open.is_empty() {
         return refused(Code::EntryNotReversible, "all of the award was taken back before");

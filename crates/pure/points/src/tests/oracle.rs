@@ -131,6 +131,7 @@ impl Member {
     }
 
     fn strike(&mut self, at_ms: i64) {
+        self.expire(at_ms);
         let today = at_ms / DAY_MS;
         let (ripe, rest): (Vec<_>, Vec<_>) =
             self.pending.iter().copied().partition(|(matures, _)| *matures <= today);
@@ -145,7 +146,9 @@ impl Member {
         for key in over {
             self.release(key, 0, at_ms);
         }
+    }
 
+    fn expire(&mut self, at_ms: i64) {
         let rolling = self.rolling;
         let is_over = |date: &Date| match date {
             Date::On(day) => cut_ms(*day) <= at_ms,
