@@ -1,5 +1,5 @@
 //! The pages of docs/ that name every route: docs/rights.md is generated from the route tables,
-//! docs/api.md and docs/api-campaigns.md describe each route.
+//! docs/api.md, docs/api-campaigns.md and docs/api-points.md describe each route.
 
 use crate::products::{PRODUCTS, tests::additions};
 use axum::http::Method;
@@ -33,7 +33,7 @@ fn the_page_of_rights_has_every_route() {
 #[test]
 fn the_page_of_the_api_has_every_route() {
     let read = |name: &str| std::fs::read_to_string(format!("{DOCS}/{name}.md")).unwrap();
-    let pages = read("api") + &read("api-campaigns");
+    let pages = read("api") + &read("api-campaigns") + &read("api-points");
     for route in http::routes().join(additions(PRODUCTS).routes).iter() {
         assert!(pages.contains(&format!("`{route:?}`")), "docs/api.md lacks `{route:?}`");
     }
