@@ -201,6 +201,7 @@ pub struct NotAppliedYet {
     pub lag: i128,
 }
 
+#[expect(clippy::enum_variant_names, reason = "they are named as the codes")]
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum NotAppliedCode {
