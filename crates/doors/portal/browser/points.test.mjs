@@ -161,7 +161,10 @@ describe("points", { timeout: 20 * PATIENCE_MS }, () => {
     const page = await signedIn();
     await page.goto("/points/lunch/edit");
     const text = await page.inputValue("#text");
+    // The forecast stands until the text changes, so the trial of this change comes first.
+    const tried = page.waitForResponse(/points\/try/);
     await page.fill("#text", text.replace("SG.food: 2", "SG.food: 3").replace("points: 180", "points: 270"));
+    await tried;
     await page.locator("#preview").getByText("1 example comes out").waitFor();
     await page.getByRole("button", { name: "Forecast from the last" }).click();
     await page.locator("#forecast").getByText("past events").waitFor();

@@ -64,7 +64,8 @@ pub fn result(result: &Json) -> Markup {
         @if result["events"] == 0 {
             (parts::notice(Mood::Wait, &html! { "No past event concerns this programme, so nothing can be forecast." }))
         } @else {
-            p { "Over " (amount_of(&result["events"])) " past events:" }
+            @let events = result["events"].as_u64().unwrap_or(0);
+            p { "Over " (words::count_of(events.into(), "past event", "past events")) ":" }
             dl.figures {
                 @if !now.is_null() { (figure("Now", &now["points"])) }
                 (figure("Draft", &result["draft"]["points"]))
