@@ -24,7 +24,7 @@ pub struct Award {
 /// How many points an award is worth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Worth {
-    /// So many whole units of the programme.
+    /// Whole units of the programme.
     Points(i64),
     /// A product, which the programme rounds once. Amount and factors are decimal numbers, such as
     /// `62.30`.
