@@ -107,7 +107,7 @@ pub fn parse(text: &str) -> anyhow::Result<Vec<Draft>> {
 }
 
 /// JSON is tried first: it is YAML too, but not in every detail, and its errors are clearer.
-fn values(text: &str) -> anyhow::Result<Vec<Value>> {
+pub fn values(text: &str) -> anyhow::Result<Vec<Value>> {
     if text.trim_start().starts_with(['{', '[']) {
         let values = serde_json::Deserializer::from_str(text).into_iter();
         return values.collect::<Result<_, _>>().context("this is not JSON");
