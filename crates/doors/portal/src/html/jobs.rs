@@ -24,12 +24,16 @@ impl JobPanel<'_> {
                 hx-swap="outerHTML" aria-live="polite" {
                 @match status {
                     "waiting" | "running" => { (self.under_way(person)) }
-                    "failed" => { (parts::notice(Mood::Bad, &html! { "It failed: " (self.job["error"].as_str().unwrap_or("the log of raingauge says more")) })) }
+                    "failed" => { (parts::notice(Mood::Bad, &html! { "It failed: " (self.failure()) })) }
                     "cancelled" => { (parts::notice(Mood::Wait, &html! { "It was cancelled." })) }
                     _ => { (result(&self.job["result"])) }
                 }
             }
         }
+    }
+
+    fn failure(&self) -> &str {
+        self.job["error"].as_str().unwrap_or("the log of raingauge says more")
     }
 
     fn under_way(&self, person: &Principal) -> Markup {
