@@ -72,6 +72,7 @@ impl World {
             control: queues,
             documents: Arc::clone(&documents) as _,
             sender: Arc::<memory::Sender>::default(),
+            lease: Arc::new(memory::Lease),
             clock,
             runtime: runtime.handle().clone(),
         };

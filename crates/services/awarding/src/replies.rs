@@ -11,8 +11,11 @@ use tokio::sync::oneshot;
 pub struct Replies {
     requests: Vec<(oneshot::Sender<Answers>, Answers)>,
     awards: Answers,
-    settling: Option<(oneshot::Sender<Result<usize, Error>>, Result<usize, Error>)>,
+    settling: Option<(oneshot::Sender<SettleCount>, SettleCount)>,
 }
+
+/// How many entries it took to settle wallets.
+type SettleCount = Result<usize, Error>;
 
 impl Replies {
     /// Expects the answers of a request.
@@ -27,7 +30,7 @@ impl Replies {
         Origin::Log
     }
 
-    pub fn add_settling(&mut self, reply: oneshot::Sender<Result<usize, Error>>) {
+    pub fn add_settling(&mut self, reply: oneshot::Sender<SettleCount>) {
         self.settling = Some((reply, Ok(0)));
     }
 
