@@ -8,7 +8,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use raingauge_ports::clock::every;
 use std::io::{IsTerminal as _, stderr};
 use std::time::Duration;
-use table::{Kind, METRICS, Metric};
+use table::{Kind, METRICS, Metric, PRODUCT_METRICS};
 use tracing_subscriber::EnvFilter;
 
 /// Upper bounds of the buckets of every histogram, in seconds: close together around 2 ms, the
@@ -94,10 +94,14 @@ fn recorder_builder() -> Result<PrometheusBuilder, metrics_exporter_prometheus::
     PrometheusBuilder::new().set_buckets(LATENCY_BOUNDS_S)
 }
 
+fn all() -> impl Iterator<Item = &'static Metric> {
+    METRICS.iter().chain(PRODUCT_METRICS)
+}
+
 /// Describes each metric to the recorder. Counters without labels start at 0, so that a rate over
 /// them is right from the first event on; a series that appears later hides its first step.
 fn describe() {
-    for Metric { name, kind, labels, unit, doc } in METRICS {
+    for Metric { name, kind, labels, unit, doc } in all() {
         match kind {
             Kind::Counter => {
                 describe_counter!(*name, *unit, *doc);
@@ -142,13 +146,13 @@ mod tests {
         let page = std::fs::read_to_string(workspace().join("docs/metrics.md")).unwrap();
         let documented: Vec<&str> =
             page.lines().filter(|line| line.starts_with("| `raingauge_")).collect();
-        let expected: Vec<String> = METRICS.iter().map(row).collect();
+        let expected: Vec<String> = all().map(row).collect();
         assert_eq!(documented, expected, "docs/metrics.md should say:\n{}", expected.join("\n"));
     }
 
     #[test]
     fn names_follow_the_conventions() {
-        for metric in METRICS {
+        for metric in all() {
             assert_eq!(
                 metric.name.ends_with("_total"),
                 matches!(metric.kind, Kind::Counter),
@@ -163,7 +167,7 @@ mod tests {
                 "{}",
                 metric.name
             );
-            assert_eq!(METRICS.iter().filter(|other| other.name == metric.name).count(), 1);
+            assert_eq!(all().filter(|other| other.name == metric.name).count(), 1);
         }
         assert!(LATENCY_BOUNDS_S.is_sorted());
     }
