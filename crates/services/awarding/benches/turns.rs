@@ -79,7 +79,7 @@ impl World {
         let options = Options { publish: false, waiting_max: usize::MAX / 2, ..Options::default() };
         let handle = Teller::start(deps, options).expect("a teller");
         let world = Self { runtime, log, handle, next: AtomicU64::new(0) };
-        world.save(&*documents);
+        world.save(&documents);
         world
     }
 
