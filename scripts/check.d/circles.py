@@ -79,7 +79,7 @@ def imports_of(modules, trees):
 def arrows_of(crate):
     modules, trees, codes = modules_of(crate), {}, {}
     for module, path in modules.items():
-        text = path.read_text(encoding="utf-8").split("#[cfg(test)]\nmod ", 1)[0]
+        text = re.split(r"#\[cfg\(test\)\]\n(?:pub(?:\([^)]*\))? )?mod ", path.read_text(encoding="utf-8"), maxsplit=1)[0]
         code = "\n".join(source.code_lines(text))
         trees[module] = [(bool(public), re.sub(r"\s+", " ", tree)) for public, tree in
                          re.findall(r"^ *(pub(?:\([^)]*\))? )?use ([^;]+);", code, re.M)]

@@ -337,12 +337,7 @@ impl LedgerRetention for Ledger {
         Ok(decisions.len() + actions.len() + deliveries.len())
     }
 
-    fn remove_states(
-        &self,
-        kind: StateKind,
-        owner: u128,
-        len_max: usize,
-    ) -> Result<usize, Error> {
+    fn remove_states(&self, kind: StateKind, owner: u128, len_max: usize) -> Result<usize, Error> {
         let mut content = self.content.lock();
         let own = content.states.keys().filter(|key| key.kind == kind && key.owner == owner);
         let own: Vec<StateKey> = own.take(len_max).cloned().collect();

@@ -12,6 +12,7 @@ use raingauge_core::code::Code;
 use raingauge_http::queries::Parameters;
 use raingauge_people::Principal;
 use raingauge_points::Entry;
+use raingauge_points::programme::EVENT_SOURCE;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,16 +41,22 @@ async fn by_key(
     };
 
     let own = points.source(&who);
-    let source = match (&own, parameters.text("source")) {
-        (Source::Operator, Some(named)) => named,
+    let sources = match (&own, parameters.text("source")) {
+        (Source::Operator, Some(named)) => vec![named],
+        // Those of an operator, and those that events have made.
+        (Source::Operator, None) => vec![own.name().to_string(), EVENT_SOURCE.to_string()],
         (own, Some(named)) => {
             own.check_partner(&named)?;
-            named
+            vec![named]
         }
-        (own, None) => own.name().to_string(),
+        (own, None) => vec![own.name().to_string()],
     };
     let programme = points.programme(&programme)?;
-    let found = points.teller.members().by_key(programme.name(), &source, &key).await?;
+    let mut found = Vec::new();
+    for source in sources {
+        found.extend(points.teller.members().by_key(programme.name(), &source, &key).await?);
+    }
+
     let entries: Vec<Value> = found.iter().map(|entry| answers::entry(entry, &programme)).collect();
     Ok(Json(json!({ "entries": entries })))
 }

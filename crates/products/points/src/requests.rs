@@ -139,7 +139,8 @@ impl Batch {
             return Err(Refused::new(Code::RequestMalformed, detail));
         };
         if items.len() > REQUEST_COMMANDS_MAX {
-            let detail = format!("a request has at most {REQUEST_COMMANDS_MAX} {name}: send several");
+            let detail =
+                format!("a request has at most {REQUEST_COMMANDS_MAX} {name}: send several");
             return Err(Refused::new(Code::TooManyAwards, detail));
         }
         Ok(Self { items, is_atomic: document["atomic"] == true })

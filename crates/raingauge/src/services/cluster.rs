@@ -11,9 +11,9 @@ mod stream;
 
 pub use redis::redis_cache;
 
-use super::{BookPlace, Engines};
 use super::database::{self, Database};
 use super::waiting::{Startup, until_there};
+use super::{BookPlace, Engines};
 use crate::settings::Settings;
 use options::{cql_options, fingerprint, kafka_options};
 use parking_lot::Mutex;

@@ -63,7 +63,7 @@ impl Members {
         let balance = |(id, wallet): (WalletId, Option<Wallet>)| {
             let programme = self.programme(&id.programme)?;
             let (settled, _) = wallet.unwrap_or_default().settled(&id, now_ms, &programme);
-            Ok(Balance::of(id, &settled))
+            Ok(Balance::of(id, &settled, &programme))
         };
         Ok(ids.into_iter().zip(wallets).map(balance).collect())
     }
@@ -79,7 +79,7 @@ impl Members {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let Some(last) = self.reader.as_of(id.clone(), at_ms).await? else {
-            return Ok(Ok(Balance::of(id, &Wallet::default())));
+            return Ok(Ok(Balance::of(id, &Wallet::default(), &programme)));
         };
         if last.member_sequence > EXPLAIN_ROWS_MAX as u64 {
             let detail = format!(
@@ -94,7 +94,7 @@ impl Members {
         let mut wallet = Wallet::default();
         entries.iter().for_each(|entry| wallet.apply(entry));
         let (settled, _) = wallet.settled(&id, at_ms, &programme);
-        Ok(Ok(Balance::of(id, &settled)))
+        Ok(Ok(Balance::of(id, &settled, &programme)))
     }
 
     /// At most `len_max` rows of a statement, newest first, from the one before `before` on. What
@@ -171,7 +171,7 @@ impl Members {
         let mut entries = self.entries(id, wallet.sequence).await?;
         let is_whole = entries.len() as u64 == wallet.sequence;
         entries.extend(due.into_iter().map(Arc::new));
-        let balance = Balance::of(id.clone(), &settled);
+        let balance = Balance::of(id.clone(), &settled, &programme);
         Ok(Ok(Explanation::of(balance, entries, is_whole, &programme)))
     }
 

@@ -92,12 +92,7 @@ impl Inner {
         Ok(forgotten)
     }
 
-    fn remove_states(
-        &self,
-        kind: StateKind,
-        owner: u128,
-        len_max: usize,
-    ) -> Result<usize, Error> {
+    fn remove_states(&self, kind: StateKind, owner: u128, len_max: usize) -> Result<usize, Error> {
         let mut writes = Writes::new();
         for guard in self.store.keyspace.prefix(keys::states_from(kind, owner)).take(len_max) {
             writes.insert(guard.key().map_err(failed)?.to_vec(), None);
@@ -167,12 +162,7 @@ impl LedgerRetention for CampaignLedger {
         self.inner.expire(horizons, scan_max)
     }
 
-    fn remove_states(
-        &self,
-        kind: StateKind,
-        owner: u128,
-        len_max: usize,
-    ) -> Result<usize, Error> {
+    fn remove_states(&self, kind: StateKind, owner: u128, len_max: usize) -> Result<usize, Error> {
         self.inner.remove_states(kind, owner, len_max)
     }
 }

@@ -10,9 +10,12 @@ use serde_json::json;
 fn a_campaign_awards_points_once_and_within_its_budget() {
     let home = Home::new();
     let server = home.start();
-    create(&server, &json!({
-        "programme": "shop", "expiry": {"kind": "never"}, "budgets": {"growth": {"limit": 120}},
-    }));
+    create(
+        &server,
+        &json!({
+            "programme": "shop", "expiry": {"kind": "never"}, "budgets": {"growth": {"limit": 120}},
+        }),
+    );
     let destination = json!({"name": "points", "url": "points:shop"});
     server.post("/v1/destinations", &destination).expect(201);
     let action = json!({"name": "gift", "kind": "points", "to": "points", "points": 50,

@@ -48,8 +48,16 @@ fn the_command_line_awards_shows_and_verifies() {
     assert!(verified.output.starts_with("The journal is sound: "), "{verified:?}");
     let rebuilt = home.run(&["points", "verify", "--rebuild", "--data-dir", &data]);
     assert_eq!(rebuilt.output, verified.output, "{rebuilt:?}");
-    let offline =
-        home.run(&["points", "balance", "bob", "--programme", "pound", "--data-dir", &data, "--json"]);
+    let offline = home.run(&[
+        "points",
+        "balance",
+        "bob",
+        "--programme",
+        "pound",
+        "--data-dir",
+        &data,
+        "--json",
+    ]);
     assert_eq!(offline.json()["available"], 7);
     let exported = home.run(&["points", "export", "--data-dir", &data]);
     assert!(exported.status.success() && exported.output.lines().count() >= 6, "{exported:?}");

@@ -66,12 +66,15 @@ fn points_expire_by_the_clock_of_the_experiment() {
     let mut home = Home::with(&[("clock.experiment", &format!("1768017600 at {now} times 1"))]);
     {
         let server = home.start();
-        create(&server, &json!({
-            "programme": "half-year", "timezone": "Asia/Singapore",
-            "expiry": {"kind": "activity", "months": 6, "graceHours": 24},
-            "rules": [{"id": 1, "name": "order", "eventType": "order", "member": "data.user",
-                       "amount": "data.amount"}],
-        }));
+        create(
+            &server,
+            &json!({
+                "programme": "half-year", "timezone": "Asia/Singapore",
+                "expiry": {"kind": "activity", "months": 6, "graceHours": 24},
+                "rules": [{"id": 1, "name": "order", "eventType": "order", "member": "data.user",
+                           "amount": "data.amount"}],
+            }),
+        );
         let order = json!({"specversion": "1.0", "id": "o-1", "source": "tests", "type": "order",
                            "time": "2026-01-10T03:00:00Z",
                            "data": {"user": "adam", "amount": 50}});
@@ -95,7 +98,8 @@ fn points_expire_by_the_clock_of_the_experiment() {
     let server = home.start();
     let adam = member(&server, "half-year", "adam");
     assert_eq!((&adam["available"], &adam["lots"]), (&json!(0), &json!([])));
-    let before = server.get("/v1/points/half-year/members/adam?at=2026-02-01T00:00:00Z").expect(200);
+    let before =
+        server.get("/v1/points/half-year/members/adam?at=2026-02-01T00:00:00Z").expect(200);
     assert_eq!(before["available"], 50);
     server.post("/v1/points/sweeps", &json!({})).expect(202);
     let statement = server.get("/v1/points/half-year/members/adam/statement").expect(200);

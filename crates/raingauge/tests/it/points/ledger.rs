@@ -204,9 +204,7 @@ fn a_reward_cannot_be_oversold() {
     for name in ["ann", "bob", "cat"] {
         give(&server, name, 100);
     }
-    let redeem = |name: &str| {
-        json!({"programme": "shop", "member": name, "reward": "coffee", "key": format!("r-{name}")})
-    };
+    let redeem = |name: &str| json!({"programme": "shop", "member": name, "reward": "coffee", "key": format!("r-{name}")});
     let all = ["ann", "bob", "cat"].map(redeem);
     let found = results(&server, "/v1/points/redemptions", "redemptions", &all);
     assert_eq!(code(&found[2]), "reward_sold_out");
@@ -215,7 +213,8 @@ fn a_reward_cannot_be_oversold() {
     transact(&server, &item("bob", "f-2", &json!({"kind": "release", "hold": "r-bob"})));
     assert_eq!(member(&server, "shop", "bob")["available"], 100);
     // What was returned can be sold again.
-    let single = json!({"programme": "shop", "member": "cat", "reward": "coffee", "key": "r-cat-2"});
+    let single =
+        json!({"programme": "shop", "member": "cat", "reward": "coffee", "key": "r-cat-2"});
     let single = server.post("/v1/points/redemptions", &single).expect(200);
     assert_eq!(single["points"], -30, "{single}");
 

@@ -215,10 +215,8 @@ fn refunds_in_parts_take_back_what_was_given() {
         server.lines("/v1/events?wait=awarded", chunk).expect(200);
     }
 
-    let wanted: Vec<i64> = members
-        .iter()
-        .map(|name| if spenders.contains(name) { -left[*name] } else { 0 })
-        .collect();
+    let wanted: Vec<i64> =
+        members.iter().map(|name| if spenders.contains(name) { -left[*name] } else { 0 }).collect();
     assert_eq!(balances(&server, &members), wanted);
     server.kill();
     verify(&home);

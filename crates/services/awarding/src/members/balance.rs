@@ -1,6 +1,6 @@
 //! Balances and rows of statements.
 
-use raingauge_points::{Day, Entry, Kind, Points, Wallet, WalletId};
+use raingauge_points::{Day, Entry, Kind, Points, Programme, Wallet, WalletId};
 use std::sync::Arc;
 
 /// What a member has, in units of 10^-decimals of the programme.
@@ -30,8 +30,8 @@ pub struct BalanceLot {
 }
 
 impl Balance {
-    /// What a settled wallet has.
-    pub(crate) fn of(id: WalletId, wallet: &Wallet) -> Self {
+    /// What a settled wallet has. A member who has reached no tier has the lowest.
+    pub(crate) fn of(id: WalletId, wallet: &Wallet, programme: &Programme) -> Self {
         let lots = wallet.lots_by_date().into_iter();
         let lots: Vec<BalanceLot> =
             lots.map(|(points, expires_on)| BalanceLot { points, expires_on }).collect();
@@ -41,7 +41,7 @@ impl Balance {
             pending: wallet.pending_points(),
             held: wallet.held_points(),
             arrears: wallet.arrears,
-            tier: wallet.tier.clone(),
+            tier: wallet.tier.clone().or_else(|| programme.tiers().next().cloned()),
             expires_on: wallet.expires_on(),
             lots,
         }

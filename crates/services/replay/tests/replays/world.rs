@@ -86,6 +86,7 @@ impl World {
             ledger: ledger.clone(),
             retention: ledger.clone(),
             outbox: ledger.clone(),
+            erasure: ledger.clone(),
             documents: documents.clone(),
             lookups: Arc::new(KeyLookups),
             clock: clock.clone(),
