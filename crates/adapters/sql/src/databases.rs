@@ -12,10 +12,12 @@ use raingauge_ports::BoxFuture;
 use raingauge_ports::campaigns::{DatabaseError, DatabaseLookup};
 use raingauge_settings::settings;
 use serde_json::{Map, Value as Json};
+use sqlx::AssertSqlSafe;
+#[cfg(feature = "mysql")]
+use sqlx::Executor as _;
 #[cfg(feature = "mysql")]
 use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
-use sqlx::{AssertSqlSafe, Executor as _};
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::time::Duration;

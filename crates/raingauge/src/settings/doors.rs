@@ -8,7 +8,7 @@ use super::Settings;
 use raingauge_app::Role;
 use raingauge_people::settings::is_of_this_machine;
 use raingauge_settings::Reader;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// Refuses a configuration in which strangers would be administrators, or secrets would cross the
 /// network in clear text.
@@ -173,8 +173,8 @@ fn is_unverified(url: &str) -> bool {
         None => host.split(':').next(),
     };
     let name = name.unwrap_or_default();
-    let is_here =
-        name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let is_here = name == "localhost"
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
 
     !is_here
         && !has("socket", |path| !path.is_empty())
