@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum System {
     /// PostgreSQL, synchronous_commit = on
+    #[command(after_help = "Example: raingauge lab points-peer postgresql --port 5432")]
     Postgresql {
         #[arg(long)]
         port: u16,
@@ -28,12 +29,16 @@ pub enum System {
         user: String,
     },
     /// MariaDB, with its defaults: a sync at each commit
+    #[command(
+        after_help = "Example: raingauge lab points-peer mariadb --url mysql://root@127.0.0.1:3306/points"
+    )]
     Mariadb {
         /// mysql://user:password@host:port/database
         #[arg(long)]
         url: String,
     },
     /// SQLite in this process, WAL, synchronous = FULL
+    #[command(after_help = "Example: raingauge lab points-peer sqlite --folder /tmp/peer")]
     Sqlite {
         /// An empty folder
         #[arg(long)]
