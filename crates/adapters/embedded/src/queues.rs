@@ -217,6 +217,7 @@ impl Inner {
         let mut state = self.state.lock();
         let own = state.of(queue);
         let now_ms = self.now_ms();
+        own.make_room(now_ms);
         let visible_ms = now_ms + receive.visibility.as_millis() as u64;
         let mut found = Found { received: Vec::new(), next_ms: None };
         let mut taken = Vec::new();

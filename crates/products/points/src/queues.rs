@@ -11,7 +11,7 @@ use raingauge_http::change::json_of;
 use raingauge_http::queries::{Parameters, time};
 use raingauge_http::{Body, Configuration};
 use raingauge_ports::points::{
-    Death, Depth, LetterSelection, PeekedLetter, QUEUE_CALL_LEN_MAX, QueueName, Shelf,
+    Death, Depth, LetterSelection, PeekedLetter, QUEUE_CALL_LEN_MAX, QueueError, QueueName, Shelf,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -76,9 +76,12 @@ async fn discard(
     points.change(&name, &body.bytes, Change::Discard).await
 }
 
+/// What is done to dead letters.
 #[derive(Clone, Copy, Debug)]
-enum Change {
+pub(crate) enum Change {
+    /// They go back to their queue.
     Redrive,
+    /// They are forgotten.
     Discard,
 }
 
@@ -93,6 +96,19 @@ impl Points {
     async fn change(&self, name: &str, body: &[u8], change: Change) -> Answer<Json<Value>> {
         let (queue, _) = shelf_of(name)?;
         let selection = selection_of(body)?;
+        let changed = self.change_letters(queue, &selection, change).await?;
+        Ok(Json(json!({ "changed": changed })))
+    }
+
+    /// Changes the dead letters that are chosen, and returns how many. All of them are those that
+    /// are dead now: one that dies again meets no second round.
+    pub(crate) async fn change_letters(
+        &self,
+        queue: QueueName,
+        selection: &LetterSelection,
+        change: Change,
+    ) -> Result<usize, QueueError> {
+        let dead = self.queues.depth(queue).await?.dead;
         let mut changed = 0;
         loop {
             let moved = match change {
@@ -100,8 +116,8 @@ impl Points {
                 Change::Discard => self.queues.discard(queue, selection.clone()).await?,
             };
             changed += moved;
-            if moved == 0 || selection != LetterSelection::All {
-                return Ok(Json(json!({ "changed": changed })));
+            if moved == 0 || *selection != LetterSelection::All || changed as u64 >= dead {
+                return Ok(changed);
             }
         }
     }

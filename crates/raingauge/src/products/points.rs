@@ -115,7 +115,8 @@ fn deps(foundation: &Foundation, engines: &PointsEngines) -> awarding::Deps {
         documents: Arc::clone(&foundation.documents),
         sender: Arc::clone(&engines.sender),
         lease: Arc::clone(&foundation.points_lease),
-        clock: Arc::clone(&foundation.wall_clock),
+        // A machine whose clock is wrong must not expire points: this clock knows whether it is.
+        clock: Arc::clone(&foundation.clock),
         runtime: Handle::current(),
     }
 }

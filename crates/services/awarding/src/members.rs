@@ -172,7 +172,7 @@ impl Members {
         let is_whole = entries.len() as u64 == wallet.sequence;
         entries.extend(due.into_iter().map(Arc::new));
         let balance = Balance::of(id.clone(), &settled, &programme);
-        Ok(Ok(Explanation::of(balance, entries, is_whole, &programme)))
+        Ok(Ok(Explanation::of(balance, settled.rolling_expires, entries, is_whole, &programme)))
     }
 
     /// What is owed to the members of a programme, by the month in which it expires.

@@ -58,7 +58,15 @@ pub struct Notifier {
 struct Notified {
     /// Days of UTC since 1970.
     day: i64,
-    members: HashMap<WalletId, u32>,
+    members: HashMap<WalletId, MemberNotices>,
+}
+
+/// The notifications of a member on a day.
+#[derive(Debug, Default)]
+struct MemberNotices {
+    times: u32,
+    /// The last entry that was notified.
+    last: u64,
 }
 
 impl Notifier {
@@ -161,7 +169,7 @@ impl Notifier {
     fn notice(&self, entry: &Entry) -> Option<FailedNotice> {
         let kind = event_type(entry.kind).filter(|_| !self.options.quiet.contains(&entry.kind))?;
         let wallet = entry.wallet()?;
-        if !self.may_notify(wallet) {
+        if !self.may_notify(wallet, entry.member_sequence) {
             metrics::counter!("raingauge_points_notify_total", "outcome" => "too_many")
                 .increment(1);
             return None;
@@ -180,8 +188,9 @@ impl Notifier {
         Some(FailedNotice { id, body })
     }
 
-    /// Counts a notification of a member, unless there were too many that day.
-    fn may_notify(&self, wallet: WalletId) -> bool {
+    /// Counts a notification of a member, unless there were too many that day. One that is repeated
+    /// because it could be neither sent nor kept is not counted again.
+    fn may_notify(&self, wallet: WalletId, sequence: u64) -> bool {
         let day = self.clock.now_ms().div_euclid(DAY_MS);
         let mut notified = self.notified.lock();
         if notified.day != day {
@@ -192,9 +201,16 @@ impl Notifier {
             return false;
         }
 
-        let times = notified.members.entry(wallet).or_default();
-        *times += 1;
-        *times <= self.options.per_day_max
+        let member = notified.members.entry(wallet).or_default();
+        if sequence <= member.last {
+            return true;
+        }
+        if member.times >= self.options.per_day_max {
+            return false;
+        }
+        member.times += 1;
+        member.last = sequence;
+        true
     }
 }
 

@@ -78,7 +78,7 @@ fn priced(body: &str, programmes: &Programmes) -> Result<Command, Outcome> {
     let malformed = |why: String| Outcome::Dead { reason: MALFORMED, why };
     let letter: UnpricedEvent =
         serde_json::from_str(body).map_err(|error| malformed(error.to_string()))?;
-    let event = Event::from_json(letter.event.get().as_bytes());
+    let event = Event::from_accepted_json(letter.event.get().as_bytes());
     let event = event.map_err(|refusal| malformed(refusal.detail))?;
     let Some(programme) = programmes.get(&letter.programme) else {
         return Err(Outcome::Again(format!("there is no programme {}", letter.programme)));

@@ -47,6 +47,8 @@ pub struct Worker {
     snapshot: Snapshot,
     /// The position in the books.
     stored: Offset,
+    /// The latest time of a turn that this process knows of. No turn is earlier.
+    recorded_ms: i64,
     /// By the clock's elapsed time.
     stored_at_ms: i64,
     /// Events rest until then.
@@ -78,12 +80,14 @@ impl Worker {
         let heads = heads(&deps)?;
         let stored = position_of(&heads);
         let is_new = stored == 0 && heads.iter().all(|head| head.sequence == 0);
+        let recorded_ms = heads.iter().map(|head| head.recorded_ms).max();
         let elapsed_ms = deps.clock.elapsed_ms();
         let mut worker = Self {
             consumer: Name::new(CONSUMER).expect("it is a name"),
             place: None,
             snapshot: Snapshot::at(stored),
             stored,
+            recorded_ms: recorded_ms.unwrap_or_default(),
             stored_at_ms: elapsed_ms,
             resting_until_ms: elapsed_ms,
             followed: 0,
@@ -281,8 +285,11 @@ impl Worker {
             let mut outcome = Outcome::default();
             let mut missing = Vec::new();
 
+            let mut recorded_ms = now_ms;
             self.deps.books.turn(&books, &footprint, &mut |heads, loaded| {
                 outcome = Outcome::default();
+                let times = heads.iter().map(|head| head.recorded_ms);
+                recorded_ms = times.fold(now_ms, i64::max);
                 missing = snapshot.missing(heads);
                 if !missing.is_empty() {
                     return Turn::default();
@@ -298,6 +305,7 @@ impl Worker {
                 outcome.position = position;
                 Turn { position, ..turn }
             })?;
+            self.recorded_ms = recorded_ms;
             if missing.is_empty() {
                 return Ok(self.note(lane, outcome, started.elapsed()));
             }
@@ -323,11 +331,12 @@ impl Worker {
         outcome.decided
     }
 
-    /// The time of a turn. While the clock is not trusted, it stands at the last entry, so that
-    /// nothing expires.
+    /// The time of a turn, which never runs back. While the clock is not trusted, it stands, so
+    /// that nothing expires.
     fn now_ms(&self) -> i64 {
         let clock = &*self.deps.clock;
-        if clock.is_sound() { clock.now_ms() } else { 0 }
+        let now_ms = if clock.is_sound() { clock.now_ms() } else { 0 };
+        now_ms.max(self.recorded_ms)
     }
 
     /// Keeps what could not be awarded in a queue, and moves the position.

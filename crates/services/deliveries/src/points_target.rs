@@ -55,8 +55,6 @@ struct Data {
 
 #[derive(Deserialize)]
 struct Trigger {
-    source: String,
-    id: String,
     time: String,
 }
 
@@ -94,7 +92,7 @@ impl LocalTarget for PointsTarget {
 fn award_of(delivery: &Delivery, programme: &str) -> Result<Award, String> {
     let Message { data } = serde_json::from_slice(&delivery.body)
         .map_err(|error| format!("these are no points: {error}"))?;
-    let Trigger { source, id, time } = data.event;
+    let Trigger { time } = data.event;
     let worth = match (data.points, data.amount) {
         (Some(points), _) => Worth::Points(points),
         (None, Some(amount)) => Worth::Product {
@@ -111,7 +109,8 @@ fn award_of(delivery: &Delivery, programme: &str) -> Result<Award, String> {
     Ok(Award {
         programme: programme.to_owned(),
         member: data.recipient.unwrap_or_else(|| delivery.subject.clone()),
-        key: format!("campaign:{}:{}:{source}/{id}", delivery.campaign, delivery.action),
+        // The id of the action follows from the event as well.
+        key: format!("campaign:{}:{}", delivery.campaign, delivery.action),
         source: SOURCE.to_owned(),
         worth,
         occurred_ms: time
@@ -205,7 +204,7 @@ mod tests {
 
         let awards = ledger.0.lock();
         assert_eq!(awards[0].worth, Worth::Points(100));
-        assert_eq!(awards[0].key, format!("campaign:5:{}:mart/o-3", ActionId([7; 16])));
+        assert_eq!(awards[0].key, format!("campaign:5:{}", ActionId([7; 16])));
         assert_eq!(awards[0].occurred_ms, 1_795_413_600_000);
         let factors = vec![("tier".to_owned(), "2".to_owned())];
         assert_eq!(awards[1].worth, Worth::Product { amount: "62.3".to_owned(), factors });

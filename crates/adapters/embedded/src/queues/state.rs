@@ -65,6 +65,14 @@ impl QueueState {
         self.from = self.from.min(Place { visible_ms: in_flight.visible_ms, number });
     }
 
+    /// Makes room for letters in flight, where there is none: those that are visible again are no
+    /// longer in flight, and their receipts are void.
+    pub fn make_room(&mut self, now_ms: u64) {
+        if self.in_flight.len() >= QUEUE_IN_FLIGHT_MAX {
+            self.in_flight.retain(|_, letter| letter.visible_ms > now_ms);
+        }
+    }
+
     /// Whether one more letter may be in flight. One that comes back is counted already.
     pub fn may_take(&self, number: Number) -> bool {
         self.in_flight.len() < QUEUE_IN_FLIGHT_MAX || self.in_flight.contains_key(&number)

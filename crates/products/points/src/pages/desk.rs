@@ -4,6 +4,7 @@ use super::faults;
 use super::today::{Activity, Today};
 use super::view::ProgrammeView;
 use crate::Points as Services;
+use crate::queues::Change;
 use raingauge_appraisal::{AuditRequest, ForecastRequest};
 use raingauge_awarding::{Balance, Explanation, Handle, Members, StatementRow};
 use raingauge_counters::difference::FieldChange;
@@ -225,38 +226,14 @@ impl Desk {
         self.services.queues.peek(queue, shelf, len_max).await.map_err(faults::queue)
     }
 
-    /// Sends dead letters to their queue again, all that are chosen. Returns how many.
-    pub async fn redrive(
+    /// Sends dead letters to their queue again, or forgets them. Returns how many.
+    pub async fn change_letters(
         &self,
         queue: QueueName,
-        selection: LetterSelection,
+        selection: &LetterSelection,
+        change: Change,
     ) -> Result<usize, Fault> {
-        let mut count = 0;
-        loop {
-            let moved = self.services.queues.redrive(queue, selection.clone()).await;
-            let moved = moved.map_err(faults::queue)?;
-            count += moved;
-            if moved == 0 || selection != LetterSelection::All {
-                return Ok(count);
-            }
-        }
-    }
-
-    /// Forgets dead letters, all that are chosen. Returns how many.
-    pub async fn discard(
-        &self,
-        queue: QueueName,
-        selection: LetterSelection,
-    ) -> Result<usize, Fault> {
-        let mut count = 0;
-        loop {
-            let gone = self.services.queues.discard(queue, selection.clone()).await;
-            let gone = gone.map_err(faults::queue)?;
-            count += gone;
-            if gone == 0 || selection != LetterSelection::All {
-                return Ok(count);
-            }
-        }
+        self.services.change_letters(queue, selection, change).await.map_err(faults::queue)
     }
 }
 

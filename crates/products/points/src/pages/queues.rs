@@ -1,6 +1,7 @@
 //! Queues, and their dead letters: sent again, or discarded.
 
 use super::visit::{Answer, Tab, Visit, done};
+use crate::queues::Change;
 use maud::{Markup, html};
 use raingauge_portal::Fault;
 use raingauge_portal::html::parts::{self, ButtonForm, Column, Mood};
@@ -217,14 +218,14 @@ fn selection(visit: &Visit) -> LetterSelection {
 /// `POST /points/queues/{queue}/redrive`
 pub async fn redrive(visit: Visit) -> Answer {
     let (queue, _) = shelf(&visit)?;
-    let count = visit.desk.redrive(queue, selection(&visit)).await?;
+    let count = visit.desk.change_letters(queue, &selection(&visit), Change::Redrive).await?;
     Ok(changed(queue, "queue.redrive", count, "redriven"))
 }
 
 /// `POST /points/queues/{queue}/discard`
 pub async fn discard(visit: Visit) -> Answer {
     let (queue, _) = shelf(&visit)?;
-    let count = visit.desk.discard(queue, selection(&visit)).await?;
+    let count = visit.desk.change_letters(queue, &selection(&visit), Change::Discard).await?;
     Ok(changed(queue, "queue.discard", count, "discarded"))
 }
 

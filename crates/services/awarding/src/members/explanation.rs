@@ -40,9 +40,11 @@ pub struct SpentPoints {
 }
 
 impl Explanation {
-    /// Traces the entries of a wallet, the oldest first.
+    /// Traces the entries of a wallet, the oldest first. `rolling` is the day on which the points
+    /// expire that live on with the member's activity.
     pub(super) fn of(
         balance: Balance,
+        rolling: Option<Day>,
         entries: Vec<Arc<Entry>>,
         is_whole: bool,
         programme: &Programme,
@@ -59,7 +61,7 @@ impl Explanation {
             let entry = entry(&remainder.credit)?;
             let expires_on = match remainder.expiry {
                 Expiry::On(day) => Some(day),
-                Expiry::Rolling => balance.expires_on,
+                Expiry::Rolling => rolling,
                 Expiry::Never => None,
             };
             let words = explain::of_entry(&entry, programme);
