@@ -3,7 +3,7 @@
 use crate::answers;
 use crate::contract::members as doc;
 use crate::refused::{Answer, Refused, item};
-use crate::requests::time_of;
+use crate::requests::{item_of, time_of};
 use crate::{Points, Table};
 use axum::Json;
 use axum::extract::{Extension, Path, Query};
@@ -18,6 +18,7 @@ use raingauge_http::change::json_within;
 use raingauge_http::queries::Parameters;
 use raingauge_http::{Body, Trial};
 use raingauge_people::Principal;
+use raingauge_points::limits::MEMBER_LEN_MAX;
 use raingauge_points::{Programme, WalletId};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -75,7 +76,7 @@ async fn member(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BalancesRequest {
-    members: Vec<MemberName>,
+    members: Vec<Value>,
     at: Option<Value>,
 }
 
@@ -102,19 +103,31 @@ async fn balances(
     }
 
     let at_ms = at.as_ref().map(|at| moment(at, points.clock.now_ms())).transpose()?;
-    let ids = members.iter().map(|name| WalletId::new(&name.programme, &name.member)).collect();
-    let found = points.teller.members().balances(ids, at_ms).await?;
+    let ids: Vec<Result<WalletId, Refusal>> = members.into_iter().map(wallet_id).collect();
+    let known = ids.iter().flatten().cloned().collect();
+    let mut found = points.teller.members().balances(known, at_ms).await?.into_iter();
     let snapshot = points.teller.snapshot();
-    let results: Vec<Value> = found
-        .iter()
-        .zip(&members)
-        .map(|(found, name)| match (found, snapshot.programme(&name.programme)) {
-            (Ok(balance), Some(programme)) => answers::balance(balance, programme),
-            (Err(refusal), _) => item(refusal),
-            (Ok(_), None) => item(&unknown(&name.programme)),
-        })
-        .collect();
+
+    let results = ids.into_iter().map(|id| {
+        let balance = id.and_then(|id| found.next().unwrap_or_else(|| Err(unknown(&id.programme))));
+        let shown = balance.and_then(|balance| match snapshot.programme(&balance.id.programme) {
+            Some(programme) => Ok(answers::balance(&balance, programme)),
+            None => Err(unknown(&balance.id.programme)),
+        });
+        shown.unwrap_or_else(|refusal| item(&refusal))
+    });
+    let results: Vec<Value> = results.collect();
     Ok(Json(json!({ "results": results })))
+}
+
+/// The wallet that an item of a request names.
+fn wallet_id(item: Value) -> Result<WalletId, Refusal> {
+    let MemberName { programme, member } = item_of(item)?;
+    if member.is_empty() || member.len() > MEMBER_LEN_MAX {
+        let detail = format!("a member has between 1 and {MEMBER_LEN_MAX} bytes");
+        return Err(Refusal::new(Code::MemberInvalid, detail));
+    }
+    Ok(WalletId::new(&programme, &member))
 }
 
 /// `GET /v1/points/{programme}/members/{member}/statement`

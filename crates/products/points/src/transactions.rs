@@ -47,7 +47,6 @@ async fn correct(
     Extension(who): Extension<Principal>,
     body: Body<Trial>,
 ) -> Answer<Json<Value>> {
-    points.source(&who).check_operator()?;
     let batch = Batch::read(&body.bytes, "corrections")?;
     points.decide(&who, batch, Family::Corrections).await
 }
@@ -68,6 +67,7 @@ impl Points {
             if let Ok(request) = &mut request {
                 self.name_award(request, &source).await?;
             }
+            let request = request.and_then(|request| own_correction(request, family, &source));
             commands.push(request.and_then(|request| conversion.transaction(request, family)));
         }
         let manner = if is_atomic { Manner::Together } else { Manner::Each };
@@ -91,5 +91,43 @@ impl Points {
             request.award = request.reference.take();
         }
         Ok(())
+    }
+}
+
+/// Refuses corrections by partners, except for reversals of their own awards, which their keys name.
+fn own_correction(
+    request: TransactionRequest,
+    family: Family,
+    source: &Source,
+) -> Result<TransactionRequest, Refusal> {
+    let is_own = request.kind == REVERSE && request.award.is_some();
+    if matches!(family, Family::Corrections) && !is_own {
+        source.check_operator()?;
+    }
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_partner_takes_back_its_own_awards_alone() {
+        let partner = Source::Partner("skyair".into());
+        let allowed = |item: Value, source: &Source| {
+            own_correction(item_of(item).expect("a request"), Family::Corrections, source).is_ok()
+        };
+        let own =
+            json!({"kind": "reverse", "programme": "p", "member": "m", "key": "r", "award": "a"});
+        let any = json!({"kind": "reverse", "programme": "p", "member": "m", "key": "r", "reference": "o"});
+        let adjust =
+            json!({"kind": "adjust", "programme": "p", "member": "m", "key": "j", "points": 5});
+        assert!(allowed(own.clone(), &partner));
+        assert!(!allowed(any.clone(), &partner));
+        assert!(!allowed(adjust.clone(), &partner));
+        for item in [own, any, adjust] {
+            assert!(allowed(item, &Source::Operator));
+        }
     }
 }

@@ -262,6 +262,11 @@ mod tests {
             Event::from_json(large.as_bytes()).unwrap_err().code.as_str(),
             "event_too_large"
         );
+
+        let data = format!(r#"{{"text":"{}"}}"#, "7".repeat(EVENT_LEN_MAX - 20));
+        let large = GOOD.replace(r#"{"city_id":7}"#, &data);
+        assert!(Event::from_json(large.as_bytes()).is_err());
+        assert_eq!(Event::from_accepted_json(large.as_bytes()).unwrap().data, data);
     }
 
     /// The parser walks what it passes over by recursion; without a bound these would end the

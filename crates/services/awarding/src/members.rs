@@ -98,7 +98,8 @@ impl Members {
     }
 
     /// At most `len_max` rows of a statement, newest first, from the one before `before` on. What
-    /// is due and not yet written comes first, without a sequence.
+    /// is due and not yet written comes first, without a sequence, and in addition: a caller goes
+    /// on behind the last row, which has one.
     pub async fn statement(
         &self,
         id: &WalletId,
@@ -118,12 +119,8 @@ impl Members {
             }
         }
 
-        rows.truncate(len_max);
-        if rows.len() < len_max {
-            let rest = len_max - rows.len();
-            let entries = self.reader.statement(id.clone(), before, rest).await?;
-            rows.extend(entries.iter().map(|entry| StatementRow::of(entry)));
-        }
+        let entries = self.reader.statement(id.clone(), before, len_max).await?;
+        rows.extend(entries.iter().map(|entry| StatementRow::of(entry)));
         Ok(rows)
     }
 

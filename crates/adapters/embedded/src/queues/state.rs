@@ -148,5 +148,11 @@ mod tests {
         }
         assert!(!state.may_take(Number(u64::MAX)));
         assert!(state.may_take(Number(7)));
+
+        // They are no longer in flight once they are visible again.
+        state.make_room(4);
+        assert!(!state.may_take(Number(u64::MAX)));
+        state.make_room(5);
+        assert!(state.may_take(Number(u64::MAX)));
     }
 }
