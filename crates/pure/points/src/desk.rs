@@ -128,6 +128,9 @@ impl<'a> Desk<'a> {
     /// Decides commands of which all are done, or none. Where one is refused, so are the others;
     /// the entry of the refusal is all that is left.
     pub fn execute_together(&mut self, commands: &[Command]) -> Vec<Answer> {
+        if commands.is_empty() {
+            return Vec::new();
+        }
         if commands.len() > TOGETHER_MAX {
             let detail = format!("at most {TOGETHER_MAX} commands happen together");
             let refusal = Refusal::new(Code::LimitOutOfRange, detail);

@@ -70,5 +70,7 @@ pub const REMINDERS_MAX: usize = 4;
 pub const REMIND_DAYS_MAX: u16 = 365;
 /// Most commands that happen together or not at all.
 pub const TOGETHER_MAX: usize = 16;
-/// Days by which a command may lie before or after the time of its turn: two centuries.
+/// Days by which a command may lie before the time of its turn: two centuries.
 pub const COMMAND_DAYS_MAX: i64 = 73_000;
+/// Days by which a command may lie after the time of its turn, for clocks that differ.
+pub const COMMAND_AHEAD_DAYS_MAX: i64 = 1;

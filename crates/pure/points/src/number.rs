@@ -62,10 +62,11 @@ impl Number {
         // Most numbers end in no zero, or in few.
         while number.mantissa % 10 == 0 {
             number.mantissa /= 10;
-            number.scale -= 1;
+            number.scale = number.scale.checked_sub(1)?;
         }
 
-        let fits = number.scale.abs() <= 4 * NUMBER_SCALE_MAX;
+        // Every number that is written out passes here, so that no text gets long.
+        let fits = number.scale.unsigned_abs() <= 4 * NUMBER_SCALE_MAX.unsigned_abs();
         (fits && number.digits() <= DIGITS_MAX).then_some(number)
     }
 
@@ -107,7 +108,7 @@ impl Number {
 
         let magnitude = kept.parse::<i128>().ok()?;
         let scale = i32::try_from(fraction.len()).ok()?.checked_sub(cut)?.checked_sub(exponent)?;
-        if scale.abs() > NUMBER_SCALE_MAX {
+        if scale.unsigned_abs() > NUMBER_SCALE_MAX.unsigned_abs() {
             return None;
         }
         let is_negative = mantissa.len() > unsigned.len();
@@ -321,6 +322,20 @@ mod tests {
             assert_eq!(Number::parse(wrong), None, "{wrong}");
         }
         assert_eq!(Number::parse(&"9".repeat(39)), None);
+    }
+
+    /// The smallest scale has no positive counterpart: as text it would have 2^31 zeros.
+    #[test]
+    fn no_number_has_an_endless_text() {
+        for wrong in ["-10e2147483647", "1e2147483647", "1e-2147483648", "0.1e-2147483647"] {
+            assert_eq!(Number::parse(wrong), None, "{wrong}");
+            assert!(serde_json::from_str::<Number>(&format!("\"{wrong}\"")).is_err());
+        }
+        for scale in [i32::MIN, i32::MIN + 1, -121, 121, i32::MAX] {
+            assert_eq!(Number::new(1, scale), None, "{scale}");
+        }
+        assert_eq!(Number::new(10, i32::MIN), None);
+        assert_eq!(Number::new(1, -120).unwrap().to_string().len(), 121);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! end. A wallet is settled before every command and for every read, so that a balance is right
 //! whether a sweep has written it down or not.
 
+use crate::Points;
 use crate::account::{Account, Expiry};
 use crate::calendar::HOUR_MS;
 use crate::day::Day;
@@ -180,12 +181,33 @@ fn expire(
         }
         // What a late award of the same time lost by itself is remembered with it.
         let before = wallet.last_expiry.filter(|before| before.day == last);
-        let points = rolling + before.map_or(0, |before| before.points);
+        let points = before.map_or(0, |before| before.points).saturating_add(rolling);
         let cut_ms = programme.expiry.cut_ms(last).min(cut_ms);
         draft.entry.changes.last_expiry = Some(Some(LastExpiry { day: last, cut_ms, points }));
     }
     draft.entry.post(Account::Expired, dated + rolling);
     draft.finish()
+}
+
+/// The points that expired together while those of a hold were away, and would have taken them
+/// along.
+pub(crate) fn expired_since(
+    hold: &Hold,
+    last: Option<LastExpiry>,
+    at_ms: i64,
+) -> Option<LastExpiry> {
+    last.filter(|last| last.cut_ms > hold.opened_ms && last.cut_ms <= at_ms)
+}
+
+/// Orders the lots of a hold as they expire, with the date that rolling points have by now, which
+/// may have moved since the hold. It is the order of [`Wallet::lots_in_order`].
+pub(crate) fn sort_by_date(lots: &mut [(Expiry, Points)], rolling: Option<Day>) {
+    lots.sort_by_key(|(expiry, _)| match (*expiry, rolling) {
+        (Expiry::On(day), _) => (0, Some(day), 0),
+        (Expiry::Rolling, Some(day)) => (0, Some(day), 1),
+        (Expiry::Rolling, None) => (1, None, 0),
+        (Expiry::Never, _) => (2, None, 0),
+    });
 }
 
 /// Gives back what a capture left of a hold: the parts that expire latest, to their lots. Parts
@@ -202,13 +224,16 @@ pub(crate) fn release(
     draft.entry.post(Account::Held, -hold.points());
     draft.entry.changes.hold = Some(HoldChange::Resolved(hold.key));
 
-    // Points that expired together while these were held would have taken these along.
-    let expired =
-        wallet.last_expiry.filter(|last| last.cut_ms > hold.opened_ms && last.cut_ms <= at_ms);
+    let expired = expired_since(hold, wallet.last_expiry, at_ms);
+    let mut lots = hold.lots.clone();
+    if captured > 0 {
+        sort_by_date(&mut lots, expired.map(|last| last.day).or(wallet.rolling_expires));
+    }
+
     let mut to_capture = captured;
     let mut gone = 0;
     let mut rolling_gone = 0;
-    for (expiry, points) in &hold.lots {
+    for (expiry, points) in &lots {
         let spent = to_capture.min(*points);
         to_capture -= spent;
         let left = points - spent;
@@ -225,7 +250,7 @@ pub(crate) fn release(
     assert_eq!(to_capture, 0, "no more is captured than was held (I6)");
     draft.entry.post(Account::Expired, gone + rolling_gone);
     if let (Some(last), true) = (expired, rolling_gone > 0) {
-        let points = last.points + rolling_gone;
+        let points = last.points.saturating_add(rolling_gone);
         draft.entry.changes.last_expiry = Some(Some(LastExpiry { points, ..last }));
     }
 }

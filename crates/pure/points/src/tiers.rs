@@ -96,9 +96,12 @@ impl Tiers {
     }
 
     /// The tier after the last day of the wallet's tier: the highest one of the periods that the
-    /// wallet remembers that is still kept.
+    /// wallet remembers that is still kept. A period that has not begun by then was counted in
+    /// another window, by a former version, and says nothing.
     pub(crate) fn down(&self, wallet: &Wallet, ended: Day) -> TierChange {
-        let kept = wallet.qualifying.iter().filter_map(|found| {
+        let current = self.period(ended.plus(1));
+        let known = wallet.qualifying.iter().filter(|found| found.period <= current);
+        let kept = known.filter_map(|found| {
             let until = self.kept_until(found.period);
             let is_kept = until.is_none_or(|until| until > ended);
             is_kept.then(|| (self.reached(found.points), until))

@@ -5,8 +5,10 @@
 
 use crate::Points;
 use crate::account::{Account, Expiry};
-use crate::entry::{Entry, HoldChange, Kind};
+use crate::day::Day;
+use crate::entry::{Entry, Hold, HoldChange, Kind, LastExpiry};
 use crate::identity::Key;
+use crate::settle::{expired_since, sort_by_date};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -71,7 +73,11 @@ struct Tracer {
     uses: Vec<PointUse>,
     lots: HashMap<Expiry, Vec<Origin>>,
     pending: HashMap<(i32, Expiry), Vec<Origin>>,
-    held: HashMap<Key, Vec<Origin>>,
+    /// Points of open holds, in the order of their lots.
+    held: HashMap<Key, (Hold, Vec<Origin>)>,
+    /// The last day of the rolling lot.
+    rolling: Option<Day>,
+    last_expiry: Option<LastExpiry>,
     /// Debits that nothing paid for yet.
     owed: Vec<Origin>,
     /// Sequences of the wallet by those of the book.
@@ -90,9 +96,16 @@ impl Tracer {
         let mut moving: Vec<Origin> = Vec::new();
         if let (Kind::Capture | Kind::Release, Some(HoldChange::Resolved(key))) =
             (entry.kind, &entry.changes.hold)
+            && let Some((hold, held)) = self.held.remove(key)
         {
-            moving = self.held.remove(key).unwrap_or_default();
-            self.spend_captured(entry, &mut moving);
+            moving = held;
+            self.spend_captured(entry, &hold, &mut moving);
+        }
+        if let Some(rolling) = entry.changes.rolling {
+            self.rolling = rolling.after;
+        }
+        if let Some(last_expiry) = entry.changes.last_expiry {
+            self.last_expiry = last_expiry;
         }
 
         let is_moved = entry.kind == Kind::Activate;
@@ -143,14 +156,32 @@ impl Tracer {
         }
 
         if let Some(HoldChange::Opened(hold)) = &entry.changes.hold {
-            self.held.insert(hold.key, moving);
+            self.held.insert(hold.key, (hold.clone(), moving));
         } else if !moving.is_empty() {
             self.use_up(&moving, own);
         }
     }
 
-    /// The first points of a hold are those that are captured.
-    fn spend_captured(&mut self, entry: &Entry, held: &mut Vec<Origin>) {
+    /// The points of a hold that expire first are those that are captured.
+    fn spend_captured(&mut self, entry: &Entry, hold: &Hold, held: &mut Vec<Origin>) {
+        if entry.kind == Kind::Release {
+            return;
+        }
+        let expired = expired_since(hold, self.last_expiry, entry.recorded_ms);
+        let rolling = expired.map(|last| last.day).or(self.rolling);
+
+        let mut of_lots: Vec<(Expiry, Vec<Origin>)> = Vec::with_capacity(hold.lots.len());
+        for (expiry, points) in &hold.lots {
+            of_lots.push((*expiry, take(held, *points, None)));
+        }
+        let mut lots = hold.lots.clone();
+        sort_by_date(&mut lots, rolling);
+
+        for (expiry, _) in &lots {
+            let of_lot = of_lots.iter_mut().find(|(known, _)| known == expiry);
+            held.append(&mut of_lot.expect("lots are those of the hold").1);
+        }
+
         let burned = entry.postings.iter().filter_map(|posting| match posting.account {
             Account::Burned(_) => Some(posting.amount),
             _ => None,

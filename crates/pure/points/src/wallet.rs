@@ -188,7 +188,7 @@ impl Wallet {
         match place {
             Some(place) if self.qualifying[place].period == added.period => {
                 // A reversal of what a former version counted must not go below nothing.
-                let points = self.qualifying[place].points + added.points;
+                let points = self.qualifying[place].points.saturating_add(added.points);
                 self.qualifying[place].points = points.max(0);
             }
             _ => {

@@ -1,5 +1,6 @@
 //! Awards: points by a rule, by an amount, or as a number.
 
+use super::check::check_room;
 use super::{Desk, Order};
 use crate::Points;
 use crate::account::{Account, Expiry};
@@ -18,9 +19,6 @@ use raingauge_core::code::{Code, Refusal};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// Most that all points of a wallet may be, so that no sum overflows.
-const WALLET_POINTS_MAX: i128 = ENTRY_POINTS_MAX as i128 * 1_000;
 
 /// An award whose points are known.
 struct Terms {
@@ -57,7 +55,9 @@ impl Desk<'_> {
         let wallet = self.state.wallets.get(&order.id).unwrap_or(&known);
         let terms = terms(order, award, wallet)?;
         let destination = self.destination(order, award, &terms, wallet)?;
-        let budgets = self.check_award(order, &terms, wallet)?;
+        let reinstated = destination.reinstates.map_or(0, |last| i128::from(last.points));
+        check_room(wallet, i128::from(terms.points) + reinstated)?;
+        let budgets = self.check_award(order, &terms)?;
 
         let entry = earned(order, terms, &destination, budgets, wallet);
         let points = entry.awarded();
@@ -76,12 +76,8 @@ impl Desk<'_> {
         &self,
         order: &Order<'_>,
         terms: &Terms,
-        wallet: &Wallet,
     ) -> Result<SmallVec<[BudgetUse; 1]>, Refusal> {
         let programme = order.programme;
-        if wallet.value() + i128::from(terms.points) > WALLET_POINTS_MAX {
-            return refused(Code::Overflow, "the wallet has as many points as one can have");
-        }
         if let Some(reference) = &order.command.reference {
             let id = ReferenceId::of(programme.name(), &order.id.member, reference);
             if self.state.references.get(&id).is_some_and(|earned| earned.is_full()) {
@@ -182,7 +178,7 @@ impl Desk<'_> {
             return None;
         }
         draft.entry.post(Account::Expired, points);
-        let points = last.points + points;
+        let points = last.points.saturating_add(points);
         draft.entry.changes.last_expiry = Some(Some(LastExpiry { points, ..last }));
         Some(self.record(draft.finish(), order.programme))
     }
@@ -314,7 +310,7 @@ fn earned(
     {
         let period = tiers.period(to.day);
         draft.entry.changes.qualifying = Some(Qualifying { period, points });
-        let reached = wallet.qualifying_in(period) + points;
+        let reached = wallet.qualifying_in(period).saturating_add(points);
         draft.entry.changes.tier = tiers.up(wallet, period, reached, to.today);
     }
     draft.entry.changes.budgets = budgets;

@@ -4,11 +4,15 @@ use crate::Points;
 use crate::calendar::DAY_MS;
 use crate::command::{Body, Command};
 use crate::limits::{
-    COMMAND_DAYS_MAX, ENTRY_POINTS_MAX, MEMBER_LEN_MAX, POINTS_KEY_LEN_MAX, POINTS_REASON_LEN_MAX,
-    POINTS_SOURCE_LEN_MAX, REFERENCE_LEN_MAX,
+    COMMAND_AHEAD_DAYS_MAX, COMMAND_DAYS_MAX, ENTRY_POINTS_MAX, MEMBER_LEN_MAX, POINTS_KEY_LEN_MAX,
+    POINTS_REASON_LEN_MAX, POINTS_SOURCE_LEN_MAX, REFERENCE_LEN_MAX,
 };
 use crate::refused;
+use crate::wallet::Wallet;
 use raingauge_core::code::{Code, Refusal};
+
+/// Most that all points of a wallet may be, so that no sum overflows.
+pub(super) const WALLET_POINTS_MAX: i128 = ENTRY_POINTS_MAX as i128 * 1_000;
 
 /// Checks the length of a text, in bytes, and that it has no control characters.
 fn check_text(
@@ -37,10 +41,14 @@ pub(super) fn check_command(command: &Command, now_ms: i64) -> Result<(), Refusa
     check_text(command.reference.as_deref(), "reference", 1, REFERENCE_LEN_MAX, invalid)?;
     check_text(command.reason.as_deref(), "reason", 0, POINTS_REASON_LEN_MAX, invalid)?;
 
-    let most_ms = COMMAND_DAYS_MAX * DAY_MS;
-    let is_near = |at_ms: i64| at_ms.abs_diff(now_ms) <= most_ms.unsigned_abs();
-    if command.occurred_ms.is_some_and(|at_ms| !is_near(at_ms)) {
-        return refused(Code::TimeInvalid, "the time is too far from now");
+    let earliest_ms = now_ms.saturating_sub(COMMAND_DAYS_MAX * DAY_MS);
+    if command.occurred_ms.is_some_and(|at_ms| at_ms < earliest_ms) {
+        return refused(Code::TimeInvalid, "the time is too long ago");
+    }
+    // Points of a day to come would expire later than any others, and reach tiers of its period.
+    let latest_ms = now_ms.saturating_add(COMMAND_AHEAD_DAYS_MAX * DAY_MS);
+    if command.occurred_ms.is_some_and(|at_ms| at_ms > latest_ms) {
+        return refused(Code::TimeInFuture, "the time is more than a day ahead");
     }
     match &command.body {
         Body::Transfer { to, .. } => {
@@ -60,4 +68,12 @@ pub(super) fn check_points(points: Points) -> Result<Points, Refusal> {
     }
     let detail = format!("points must be positive, and at most {ENTRY_POINTS_MAX} units");
     refused(Code::PointsInvalid, detail)
+}
+
+/// Checks that a wallet stays within its bound with these points, beside those that it has.
+pub(super) fn check_room(wallet: &Wallet, points: i128) -> Result<(), Refusal> {
+    if wallet.value() + points <= WALLET_POINTS_MAX {
+        return Ok(());
+    }
+    refused(Code::Overflow, "the wallet has as many points as one can have")
 }

@@ -1,13 +1,12 @@
 //! What operators and other services decide about a member.
 
-use super::check::check_points;
+use super::check::{check_points, check_room};
 use super::spend::spend;
 use super::{Desk, Order};
 use crate::Points;
 use crate::account::{Account, Expiry};
 use crate::day::Day;
 use crate::entry::{Entry, Kind, TierChange};
-use crate::limits::ENTRY_POINTS_MAX;
 use crate::refused;
 use raingauge_core::code::{Code, Refusal};
 use std::sync::Arc;
@@ -28,9 +27,7 @@ impl Desk<'_> {
         }
 
         let wallet = self.wallet(&order.id);
-        if wallet.value() + i128::from(points) > i128::from(ENTRY_POINTS_MAX) * 1_000 {
-            return refused(Code::Overflow, "the wallet has as many points as one can have");
-        }
+        check_room(&wallet, i128::from(points))?;
         let mut draft = self.draft(order, &wallet, Kind::Adjust);
         draft.entry.post(Account::Adjusted, -points);
         if points < 0 {

@@ -6,6 +6,7 @@
 //!
 //! so that refunds in any number of parts take back exactly what was given.
 
+use super::check::WALLET_POINTS_MAX;
 use super::{Desk, Order};
 use crate::Points;
 use crate::account::Account;
@@ -143,7 +144,7 @@ impl Desk<'_> {
         }
         missing = draft.take(missing);
 
-        let owed = wallet.arrears + missing;
+        let owed = wallet.arrears.saturating_add(missing);
         match programme.negative {
             _ if missing == 0 => {}
             Negative::Refuse => {
@@ -152,6 +153,9 @@ impl Desk<'_> {
             Negative::Cap => draft.entry.post(Account::WrittenOff, -missing),
             Negative::Arrears if programme.arrears_floor.is_some_and(|floor| -owed < floor) => {
                 return refused(Code::ArrearsFloor, "the member would owe more than is allowed");
+            }
+            Negative::Arrears if i128::from(owed) > WALLET_POINTS_MAX => {
+                return refused(Code::Overflow, "the member owes as many points as one can owe");
             }
             Negative::Arrears => draft.entry.post(Account::Arrears, -missing),
         }

@@ -1,14 +1,15 @@
 //! Points that members spend, reserve, and give away.
 
-use super::check::check_points;
+use super::check::{check_points, check_room};
 use super::{Desk, Order};
 use crate::Points;
 use crate::account::{Account, Expiry};
+use crate::calendar::HOUR_MS;
 use crate::document::Rate;
 use crate::draft::Draft;
 use crate::entry::{BudgetUse, Entry, Explain, Hold, HoldChange, Kind};
 use crate::identity::{Key, WalletId};
-use crate::limits::WALLET_HOLDS_MAX;
+use crate::limits::{HOLD_HOURS_MAX, WALLET_HOLDS_MAX};
 use crate::number::{Number, Rounding};
 use crate::programme::{Programme, Reward, too_many_points};
 use crate::refused;
@@ -54,6 +55,11 @@ impl Desk<'_> {
         let expires_ms = until_ms.unwrap_or(self.now_ms.saturating_add(programme.hold_ms));
         if expires_ms <= self.now_ms {
             return refused(Code::TimeInvalid, "the hold would be over already");
+        }
+        let longest_ms = i64::from(HOLD_HOURS_MAX) * HOUR_MS;
+        if expires_ms > self.now_ms.saturating_add(longest_ms) {
+            let detail = format!("a hold is over after at most {HOLD_HOURS_MAX} hours");
+            return refused(Code::TimeInvalid, detail);
         }
 
         let wallet = self.wallet(&order.id);
@@ -175,6 +181,7 @@ impl Desk<'_> {
         if receiving.closed {
             return refused(Code::WalletClosed, "the receiver's wallet is closed");
         }
+        check_room(&receiving, i128::from(points))?;
 
         let giving = self.wallet(&order.id);
         let mut out = self.draft(order, &giving, Kind::TransferOut);
@@ -244,6 +251,7 @@ impl Desk<'_> {
         let used = self.partner_use(order, partner, points)?;
 
         let wallet = self.wallet(&order.id);
+        check_room(&wallet, i128::from(points))?;
         let mut draft = self.draft(order, &wallet, Kind::ExchangeIn);
         draft.entry.post(Account::Partner(found.name.clone()), -points);
         let day = programme.zone().day(self.now_ms);

@@ -6,7 +6,9 @@ use crate::day::Day;
 use crate::document::ProgrammeDocument;
 use crate::entry::Kind;
 use crate::identity::WalletId;
-use crate::limits::{WALLET_HOLDS_MAX, WALLET_LOTS_MAX, WALLET_PENDING_MAX};
+use crate::limits::{
+    ENTRY_POINTS_MAX, HOLD_HOURS_MAX, WALLET_HOLDS_MAX, WALLET_LOTS_MAX, WALLET_PENDING_MAX,
+};
 use crate::programme::{Programme, Programmes};
 use crate::script::{Replica, ScriptLedger};
 use crate::snapshot::{BookHead, Footprint, Snapshot};
@@ -119,6 +121,115 @@ fn commands_are_checked() {
     budget.budget = Some("a:b".into());
     assert_eq!(code(command("a", 1, Body::Award(budget))), "points_invalid");
     assert_eq!(code(command("a", 1, award(1))), "ok");
+}
+
+#[test]
+fn an_empty_group_does_nothing() {
+    let mut ledger = Replica::new(1);
+    assert_eq!(together(&mut ledger, &plain(), &[]), []);
+    assert!(ledger.entries().is_empty());
+}
+
+#[test]
+fn times_ahead_are_bounded() {
+    let programmes = plain();
+    let mut ledger = Replica::new(1);
+    let mut code = |command: Command| codes(&ledger.execute(&programmes, NOW_MS, &[command]))[0];
+    let at = |ms: i64| Command { occurred_ms: Some(ms), ..command("a", ms, award(5)) };
+    let day_ms = 86_400_000;
+    assert_eq!(code(at(NOW_MS + day_ms + 1)), "time_in_future");
+    assert_eq!(code(at(i64::MAX)), "time_in_future");
+    assert_eq!(code(at(i64::MIN)), "time_invalid");
+    assert_eq!(code(at(NOW_MS + day_ms)), "ok");
+
+    assert_eq!(code(command("a", "now", award(5))), "ok");
+    let hold = |until_ms| Body::Hold { points: Some(1), until_ms: Some(until_ms), reward: None };
+    let last_ms = NOW_MS + i64::from(HOLD_HOURS_MAX) * 3_600_000;
+    assert_eq!(code(command("a", "h", hold(last_ms + 1))), "time_invalid");
+    assert_eq!(code(command("a", "h", hold(i64::MAX))), "time_invalid");
+    assert_eq!(code(command("a", "h", hold(last_ms))), "ok");
+    assert_eq!(ledger.entries().len(), 3);
+}
+
+/// Gives a member as many points as a wallet can have.
+fn fill(ledger: &mut Replica, programmes: &Programmes, member: &str) {
+    let many: Vec<Command> =
+        (0..1_000).map(|number| command(member, number, award(ENTRY_POINTS_MAX))).collect();
+    let answers = ledger.execute(programmes, NOW_MS, &many);
+    assert!(codes(&answers).iter().all(|code| *code == "ok"));
+}
+
+#[test]
+fn a_full_wallet_gets_nothing_more() {
+    let json = json!({"programme": "p",
+        "partners": [{"name": "hotel", "exchangeIn": {"give": 1, "get": 1}}]});
+    let programmes = programmes(&json, 1);
+    let mut ledger = Replica::new(2);
+    fill(&mut ledger, &programmes, "amy");
+    let mut code = |member: &str, key: &str, body: Body| {
+        codes(&ledger.execute(&programmes, NOW_MS, &[command(member, key, body)]))[0]
+    };
+    assert_eq!(code("ben", "a", award(5)), "ok");
+
+    let transfer = || Body::Transfer { to: "amy".into(), points: 5 };
+    let exchange = || Body::ExchangeIn { partner: "hotel".into(), points: Some(5), amount: None };
+    let adjust = Body::Adjust { points: 5, expires_on: None };
+    assert_eq!(code("ben", "t", transfer()), "overflow");
+    assert_eq!(code("amy", "x", exchange()), "overflow");
+    assert_eq!(code("amy", "j", adjust), "overflow");
+    assert_eq!(code("amy", "w", award(5)), "overflow");
+    // What is held counts as well.
+    let hold = Body::Hold { points: Some(ENTRY_POINTS_MAX), until_ms: None, reward: None };
+    assert_eq!(code("amy", "h", hold), "ok");
+    assert_eq!(code("ben", "t", transfer()), "overflow");
+    assert_eq!(code("amy", "b", Body::Burn { points: 5 }), "ok");
+    assert_eq!(code("ben", "t", transfer()), "ok");
+    assert_eq!(code("amy", "x", exchange()), "overflow");
+}
+
+#[test]
+fn what_comes_back_counts_against_the_bound_of_a_wallet() {
+    let json = json!({"programme": "p",
+        "expiry": {"kind": "activity", "months": 1, "graceHours": 0, "reinstateDays": 5}});
+    let programmes = programmes(&json, 1);
+    let mut ledger = Replica::new(1);
+    fill(&mut ledger, &programmes, "amy");
+    let late = |key: &str, points| {
+        let body = Award { extends: Some(true), ..Award::of(Basis::Points(points)) };
+        let occurred_ms = Some(NOW_MS + 40 * 86_400_000);
+        Command { occurred_ms, ..command("amy", key, Body::Award(body)) }
+    };
+
+    // All points expire after February, day 59, and come back with an award of the time before.
+    let now_ms = NOW_MS + 60 * 86_400_000;
+    let mut code = |command| codes(&ledger.execute(&programmes, now_ms, &[command]))[0];
+    assert_eq!(code(late("l", 1)), "overflow");
+    assert_eq!(code(late("m", 0)), "ok");
+    let wallet = ledger.wallet(&WalletId::new("p", "amy"));
+    assert_eq!(wallet.balance(), 1_000 * ENTRY_POINTS_MAX);
+}
+
+#[test]
+fn what_a_member_owes_is_bounded() {
+    let programmes = plain();
+    let mut ledger = Replica::new(1);
+    let mut code = |key: String, body| {
+        codes(&ledger.execute(&programmes, NOW_MS, &[command("amy", key, body)]))[0]
+    };
+    for number in 0..=1_000 {
+        assert_eq!(code(format!("a{number}"), award(ENTRY_POINTS_MAX)), "ok");
+        let burn = Body::Burn { points: ENTRY_POINTS_MAX };
+        assert_eq!(code(format!("b{number}"), burn), "ok");
+    }
+    let reverse = |number: i32| Body::Reverse {
+        key: Some(format!("a{number}").into()),
+        amount: None,
+        points: None,
+    };
+    for number in 0..1_000 {
+        assert_eq!(code(format!("r{number}"), reverse(number)), "ok");
+    }
+    assert_eq!(code("r".into(), reverse(1_000)), "overflow");
 }
 
 #[test]

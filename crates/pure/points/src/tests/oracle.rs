@@ -320,7 +320,16 @@ impl Member {
         let held = self.held.remove(place);
         self.resolved.push(key);
         let mut captured = captured;
-        for (piece, expired) in held.pieces {
+        let mut pieces = held.pieces;
+        // A capture takes the first to expire by today's dates.
+        if captured > 0 {
+            let gone = self.buried.map(|(last, _)| last);
+            pieces.sort_by_key(|(piece, expired)| {
+                let gone = gone.filter(|_| *expired);
+                (gone.unwrap_or_else(|| self.day_of(piece.date)), piece.date)
+            });
+        }
+        for (piece, expired) in pieces {
             let part = captured.min(piece.points);
             captured -= part;
             let left = Piece { points: piece.points - part, ..piece };

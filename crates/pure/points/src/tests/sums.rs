@@ -100,3 +100,34 @@ fn points_are_used_in_the_order_in_which_they_came() {
         traced.left.iter().map(|remainder| (remainder.credit, remainder.points)).collect();
     assert_eq!(left, [(9, 46)]);
 }
+
+#[test]
+fn a_capture_uses_what_expires_first_by_then() {
+    let programmes = in_force(json!({"programme": "p",
+        "expiry": {"kind": "activity", "months": 1, "graceHours": 0}}));
+    let mut ledger = Replica::new(1);
+    let extending = |points| {
+        let award = Award::of(Basis::Points(points));
+        Body::Award(Award { extends: Some(true), ..award })
+    };
+    let day_ms = 86_400_000;
+    let until_ms = Some(NOW_MS + 50 * day_ms);
+    for (day, command) in [
+        (0, command("a", extending(10))),
+        (0, command("b", award(10, "2026-03-15"))),
+        (0, command("c", Body::Hold { points: Some(20), until_ms, reward: None })),
+        // The first ten points live until the end of March by now.
+        (40, command("d", extending(1))),
+        (40, command("e", Body::Capture { hold: "c".into(), points: Some(12) })),
+    ] {
+        let answers = ledger.execute(&programmes, NOW_MS + day * day_ms, &[command]);
+        assert!(matches!(answers[0], crate::desk::Answer::Done(_)), "{answers:?}");
+    }
+
+    let traced = trace(ledger.entries().iter().map(|entry| &**entry));
+    let used = |credit, debit, points| PointUse { credit, debit, points };
+    assert_eq!(traced.uses, [used(2, 5, 10), used(1, 5, 2)]);
+    let left: Vec<(u64, i64)> =
+        traced.left.iter().map(|remainder| (remainder.credit, remainder.points)).collect();
+    assert_eq!(left, [(1, 8), (4, 1)]);
+}
