@@ -168,7 +168,7 @@ impl<'a> Desk<'a> {
         };
         let answer = self.refuse_again(&commands[failed], answer);
         let detail = format!("not done, because command {failed} was refused: {}", reason.detail);
-        let others = Answer::Invalid(Refusal::new(Code::Refused, detail));
+        let others = Answer::Invalid(Refusal::new(Code::TransactionRefused, detail));
         let mut answers = vec![others; commands.len()];
         answers[failed] = answer;
         answers

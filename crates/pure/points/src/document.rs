@@ -40,7 +40,7 @@ pub struct ProgrammeDocument {
     #[serde(default)]
     pub negative: Negative,
     /// Lowest balance that a reversal may leave, in points; 0 or less.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default = "arrears_floor")]
     pub arrears_floor: Option<Number>,
     /// Hours after which a hold is released.
     #[serde(default = "hold_hours")]
@@ -76,6 +76,11 @@ fn points() -> String {
 
 fn utc() -> String {
     "UTC".to_owned()
+}
+
+/// Null in a document is no floor.
+fn arrears_floor() -> Option<Number> {
+    Some(Number::whole(-10_000))
 }
 
 fn hold_hours() -> u32 {

@@ -157,13 +157,13 @@ impl Programme {
             }
         }
 
-        refused(
-            Code::PointsInvalid,
-            match rule {
-                Some(rule) => format!("the programme has no rule {rule} that awards points"),
-                None => "no rule of the programme is for these facts".to_owned(),
-            },
-        )
+        match rule {
+            Some(rule) => {
+                let detail = format!("the programme has no rule {rule} that awards points");
+                refused(Code::RuleUnknown, detail)
+            }
+            None => refused(Code::PointsInvalid, "no rule of the programme is for these facts"),
+        }
     }
 
     /// An amount times the caller's own factors.

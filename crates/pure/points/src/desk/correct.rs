@@ -46,7 +46,7 @@ impl Desk<'_> {
         until: Option<Day>,
     ) -> Result<Vec<Arc<Entry>>, Refusal> {
         if !order.programme.has_tier(tier) {
-            return refused(Code::PointsInvalid, format!("there is no tier `{tier}`"));
+            return refused(Code::TierUnknown, format!("there is no tier `{tier}`"));
         }
         let today = order.programme.zone().day(self.now_ms);
         if until.is_some_and(|until| until < today) {

@@ -78,13 +78,29 @@ fn a_group_happens_whole_or_not_at_all() {
         command("cy", "f", award(5)),
     ];
     let answers = together(&mut ledger, &programmes, &bad);
-    assert_eq!(codes(&answers), ["refused", "refused", "insufficient_points", "refused"]);
+    assert_eq!(
+        codes(&answers),
+        [
+            "transaction_refused",
+            "transaction_refused",
+            "insufficient_points",
+            "transaction_refused"
+        ]
+    );
     // The refusal is all that is left, and stays the answer.
     assert_eq!(ledger.entries().len(), entries + 1);
     assert_eq!(ledger.wallet(&WalletId::new("p", "amy")).balance(), 6);
     assert_eq!(ledger.wallet(&WalletId::new("p", "cy")).sequence, 0);
     let again = together(&mut ledger, &programmes, &bad);
-    assert_eq!(codes(&again), ["refused", "refused", "insufficient_points", "refused"]);
+    assert_eq!(
+        codes(&again),
+        [
+            "transaction_refused",
+            "transaction_refused",
+            "insufficient_points",
+            "transaction_refused"
+        ]
+    );
     assert_eq!(ledger.entries().len(), entries + 1);
 
     let many: Vec<Command> = (0..17).map(|key| command("amy", key, award(1))).collect();
@@ -97,7 +113,7 @@ fn a_malformed_command_of_a_group_leaves_nothing() {
     let mut ledger = Replica::new(1);
     let group = [command("amy", "a", award(5)), command("amy", "b", award(-1))];
     let answers = together(&mut ledger, &programmes, &group);
-    assert_eq!(codes(&answers), ["refused", "points_invalid"]);
+    assert_eq!(codes(&answers), ["transaction_refused", "points_invalid"]);
     assert!(ledger.entries().is_empty());
 }
 
@@ -211,7 +227,8 @@ fn what_comes_back_counts_against_the_bound_of_a_wallet() {
 
 #[test]
 fn what_a_member_owes_is_bounded() {
-    let programmes = plain();
+    // Without a floor, which documents have unless they say null.
+    let programmes = programmes(&json!({"programme": "p", "arrearsFloor": null}), 1);
     let mut ledger = Replica::new(1);
     let mut code = |key: String, body| {
         codes(&ledger.execute(&programmes, NOW_MS, &[command("amy", key, body)]))[0]
