@@ -17,6 +17,7 @@ use raingauge_awarding::{
 use raingauge_campaigns::sign::Secret;
 use raingauge_documents::{self as documents, Documents, ProductKind, ProgrammeRules};
 use raingauge_points_doors::{AdjustmentKind, Awarding, Points, Settings};
+use raingauge_ports::clock::Clock;
 use raingauge_settings::Reader;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -25,6 +26,8 @@ pub const PRODUCT: Product = Product { groups: &[Settings::GROUP, QueuePlace::GR
 
 /// The switch of the whole product.
 const ENABLED: &str = "points.enabled";
+/// A clock that is further from that of the machine is one of an experiment.
+const EXPERIMENT_SHIFT_MS: u64 = 1_000;
 
 fn configure(reader: &mut Reader) -> Opening {
     let mut settings = Settings::read(reader);
@@ -115,10 +118,18 @@ fn deps(foundation: &Foundation, engines: &PointsEngines) -> awarding::Deps {
         documents: Arc::clone(&foundation.documents),
         sender: Arc::clone(&engines.sender),
         lease: Arc::clone(&foundation.points_lease),
-        // A machine whose clock is wrong must not expire points: this clock knows whether it is.
-        clock: Arc::clone(&foundation.clock),
+        clock: ledger_clock(foundation),
         runtime: Handle::current(),
     }
+}
+
+/// A machine whose clock is wrong must not expire points: the clock of the log knows whether it is.
+/// That of an experiment is set on purpose, and jumps.
+fn ledger_clock(foundation: &Foundation) -> Arc<dyn Clock> {
+    let wall = &foundation.wall_clock;
+    let shift_ms = wall.now_ms().abs_diff(wall.machine_ms());
+    let is_experiment = wall.pace() != 1 || shift_ms > EXPERIMENT_SHIFT_MS;
+    Arc::clone(if is_experiment { wall } else { &foundation.clock })
 }
 
 fn teller_options(settings: &Settings) -> anyhow::Result<awarding::Options> {
