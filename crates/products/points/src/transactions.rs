@@ -94,7 +94,7 @@ impl Points {
     }
 }
 
-/// Refuses corrections by partners, except for reversals of their own awards, which their keys name.
+/// Refuses corrections by partners, except for reversals of their own awards, named by key.
 fn own_correction(
     request: TransactionRequest,
     family: Family,

@@ -40,7 +40,7 @@ pub struct ProgrammeDocument {
     #[serde(default)]
     pub negative: Negative,
     /// Lowest balance that a reversal may leave, in points; 0 or less.
-    #[serde(default = "arrears_floor")]
+    #[serde(default = "default_arrears_floor")]
     pub arrears_floor: Option<Number>,
     /// Hours after which a hold is released.
     #[serde(default = "hold_hours")]
@@ -79,7 +79,7 @@ fn utc() -> String {
 }
 
 /// Null in a document is no floor.
-fn arrears_floor() -> Option<Number> {
+fn default_arrears_floor() -> Option<Number> {
     Some(Number::whole(-10_000))
 }
 
