@@ -66,12 +66,16 @@ pub enum Scope {
     PointsWrite,
     /// Operate queues, sweeps, seals and audits of points.
     PointsAdmin,
+    /// Read the objects of Redis clients, subscribe to channels, and see how the door is used.
+    ObjectsRead,
+    /// Change and delete the objects of Redis clients, and publish.
+    ObjectsWrite,
     /// Everything, now and later.
     Admin,
 }
 
 impl Scope {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::EventsWrite,
         Self::CountsRead,
         Self::CountersWrite,
@@ -86,6 +90,8 @@ impl Scope {
         Self::PointsCorrect,
         Self::PointsWrite,
         Self::PointsAdmin,
+        Self::ObjectsRead,
+        Self::ObjectsWrite,
         Self::Admin,
     ];
 
@@ -105,6 +111,8 @@ impl Scope {
             Self::PointsCorrect => "points:correct",
             Self::PointsWrite => "points:write",
             Self::PointsAdmin => "points:admin",
+            Self::ObjectsRead => "objects:read",
+            Self::ObjectsWrite => "objects:write",
             Self::Admin => "admin",
         }
     }
@@ -219,6 +227,8 @@ mod tests {
         assert!(!author.allow(Scope::CampaignsRead) && !author.allow(Scope::CampaignsOperate));
         let partner: Scopes = [Scope::PointsAward].into_iter().collect();
         assert!(!partner.allow(Scope::PointsSpend) && !partner.allow(Scope::PointsCorrect));
+        let session: Scopes = [Scope::ObjectsWrite].into_iter().collect();
+        assert!(!session.allow(Scope::ObjectsRead) && !session.allow(Scope::CountsRead));
         assert!(Scopes::default().is_empty() && !reader.is_empty());
     }
 }

@@ -6,7 +6,7 @@ use crate::server::Home;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-pub const SCOPES: [&str; 15] = [
+pub const SCOPES: [&str; 17] = [
     "events:write",
     "counts:read",
     "counters:write",
@@ -21,6 +21,8 @@ pub const SCOPES: [&str; 15] = [
     "points:correct",
     "points:write",
     "points:admin",
+    "objects:read",
+    "objects:write",
     "admin",
 ];
 

@@ -253,6 +253,8 @@ const fn meaning(scope: Scope) -> &'static str {
         Scope::PointsCorrect => "reverse and adjust points, set tiers, close wallets",
         Scope::PointsWrite => "define programmes and rewards",
         Scope::PointsAdmin => "operate queues, sweeps, seals and audits of points",
+        Scope::ObjectsRead => "read the objects of Redis clients, subscribe to channels",
+        Scope::ObjectsWrite => "change and delete the objects of Redis clients, publish",
         Scope::Admin => "everything",
     }
 }
