@@ -1,0 +1,46 @@
+//! The values of the object store, as pure data structures: no clock, no input or output, no threads.
+//!
+//! ```text
+//!   Object ── expiry, stamp, id of the wide form
+//!     └─ Value ─┬─ Text                          bytes, an integer, or a slice of what arrived
+//!               └─ Hash, Set, List, Sorted       collections: packed in one record, or wide
+//! ```
+//!
+//! A small collection is one record on disk, its *packed* form. A larger one is *wide*: a head and
+//! a record for each entry, so that a change writes only the entries that it touched. In memory
+//! both look the same; the trait [`Collection`] is what the keyspace and the store know of them.
+//! The codec of heads is [`head`].
+
+pub mod bitfield;
+pub mod bits;
+pub mod collection;
+mod cursor;
+pub mod hash;
+pub mod head;
+pub mod lcs;
+pub mod limits;
+pub mod list;
+pub mod number;
+pub mod set;
+pub mod sorted;
+pub mod text;
+pub mod touched;
+pub mod value;
+pub mod varint;
+
+pub use collection::{Change, Collection, Damaged};
+pub use hash::Hash;
+pub use head::{Body, Head};
+pub use list::List;
+pub use set::Set;
+pub use sorted::Sorted;
+pub use text::Text;
+pub use value::{Kind, Object, Value};
+
+/// A name or value of an entry. Up to 16 bytes lie in place, longer ones on the heap.
+pub type Blob = smallvec::SmallVec<[u8; 16]>;
+
+/// Bytes of memory that a [`Blob`] takes on the heap.
+pub fn heap_bytes(blob: &Blob) -> usize {
+    if blob.spilled() { blob.capacity() } else { 0 }
+}
