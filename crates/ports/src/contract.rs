@@ -13,6 +13,7 @@ pub mod drafts;
 pub mod instances;
 pub mod log;
 pub mod maintenance;
+pub mod objects;
 pub mod people;
 pub mod queues;
 pub mod rollouts;

@@ -38,6 +38,7 @@ pub mod key_counts;
 pub mod leases;
 pub mod log;
 pub mod maintenance;
+pub mod objects;
 pub mod people;
 pub mod points;
 pub mod published;

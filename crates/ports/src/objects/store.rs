@@ -1,0 +1,74 @@
+//! The store as the keyspace uses it.
+
+use super::{Error, Group, Key, Progress};
+use crate::BoxFuture;
+use bytes::Bytes;
+
+/// How much a group has to survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of the process.
+    Written,
+    /// A power cut.
+    Synced,
+}
+
+/// A part of the entries of a wide object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntryPage {
+    /// Names and values, in order of the names.
+    pub entries: Vec<(Bytes, Bytes)>,
+    /// Whether entries may follow behind the last of these.
+    pub has_more: bool,
+}
+
+/// A key with its head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundHead {
+    pub name: Bytes,
+    pub head: Bytes,
+}
+
+/// The objects of one process. Reads include every group that was submitted before the call;
+/// of a later one they include all or nothing within a record, and any part of it between records.
+pub trait ObjectStore: Send + Sync {
+    /// Returns heads in the order of the keys, expired ones too.
+    fn heads(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Bytes>>, Error>>;
+
+    /// Returns entries of a wide object behind a name: at least one, if there is one, and about
+    /// `bytes_max` bytes of them. One that was killed or never existed has none.
+    fn entries(
+        &self,
+        database: u8,
+        id: u64,
+        after: Option<Bytes>,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<EntryPage, Error>>;
+
+    /// Returns at most `len_max` heads behind a name, in order of the names, expired ones too.
+    fn scan(
+        &self,
+        database: u8,
+        after: Option<Bytes>,
+        len_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<FoundHead>, Error>>;
+
+    /// Counts the heads of a database exactly, expired ones too.
+    fn count(&self, database: u8) -> BoxFuture<'_, Result<u64, Error>>;
+
+    /// Returns at most `len_max` keys whose heads expire at or before `until_ms`, in milliseconds
+    /// since 1970. They are returned again until the caller drops them. An engine may be late, by a
+    /// sixteenth of the time that a key had to live, and at least two seconds.
+    fn due(&self, until_ms: i64, len_max: usize) -> BoxFuture<'_, Result<Vec<Key>, Error>>;
+
+    /// Takes a group, in the order of the calls, and returns its stamp: the number of the group,
+    /// growing. Never waits for the disk.
+    fn submit(&self, group: Group) -> Result<u64, Error>;
+
+    /// Waits until a group is as durable as required. While the disk does not keep up, it waits
+    /// longer than that, which slows the callers down.
+    fn durable(&self, stamp: u64, durability: Durability) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// How far the groups have come.
+    fn progress(&self) -> &Progress;
+}
