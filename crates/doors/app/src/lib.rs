@@ -22,6 +22,7 @@ mod node;
 pub mod origin;
 mod problem;
 mod samples;
+pub mod times;
 mod wait;
 
 pub use access::{Access, Role};

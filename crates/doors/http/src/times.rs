@@ -1,14 +1,11 @@
 //! Times in requests: fixed, or relative to the moment of the request.
 
-use raingauge_core::code::{Code, Refusal};
+use raingauge_app::times::{self, FORMS};
+use raingauge_core::code::Refusal;
 use raingauge_core::moment::Moment;
-use raingauge_core::plan;
 use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
 use std::fmt;
-
-/// The forms of a time, for messages.
-const FORMS: &str = "epoch seconds, RFC 3339, now, today, yesterday, or an age such as -7d or -15m";
 
 /// A time in a request; `None` inside when it could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,22 +23,12 @@ impl Time {
 
     /// Seconds since 1970 at the moment of the request, where days begin at midnight UTC.
     pub fn at_s(self, name: &str, now_s: i64) -> Result<i64, Refusal> {
-        match self.0 {
-            // A number outside the time of buckets is refused with its range.
-            Some(Moment::At(at_s)) => Ok(at_s),
-            Some(moment) => moment.at_s(now_s).ok_or_else(|| plan::Error::OutOfRange.into()),
-            None => Err(Refusal::new(Code::TimeInvalid, format!("{name} must be {FORMS}"))),
-        }
+        times::at_s(self.0, name, now_s)
     }
 
     /// Replaces a relative day by the midnight that `midnight_s` finds for it.
     pub fn with_midnight(self, midnight_s: impl FnOnce(i64) -> Option<i64>) -> Self {
-        match self.0 {
-            Some(Moment::DaysAgo(days_ago)) => {
-                Self(midnight_s(days_ago).map(Moment::At).or(self.0))
-            }
-            _ => self,
-        }
+        Self(times::with_midnight(self.0, midnight_s))
     }
 }
 
@@ -86,6 +73,7 @@ impl Visitor<'_> for TimeVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raingauge_core::code::Code;
 
     const NOW_S: i64 = 1_727_215_430;
 

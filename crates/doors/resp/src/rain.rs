@@ -1,0 +1,166 @@
+//! raingauge's own commands: counts and events, over the handles that the other doors use.
+//!
+//! ```text
+//!   RAIN.COUNT, RAIN.COUNTS ──▶ neighbours are one batch of the reader
+//!   RAIN.EVENT, RAIN.ADD    ──▶ neighbours are one group of the event log
+//!   RAIN.SERIES, RAIN.TOP   ──▶ reader
+//!   RAIN.HOT, RAIN.SIZES, RAIN.DOCTOR ──▶ Observed
+//! ```
+//!
+//! `RAIN.ONCE` is a command of the object store, since its reply is kept with what it changes.
+
+mod counts;
+mod events;
+mod json;
+mod usage;
+
+use crate::observed::Observed;
+use raingauge_app::{App, Problem, Role};
+use raingauge_core::code::{Code, Refusal};
+use raingauge_resp::{Command, Drain, Id, Replies, Rights, Room};
+use std::sync::Arc;
+
+/// Most commands that are answered together.
+const COMMANDS_TOGETHER_MAX: usize = 1_000;
+
+/// Runs raingauge's own commands, for all connections.
+pub struct Rain {
+    app: Arc<App>,
+    observed: Arc<Observed>,
+}
+
+/// Commands that are answered together when they are neighbours.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Counts,
+    Events,
+    /// Answered one by one.
+    Other(Id),
+}
+
+impl Family {
+    const fn of(id: Id) -> Self {
+        match id {
+            Id::RainCount | Id::RainCounts => Self::Counts,
+            Id::RainEvent | Id::RainAdd => Self::Events,
+            id => Self::Other(id),
+        }
+    }
+
+    /// The role of the process that answers.
+    const fn role(self) -> Option<Role> {
+        match self {
+            Self::Events => Some(Role::Writer),
+            Self::Counts | Self::Other(Id::RainSeries | Id::RainTop) => Some(Role::Reader),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+impl Rain {
+    pub fn new(app: Arc<App>, observed: Arc<Observed>) -> Self {
+        Self { app, observed }
+    }
+
+    /// Runs the commands of a drain from `from` on, as long as they are raingauge's own, and
+    /// appends their replies, in order: also for those that are malformed, or that the caller has
+    /// no right to. `caller` is the name under which it waits for its turn to read much. Returns
+    /// the index of the first command of another kind.
+    pub async fn run(
+        &self,
+        caller: &str,
+        rights: Rights,
+        drain: &Drain,
+        from: usize,
+        out: &mut Replies,
+    ) -> usize {
+        let mut next = from;
+        let mut together = Vec::new();
+
+        while next < drain.len() && is_own(drain.get(next)) {
+            let family = match rights.admit(&drain.get(next)) {
+                Ok(spec) => Family::of(spec.id),
+                Err(failure) => {
+                    out.fail(&failure);
+                    next += 1;
+                    continue;
+                }
+            };
+
+            together.clear();
+            while next < drain.len() && together.len() < COMMANDS_TOGETHER_MAX {
+                let command = drain.get(next);
+                let admitted = is_own(command).then(|| rights.admit(&command));
+                let is_like = |id: Id| Family::of(id) == family;
+                if !matches!(admitted, Some(Ok(spec)) if is_like(spec.id)) {
+                    break;
+                }
+                together.push(command);
+                next += 1;
+            }
+
+            self.answer(family, caller, &together, out).await;
+        }
+
+        next
+    }
+
+    /// Answers commands of one family.
+    async fn answer(
+        &self,
+        family: Family,
+        caller: &str,
+        commands: &[Command<'_>],
+        out: &mut Replies,
+    ) {
+        if let Some(role) = family.role().filter(|role| !self.app.node.has(*role)) {
+            let refusal = role_absent(role);
+            commands.iter().for_each(|_| refuse(&refusal, out));
+            return;
+        }
+
+        match family {
+            Family::Counts => counts::answer(&self.app, commands, out).await,
+            Family::Events => events::answer(&self.app, commands, out).await,
+            Family::Other(id) => {
+                for command in commands {
+                    self.answer_one(id, caller, *command, out).await;
+                }
+            }
+        }
+    }
+
+    async fn answer_one(&self, id: Id, caller: &str, command: Command<'_>, out: &mut Replies) {
+        let arguments = command.arguments;
+        match id {
+            Id::RainSeries => counts::series(&self.app, arguments, out).await,
+            Id::RainTop => counts::top(&self.app, caller, arguments, out).await,
+            Id::RainHot => usage::hot(&self.observed, arguments, out),
+            Id::RainSizes => usage::sizes(&self.observed, arguments, out),
+            Id::RainDoctor => usage::doctor(&self.observed, arguments, out),
+            _ => out.error("ERR this command is not answered here"),
+        }
+    }
+}
+
+fn is_own(command: Command<'_>) -> bool {
+    command.spec().is_some_and(|spec| spec.room == Room::Rain)
+}
+
+fn role_absent(role: Role) -> Refusal {
+    let detail =
+        format!("this process does not have the role {0}: ask one that has it", role.name());
+    Refusal::new(Code::RoleAbsent, detail)
+}
+
+/// Appends a refusal: `-RAIN`, its code and its sentence.
+fn refuse(refusal: &Refusal, out: &mut Replies) {
+    let code = refusal.code.as_str();
+    metrics::counter!("raingauge_errors_total", "code" => code).increment(1);
+    out.error(&format!("RAIN {code} {}", refusal.detail));
+}
+
+/// The same, of a request that failed as a whole.
+fn refuse_problem(problem: &Problem, out: &mut Replies) {
+    refuse(&problem.refusal, out);
+}

@@ -1,0 +1,139 @@
+//! The settings of the door for Redis clients.
+
+use crate::nodes::Node;
+use core::time::Duration;
+use raingauge_settings::{FromText, Reader, Wrong, settings};
+use std::net::SocketAddr;
+
+settings! {
+    /// How Redis clients reach objects and counts.
+    pub struct Settings in "resp" checked by Settings::check {
+        /// Address and port of the door for Redis clients; empty for none, port 0 takes a free one,
+        /// and an address that is not loopback needs a token, or auth.required.
+        listen: Option<SocketAddr> = address("");
+        /// Host and port that clients of a cluster are sent to, where they differ from
+        /// resp.listen.
+        announce: String = text("");
+        /// What clients are told of a cluster: `no` is none; `single`, that this process has every
+        /// slot; `static`, what resp.nodes says.
+        cluster: ClusterMode = one_of(&["no", "single", "static"]);
+        /// The processes of a static cluster, each with host, port and its slots, with commas:
+        /// "a:7001 0-8191, b:7001 8192-16383".
+        nodes: Vec<Node> = text("");
+        /// Most connections at once; further ones are answered an error and closed.
+        connections_max: usize = whole(10_000, 1..=1_000_000, "connections");
+        /// Most bytes of replies that wait for one client, beyond which its connection is closed.
+        output_bytes_max: usize = bytes(64 * MIB, MIB..=4 * GIB);
+        /// How long a connection stays open without a command; 0 for ever.
+        idle_timeout as "idle_timeout_s": Option<Duration> = seconds(0, 0..=86_400);
+    }
+}
+
+/// What clients are told of a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClusterMode {
+    /// There is none.
+    #[default]
+    No,
+    /// This process has every slot.
+    Single,
+    /// Each process has the slots that the settings give it, with a disk of its own.
+    Static,
+}
+
+impl FromText for ClusterMode {
+    fn from_text(word: &str) -> Result<Self, Wrong> {
+        Ok(match word {
+            "single" => Self::Single,
+            "static" => Self::Static,
+            _ => Self::No,
+        })
+    }
+}
+
+impl Settings {
+    fn check(&mut self, reader: &mut Reader) {
+        if !self.announce.is_empty() && crate::nodes::host_and_port(&self.announce).is_none() {
+            let message = format!("{:?} is not a host with a port", self.announce);
+            reader.refuse("resp.announce", message, "Give one such as redis.example:6380");
+        }
+        if !reader.are_right(&["resp.cluster", "resp.nodes", "resp.announce", "resp.listen"]) {
+            return;
+        }
+
+        if self.cluster == ClusterMode::Static {
+            self.check_static(reader);
+        } else if !self.nodes.is_empty() {
+            let message = "there are nodes, and resp.cluster is not \"static\"";
+            reader.refuse("resp.nodes", message, "Set resp.cluster to \"static\", or leave it out");
+        }
+    }
+
+    /// A static cluster has every slot once, and this process is one of its nodes.
+    fn check_static(&self, reader: &mut Reader) {
+        let advice = "Give every node with its slots, from 0 to 16383, each slot once";
+        if let Err(message) = crate::nodes::check(&self.nodes) {
+            reader.refuse("resp.nodes", message, advice);
+            return;
+        }
+
+        let own = self.own_address();
+        if !self.nodes.iter().any(|node| node.address() == own) {
+            let message = format!("{own} is none of resp.nodes");
+            let advice = "Give resp.announce as the host and port of one of resp.nodes";
+            reader.refuse("resp.announce", message, advice);
+        }
+    }
+
+    /// The host and port that clients of a cluster are sent to: `resp.announce`, or else
+    /// `resp.listen`.
+    pub fn own_address(&self) -> String {
+        match self.listen {
+            _ if !self.announce.is_empty() => self.announce.clone(),
+            Some(listen) => listen.to_string(),
+            None => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(toml: &str) -> (Settings, Vec<String>) {
+        let mut reader = Reader::new(vec![Settings::GROUP]);
+        reader.read_toml(std::path::Path::new("rain.toml"), toml);
+        let settings = Settings::read(&mut reader);
+        let problems = reader.into_problems().into_iter().map(|problem| problem.key);
+        (settings, problems.collect())
+    }
+
+    #[test]
+    fn nothing_listens_by_default() {
+        let (settings, problems) = read("");
+        assert_eq!((settings.listen, settings.cluster), (None, ClusterMode::No));
+        assert!(problems.is_empty() && settings.idle_timeout.is_none());
+    }
+
+    #[test]
+    fn a_static_cluster_has_every_slot_once_and_this_process() {
+        let cluster = |nodes: &str, announce: &str| {
+            let text = format!(
+                "[resp]\nlisten = \"127.0.0.1:7001\"\ncluster = \"static\"\nnodes = \"{nodes}\"\n\
+                 announce = \"{announce}\"\n"
+            );
+            read(&text).1
+        };
+        let whole = "127.0.0.1:7001 0-8191, b:7001 8192-16383";
+        assert!(cluster(whole, "").is_empty());
+        assert!(cluster(whole, "b:7001").is_empty());
+        assert_eq!(cluster(whole, "c:7001"), ["resp.announce"]);
+        assert_eq!(cluster(whole, "c"), ["resp.announce"]);
+        for wrong in ["127.0.0.1:7001 0-8191", "", "127.0.0.1:7001 0-16383, b:7001 7", "b 0-16383"]
+        {
+            assert_eq!(cluster(wrong, ""), ["resp.nodes"], "{wrong}");
+        }
+        let alone = "[resp]\ncluster = \"single\"\nnodes = \"127.0.0.1:7001 0-16383\"\n";
+        assert_eq!(read(alone).1, ["resp.nodes"]);
+    }
+}
