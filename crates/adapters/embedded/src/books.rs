@@ -20,13 +20,13 @@ mod recovery;
 mod state;
 mod verify;
 
-use crate::cache::Cache;
 use crate::files::{DiskFolder, Folder};
 use crate::log::note::Note;
 use crate::log::segments::Failure;
 use crate::room::Room;
 use crate::store::{self, Fault, Store};
 use journal::{Inspection, Journal, Pages};
+use loading::Known;
 use parking_lot::Mutex;
 use raingauge_points::{Entry, Footprint, Key, Snapshot, Turn};
 use raingauge_ports::log;
@@ -72,8 +72,7 @@ struct Inner {
 struct Writing {
     head: Head,
     journal: Journal,
-    /// Wallets, as their last entries left them.
-    cache: Cache,
+    known: Known,
     synced: Instant,
     /// Why nothing is written any more.
     closed: Option<String>,
@@ -119,7 +118,7 @@ impl PointBooks {
         let writing = Writing {
             head: Head { position: noted.max(last), ..head },
             journal,
-            cache: Cache::new(cache_bytes),
+            known: Known::new(cache_bytes),
             synced: Instant::now(),
             closed: None,
         };
@@ -188,8 +187,8 @@ impl Inner {
             return Err(Error::Full { free_bytes, reserve_bytes });
         }
 
-        let Writing { head, cache, .. } = &mut *writing;
-        let loaded = loading::load(&*self.records, &self.pages, cache, head, footprint)?;
+        let Writing { head, known, .. } = &mut *writing;
+        let loaded = loading::load(&*self.records, &self.pages, known, head, footprint)?;
         let due_before = state::due_hours(&loaded);
         let known: HashSet<Key> = loaded.keys.keys().copied().collect();
 
@@ -242,7 +241,7 @@ impl Inner {
         encoded: &EncodedTurn,
         due_before: &state::DueHours,
     ) -> Result<Head, Error> {
-        let Writing { head, journal, cache, .. } = &mut *writing;
+        let Writing { head, journal, known, .. } = &mut *writing;
         let after = encoded.heads[0].clone();
         let places = match journal.append(head, encoded, turn.recorded_ms) {
             Ok(places) => places,
@@ -250,7 +249,7 @@ impl Inner {
             Err(Failure::Broken(error)) => return Err(writing.close(error.to_string())),
         };
 
-        let mut written = loading::commit(&*self.records, cache, &after, turn, &places, due_before);
+        let mut written = loading::commit(&*self.records, known, &after, turn, &places, due_before);
         if written.is_ok() && writing.synced.elapsed() >= SYNCED_EVERY {
             written = self.records.sync();
             writing.synced = Instant::now();

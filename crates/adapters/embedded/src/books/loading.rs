@@ -5,13 +5,16 @@
 use super::journal::Pages;
 use super::keys;
 use super::place::Place;
-use super::records::Records;
+use super::records::{Records, Writes};
 use super::state::{DueHours, budget, malformed, totals, wallets_of, writes_of};
 use crate::cache::Cache;
 use crate::store::Fault;
-use raingauge_points::{BookHead, Earned, Footprint, Key, Snapshot, Turn, Wallet, WalletId};
+use raingauge_points::{
+    BookHead, Earned, Footprint, Key, Snapshot, Totals, Turn, Wallet, WalletId,
+};
 use raingauge_ports::points::{Error, Head};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// Threads that read for a turn.
 const READ_AHEAD_THREADS: usize = 4;
@@ -21,11 +24,44 @@ const READ_AHEAD_LEN_MIN: usize = 64;
 /// Records in the order of their keys, with the values that were found.
 type Found = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// Loads a footprint. What it reads of wallets goes into the cache.
+/// What a writer remembers of the records that it has read and written.
+pub struct Known {
+    /// Wallets, as their last entries left them.
+    wallets: Cache,
+    /// The sums of programmes. Every turn needs and changes them, and in the store each change
+    /// leaves a version behind that a scan has to pass.
+    totals: HashMap<Arc<str>, Totals>,
+}
+
+impl Known {
+    pub fn new(cache_bytes: usize) -> Self {
+        Self { wallets: Cache::new(cache_bytes), totals: HashMap::new() }
+    }
+
+    fn totals(&mut self, records: &dyn Records, programme: &Arc<str>) -> Result<&Totals, Error> {
+        if !self.totals.contains_key(programme) {
+            self.totals.insert(Arc::clone(programme), totals(records, programme)?);
+        }
+        Ok(&self.totals[programme])
+    }
+
+    /// Follows a turn whose records were committed.
+    fn apply(&mut self, wallets: Writes, turn: &Turn) {
+        wallets.into_iter().for_each(|(key, value)| self.wallets.put(key, value));
+        for (id, sum) in &turn.totals {
+            // The sums of a programme that was not loaded yet are read when it is.
+            if let Some(totals) = self.totals.get_mut(&id.programme) {
+                totals.0.insert(id.clone(), *sum);
+            }
+        }
+    }
+}
+
+/// Loads a footprint. What it reads of wallets and sums is remembered.
 pub fn load(
     records: &dyn Records,
     pages: &Pages,
-    cache: &mut Cache,
+    known: &mut Known,
     head: &Head,
     footprint: &Footprint,
 ) -> Result<Snapshot, Error> {
@@ -33,7 +69,7 @@ pub fn load(
     let Head { book, sequence, recorded_ms, .. } = *head;
     snapshot.heads = vec![BookHead { book, sequence, recorded_ms }];
 
-    let found = read(records, cache, footprint)?;
+    let found = read(records, &mut known.wallets, footprint)?;
     put_wallets(&found, &footprint.wallets, &mut snapshot)?;
     put_keys(&found, pages, &footprint.keys, &mut snapshot)?;
 
@@ -45,7 +81,8 @@ pub fn load(
 
     let programmes: BTreeSet<_> = footprint.wallets.iter().map(|id| &id.programme).collect();
     for programme in programmes {
-        snapshot.totals.0.extend(totals(records, programme)?.0);
+        let totals = known.totals(records, programme)?.0.iter();
+        snapshot.totals.0.extend(totals.map(|(id, sum)| (id.clone(), *sum)));
     }
     Ok(snapshot)
 }
@@ -146,7 +183,7 @@ fn put_others(
 /// Commits what a turn makes of the records, without waiting for the disk.
 pub fn commit(
     records: &dyn Records,
-    cache: &mut Cache,
+    known: &mut Known,
     head: &Head,
     turn: &Turn,
     places: &[Place],
@@ -156,6 +193,6 @@ pub fn commit(
     let mut writes = writes_of(head, turn, places, due_before);
     writes.extend(wallets.iter().cloned());
     records.commit(writes)?;
-    wallets.into_iter().for_each(|(key, value)| cache.put(key, value));
+    known.apply(wallets, turn);
     Ok(())
 }
