@@ -1,0 +1,170 @@
+//! The commands of one read.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::command::{Command, Lookup};
+use crate::{Arguments, limits};
+
+/// Complete commands in the order of their arrival, with the bytes that they lie in.
+#[derive(Default)]
+pub struct Drain {
+    pub(crate) buffer: BytesMut,
+    /// Arguments with buffers of their own.
+    pub(crate) large: Vec<Bytes>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) commands: Vec<Entry>,
+}
+
+/// Where an argument lies: in the buffer, or as a whole in one of the large ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// A place in the buffer, or the index of a large one.
+    pub(crate) start: u32,
+    /// `LARGE` for a large one.
+    pub(crate) len: u32,
+}
+
+impl Span {
+    /// The length that tells large arguments from others, which are shorter.
+    pub(crate) const LARGE: u32 = u32::MAX;
+}
+
+/// One command: its row, and which spans are its arguments.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    lookup: Lookup,
+    first: u32,
+    len: u32,
+}
+
+impl Drain {
+    pub fn new() -> Drain {
+        Drain::default()
+    }
+
+    /// Commands from their arguments.
+    pub fn of(commands: &[&[&[u8]]]) -> Drain {
+        let mut drain = Drain::new();
+
+        for command in commands {
+            let first = drain.spans.len();
+            for argument in *command {
+                drain.copy(argument);
+            }
+            drain.finish(first);
+        }
+
+        drain
+    }
+
+    /// How many commands there are.
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// Bytes of all arguments, and of what tells where they are.
+    pub fn bytes_len(&self) -> usize {
+        let large: usize = self.large.iter().map(Bytes::len).sum();
+
+        self.buffer.len() + large + self.spans.len() * size_of::<Span>()
+    }
+
+    /// The command of an index below [`Drain::len`].
+    pub fn get(&self, index: usize) -> Command<'_> {
+        let entry = self.commands[index];
+        let first = entry.first as usize;
+        let spans = &self.spans[first..first + entry.len as usize];
+
+        Command { lookup: entry.lookup, arguments: Arguments { drain: self, spans } }
+    }
+
+    pub fn commands(&self) -> impl Iterator<Item = Command<'_>> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// Appends a copy of a command, which outlives the drain that it came with. Large arguments
+    /// are shared.
+    pub fn push(&mut self, arguments: Arguments<'_>) {
+        let first = self.spans.len();
+
+        for (index, span) in arguments.spans.iter().enumerate() {
+            if span.len == Span::LARGE {
+                self.share(arguments.bytes(index));
+            } else {
+                self.copy(arguments.at(index));
+            }
+        }
+
+        self.finish(first);
+    }
+
+    pub fn clear(&mut self) {
+        self.buffer = BytesMut::new();
+        self.large.clear();
+        self.spans.clear();
+        self.commands.clear();
+    }
+
+    pub(crate) fn slice(&self, span: Span) -> &[u8] {
+        let start = span.start as usize;
+
+        match span.len {
+            Span::LARGE => &self.large[start],
+            len => &self.buffer[start..start + len as usize],
+        }
+    }
+
+    pub(crate) fn bytes(&self, span: Span) -> Bytes {
+        match span.len {
+            Span::LARGE => self.large[span.start as usize].clone(),
+            _ => Bytes::copy_from_slice(self.slice(span)),
+        }
+    }
+
+    /// Makes a command of the spans from `first` on, which lie in the buffer already.
+    fn finish(&mut self, first: usize) {
+        self.begin(first);
+
+        let last = self.commands.len() - 1;
+        self.commands[last].lookup = Lookup::of(self.get(last).arguments);
+    }
+
+    /// Makes a command of the spans from `first` on, which [`Drain::look_up`] finds in the table.
+    pub(crate) fn begin(&mut self, first: usize) {
+        let len = u32_of(self.spans.len() - first);
+
+        self.commands.push(Entry { lookup: Lookup::Unknown, first: u32_of(first), len });
+    }
+
+    /// Finds all commands in the table.
+    pub(crate) fn look_up(&mut self) {
+        for index in 0..self.commands.len() {
+            self.commands[index].lookup = Lookup::of(self.get(index).arguments);
+        }
+    }
+
+    fn copy(&mut self, argument: &[u8]) {
+        if argument.len() >= limits::RESP_LARGE_BYTES_MIN {
+            return self.share(Bytes::copy_from_slice(argument));
+        }
+
+        let start = u32_of(self.buffer.len());
+        self.buffer.extend_from_slice(argument);
+        self.spans.push(Span { start, len: u32_of(argument.len()) });
+    }
+
+    fn share(&mut self, argument: Bytes) {
+        self.spans.push(Span { start: u32_of(self.large.len()), len: Span::LARGE });
+        self.large.push(argument);
+    }
+}
+
+/// A place in a buffer. Buffers of a drain stay far below 4 GiB: what is read at once, and the
+/// queue of a transaction, are bounded.
+pub(crate) fn u32_of(place: usize) -> u32 {
+    u32::try_from(place).expect("a drain is below 4 GiB")
+}

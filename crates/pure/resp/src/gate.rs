@@ -1,0 +1,126 @@
+//! Whether a command may run, before it does.
+
+use std::sync::Arc;
+
+use crate::slots::Slots;
+use crate::spec::{Rights, Spec};
+use crate::{Command, Failure, Id};
+
+/// What the caller of a connection may do, and which keys are here.
+#[derive(Clone, Default)]
+pub struct Gate {
+    pub rights: Rights,
+    /// Which node has which slots; none outside of clusters, where every key is here.
+    pub slots: Option<Arc<Slots>>,
+}
+
+impl Gate {
+    /// A gate that lets everything through.
+    pub fn open() -> Gate {
+        Gate { rights: Rights::all(), slots: None }
+    }
+
+    /// The row of a command that may run. Refused are commands that do not exist or have the wrong
+    /// number of arguments, that the caller lacks the scope for, or whose keys are elsewhere.
+    pub fn admit(&self, command: &Command<'_>) -> Result<&'static Spec, Failure> {
+        let spec = command.check()?;
+
+        self.allow(spec)?;
+        if let Some(slots) = &self.slots {
+            slots.check(spec, command.arguments)?;
+        }
+        if spec.id == Id::RainOnce {
+            self.admit_inner(command)?;
+        }
+
+        Ok(spec)
+    }
+
+    /// Refuses a command that the caller lacks the scope for.
+    pub fn allow(&self, spec: &'static Spec) -> Result<(), Failure> {
+        let scope = spec.scope();
+        if self.rights.has(scope) {
+            return Ok(());
+        }
+
+        Err(Failure::owned(format!(
+            "NOPERM this user has no permissions to run the '{}' command: it needs the scope {}",
+            spec.name,
+            scope.name()
+        )))
+    }
+
+    /// The command that `RAIN.ONCE` runs is checked as if it came alone.
+    fn admit_inner(&self, command: &Command<'_>) -> Result<(), Failure> {
+        let inner = Command::of(command.arguments.from(2));
+        let spec = inner.check()?;
+
+        self.allow(spec)?;
+        match &self.slots {
+            Some(slots) => slots.check(spec, inner.arguments),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Drain;
+    use crate::spec::Scope;
+
+    fn refusal(gate: &Gate, words: &[&str]) -> Option<String> {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let drain = Drain::of(&[&words]);
+
+        gate.admit(&drain.get(0)).err().map(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn refusals_have_the_text_that_clients_compare_with() {
+        let gate = Gate::open();
+        let refused = |words: &[&str]| refusal(&gate, words).expect("a refusal");
+
+        assert_eq!(refused(&["get"]), "ERR wrong number of arguments for 'get' command");
+        assert_eq!(
+            refused(&["object", "encoding"]),
+            "ERR wrong number of arguments for 'object|encoding' command"
+        );
+        assert_eq!(refused(&["object"]), "ERR wrong number of arguments for 'object' command");
+        assert_eq!(refused(&["OBJECT", "Foo"]), "ERR unknown subcommand 'Foo'. Try OBJECT HELP.");
+        assert_eq!(
+            refused(&["foo", "a", "b"]),
+            "ERR unknown command 'foo', with args beginning with: 'a' 'b' "
+        );
+        assert_eq!(
+            refused(&["xadd", "a"]),
+            "ERR unknown command 'xadd', with args beginning with: 'a' \
+             : raingauge has no streams (docs/redis.md)"
+        );
+        assert!(refused(&["foo", &"x".repeat(500), "b"]).len() < 260);
+    }
+
+    #[test]
+    fn a_caller_runs_what_its_scopes_allow() {
+        let gate = Gate { rights: Rights::default().with(Scope::ObjectsRead), slots: None };
+
+        assert_eq!(refusal(&gate, &["get", "k"]), None);
+        assert_eq!(refusal(&gate, &["ping"]), None);
+        assert_eq!(
+            refusal(&gate, &["set", "k", "v"]).expect("a refusal"),
+            "NOPERM this user has no permissions to run the 'set' command: \
+             it needs the scope objects:write"
+        );
+        assert!(refusal(&gate, &["rain.count", "k", "1", "2"]).is_some());
+        assert!(refusal(&gate, &["client", "kill", "id", "1"]).is_some());
+    }
+
+    #[test]
+    fn a_command_inside_another_is_checked_too() {
+        let gate = Gate::open();
+
+        assert_eq!(refusal(&gate, &["rain.once", "id", "incr", "k"]), None);
+        assert!(refusal(&gate, &["rain.once", "id", "incr"]).is_some());
+        assert!(refusal(&gate, &["rain.once", "id", "nope"]).is_some());
+    }
+}

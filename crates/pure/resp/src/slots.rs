@@ -1,0 +1,144 @@
+//! Which node has which slots.
+
+use crate::spec::{Flags, Spec};
+use crate::{Access, Arguments, Failure, Id, slot};
+
+/// All nodes of a cluster with their slots. Every slot belongs to one node.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    nodes: Vec<SlotNode>,
+    own: usize,
+    /// The index of the node of each slot.
+    owners: Vec<u16>,
+}
+
+/// A node of a cluster, as clients reach it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotNode {
+    /// 40 hexadecimal digits.
+    pub id: String,
+    pub host: String,
+    pub port: u16,
+    /// First and last slot of each range.
+    pub ranges: Vec<(u16, u16)>,
+}
+
+impl Slots {
+    /// The map of a cluster, seen from the node at the index `own`. None if a slot belongs to no
+    /// node or to two.
+    pub fn new(nodes: Vec<SlotNode>, own: usize) -> Option<Slots> {
+        let mut owners = vec![None; usize::from(slot::COUNT)];
+
+        for (index, node) in nodes.iter().enumerate() {
+            for (first, last) in &node.ranges {
+                for owner in owners.get_mut(usize::from(*first)..=usize::from(*last))? {
+                    if owner.replace(u16::try_from(index).ok()?).is_some() {
+                        return None;
+                    }
+                }
+            }
+        }
+
+        let owners = owners.into_iter().collect::<Option<Vec<_>>>()?;
+        (own < nodes.len()).then_some(Slots { nodes, own, owners })
+    }
+
+    pub fn nodes(&self) -> &[SlotNode] {
+        &self.nodes
+    }
+
+    /// This node.
+    pub fn own(&self) -> &SlotNode {
+        &self.nodes[self.own]
+    }
+
+    /// The node of a slot.
+    pub fn owner(&self, slot: u16) -> &SlotNode {
+        &self.nodes[usize::from(self.owners[usize::from(slot)])]
+    }
+
+    /// Refuses keys of several slots, and those of a slot that another node has.
+    pub fn check(&self, spec: &Spec, arguments: Arguments<'_>) -> Result<(), Failure> {
+        let mut found = None;
+        let mut crossed = false;
+
+        spec.key_positions(arguments, |at, access| {
+            let by_slot = !access.has(Access::NOT_KEY) || is_shard_channel(spec);
+            let Some(key) = arguments.get(at).filter(|_| by_slot) else {
+                return;
+            };
+
+            let slot = slot::of(key);
+            crossed |= found.is_some_and(|other| other != slot);
+            found = Some(slot);
+        });
+
+        if crossed {
+            return Err(Failure::text("CROSSSLOT Keys in request don't hash to the same slot"));
+        }
+
+        match found {
+            Some(slot) if usize::from(self.owners[usize::from(slot)]) != self.own => {
+                let node = self.owner(slot);
+                Err(Failure::owned(format!("MOVED {slot} {}:{}", node.host, node.port)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_shard_channel(spec: &Spec) -> bool {
+    spec.flags.has(Flags::PUBSUB)
+        && matches!(spec.id, Id::Spublish | Id::Ssubscribe | Id::Sunsubscribe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Drain;
+
+    fn node(port: u16, ranges: &[(u16, u16)]) -> SlotNode {
+        SlotNode {
+            id: format!("{port:040}"),
+            host: "127.0.0.1".into(),
+            port,
+            ranges: ranges.to_vec(),
+        }
+    }
+
+    fn check(slots: &Slots, words: &[&str]) -> Result<(), String> {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let drain = Drain::of(&[&words]);
+        let command = drain.get(0);
+        let spec = command.check().expect("a command");
+
+        slots.check(spec, command.arguments).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn keys_of_another_node_are_redirected() {
+        let nodes = vec![node(7001, &[(0, 8191)]), node(7002, &[(8192, 16383)])];
+        let slots = Slots::new(nodes, 0).expect("every slot once");
+
+        assert_eq!(check(&slots, &["get", "bar"]), Ok(()));
+        assert_eq!(check(&slots, &["get", "foo"]), Err("MOVED 12182 127.0.0.1:7002".into()));
+        assert_eq!(check(&slots, &["ping"]), Ok(()));
+        assert_eq!(check(&slots, &["subscribe", "foo"]), Ok(()));
+        assert!(check(&slots, &["ssubscribe", "foo"]).is_err());
+        assert_eq!(check(&slots, &["mset", "{bar}a", "1", "{bar}b", "2"]), Ok(()));
+        assert_eq!(
+            check(&slots, &["mset", "foo", "1", "bar", "2"]),
+            Err("CROSSSLOT Keys in request don't hash to the same slot".into())
+        );
+    }
+
+    #[test]
+    fn every_slot_belongs_to_one_node() {
+        assert!(Slots::new(vec![node(1, &[(0, 16383)])], 0).is_some());
+        assert!(Slots::new(vec![node(1, &[(0, 16383)])], 1).is_none());
+        assert!(Slots::new(vec![node(1, &[(0, 16382)])], 0).is_none());
+        assert!(Slots::new(vec![node(1, &[(0, 16384)])], 0).is_none());
+        assert!(Slots::new(vec![node(1, &[(0, 9000)]), node(2, &[(9000, 16383)])], 0).is_none());
+        assert!(Slots::new(vec![node(1, &[(9, 3), (0, 16383)])], 0).is_none());
+    }
+}
