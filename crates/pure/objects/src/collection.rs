@@ -47,6 +47,10 @@ pub trait Collection {
     /// Remembers changes from now on: the collection is wide.
     fn track(&mut self);
 
+    /// Forgets changes and remembers none, as if the collection had just been made. A clone is
+    /// untracked as well.
+    fn untrack(&mut self);
+
     /// Changes since the last call, each entry once. Empty while changes are not tracked.
     fn take_changes(&mut self) -> Vec<Change>;
 

@@ -3,12 +3,16 @@
 use crate::Blob;
 
 /// Remembers touched names from [`Touched::track`] on, and nothing before.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Touched(Option<Vec<Blob>>);
 
 impl Touched {
     pub fn track(&mut self) {
         self.0.get_or_insert_default();
+    }
+
+    pub fn untrack(&mut self) {
+        self.0 = None;
     }
 
     pub fn touch(&mut self, name: &[u8]) {
@@ -26,5 +30,12 @@ impl Touched {
         names.sort_unstable();
         names.dedup();
         names
+    }
+}
+
+/// A copy of a collection is an object of its own, which has not been written yet.
+impl Clone for Touched {
+    fn clone(&self) -> Touched {
+        Touched(None)
     }
 }

@@ -110,6 +110,19 @@ impl Value {
         }
     }
 
+    /// Entries of a collection, or bytes of a string.
+    pub fn len(&self) -> usize {
+        match self {
+            Value::Text(text) => text.len(),
+            other => other.collection().map_or(0, |collection| collection.len()),
+        }
+    }
+
+    /// Whether there are no entries, or no bytes. No key may hold a collection without entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Whether the value is a collection without entries, which no key may hold.
     pub fn is_empty_collection(&self) -> bool {
         self.collection().is_some_and(|collection| collection.is_empty())
