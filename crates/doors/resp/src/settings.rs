@@ -14,8 +14,8 @@ settings! {
         /// Host and port that clients of a cluster are sent to, where they differ from
         /// resp.listen.
         announce: String = text("");
-        /// What clients are told of a cluster: `no` is none; `single`, that this process has every
-        /// slot; `static`, what resp.nodes says.
+        /// The cluster that clients see: `no` is none; `single`, one in which this process has every
+        /// slot; `static`, that of resp.nodes.
         cluster: ClusterMode = one_of(&["no", "single", "static"]);
         /// The processes of a static cluster, each with host, port and its slots, with commas:
         /// "a:7001 0-8191, b:7001 8192-16383".
@@ -29,7 +29,7 @@ settings! {
     }
 }
 
-/// What clients are told of a cluster.
+/// The cluster that clients see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClusterMode {
     /// There is none.
