@@ -149,7 +149,9 @@ proptest! {
         let (mut sorted, mut model) = (Sorted::new(), Model::default());
         run(&mut sorted, &mut model, &steps);
 
-        let bound = |score, within| if within { Bound::Included(score) } else { Bound::Excluded(score) };
+        let bound = |score, within: bool| {
+            if within { Bound::Included(score) } else { Bound::Excluded(score) }
+        };
         let range = ScoreRange { min: bound(min, min_in), max: bound(max, max_in) };
         let inside = |score: f64| {
             (score > min || min_in && score == min) && (score < max || max_in && score == max)
@@ -189,8 +191,8 @@ proptest! {
             2 => name < max.as_slice(),
             _ => true,
         };
-        let expected: Vec<_> =
-            owned(sorted.iter()).into_iter().filter(|(name, _)| above(name) && below(name)).collect();
+        let mut expected = owned(sorted.iter());
+        expected.retain(|(name, _)| above(name) && below(name));
 
         prop_assert_eq!(owned(sorted.range(sorted.ranks_by_name(range))), expected);
     }
