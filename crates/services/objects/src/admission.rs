@@ -1,0 +1,198 @@
+//! Which keys a command needs, and whether they are in memory.
+
+use crate::failures;
+use crate::keyspace::{Keyspace, Miss};
+use crate::loader::Luggage;
+use crate::notify::Class;
+use raingauge_ports::objects::{DATABASES, INTERNAL_DATABASE, OBJECT_NAME_LEN_MAX};
+use raingauge_resp::{Arguments, Command, Failure, Id, Spec};
+use std::collections::HashSet;
+
+/// Visits the keys of a command: their databases and names. `database` is that of the connection.
+pub(crate) fn visit_keys<'a>(
+    spec: &Spec,
+    arguments: Arguments<'a>,
+    database: u8,
+    visit: &mut dyn FnMut(u8, &'a [u8]),
+) {
+    if spec.id == Id::RainOnce {
+        visit(INTERNAL_DATABASE, arguments.at(1));
+        let inner = arguments.from(2);
+        if let Ok(spec) = Command::of(inner).check()
+            && spec.id != Id::RainOnce
+        {
+            visit_keys(spec, inner, database, visit);
+        }
+        return;
+    }
+
+    spec.key_positions(arguments, |at, _| visit(database, arguments.at(at)));
+    match spec.id {
+        Id::Move => {
+            if let Some(target) = database_of(arguments, 2) {
+                visit(target, arguments.at(1));
+            }
+        }
+        Id::Copy => {
+            let option = (3..arguments.len()).find(|at| arguments.is(*at, "db"));
+            if let Some(target) = option.and_then(|at| database_of(arguments, at + 1)) {
+                visit(target, arguments.at(2));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A database of clients that an argument names.
+pub(crate) fn database_of(arguments: Arguments<'_>, at: usize) -> Option<u8> {
+    let database = arguments.integer(at).ok()?;
+    u8::try_from(database).ok().filter(|database| *database < DATABASES)
+}
+
+/// What a command needs before it runs.
+pub(crate) enum Admission {
+    /// Its keys are in memory. The stamp is that of the newest of them, the weight what they take:
+    /// the largest, or all together where the command unites them.
+    Ready {
+        stamp: u64,
+        weight: usize,
+    },
+    Missing,
+}
+
+/// Looks for the keys of a command in memory. What has expired is removed. Keys that are not there
+/// are added to `misses`.
+pub(crate) fn admit(
+    keyspace: &mut Keyspace,
+    luggage: &Luggage,
+    spec: &Spec,
+    arguments: Arguments<'_>,
+    database: u8,
+    misses: &mut Vec<Miss>,
+) -> Result<Admission, Failure> {
+    let is_blind = is_blind(spec.id, arguments) && !keyspace.notifies(Class::New);
+    let uses = uses_keys(spec.id);
+    let missed_before = misses.len();
+    let is_union = is_union(spec.id);
+    let mut newest = 0;
+    let mut weight = 0;
+    let mut failure = None;
+
+    visit_keys(spec, arguments, database, &mut |database, name| {
+        let place = keyspace.find(database, name);
+        if let Some(place) = place.or_else(|| keyspace.add_flushed(database, name)) {
+            let is_found = keyspace.admit(place, uses, &mut newest);
+            let taken = keyspace.slot(place).weight;
+            weight = if is_union { weight + taken } else { taken.max(weight) };
+            if spec.is_readonly() {
+                keyspace.count_lookup(is_found, database, name);
+            }
+            return;
+        }
+
+        if name.len() > OBJECT_NAME_LEN_MAX {
+            failure.get_or_insert(failures::name_too_long(OBJECT_NAME_LEN_MAX));
+        } else if let Some(refusal) = luggage.refusal(database, name) {
+            if matches!(spec.id, Id::Del | Id::Unlink) {
+                keyspace.add_unread(database, name);
+            } else {
+                failure.get_or_insert(refusal.clone());
+            }
+        } else if !is_blind {
+            misses.push(keyspace.miss(database, name));
+        }
+    });
+
+    match failure {
+        Some(failure) => Err(failure),
+        None if misses.len() > missed_before => Ok(Admission::Missing),
+        None => Ok(Admission::Ready { stamp: newest, weight }),
+    }
+}
+
+/// Collects the keys of a command that are not in memory, and not `known` to be missed already.
+pub(crate) fn collect_misses<'a>(
+    keyspace: &mut Keyspace,
+    luggage: &Luggage,
+    command: Command<'a>,
+    database: u8,
+    known: &mut HashSet<(u8, &'a [u8])>,
+    misses: &mut Vec<Miss>,
+) {
+    let Ok(spec) = command.check() else { return };
+    if is_blind(spec.id, command.arguments) && !keyspace.notifies(Class::New) {
+        return;
+    }
+
+    visit_keys(spec, command.arguments, database, &mut |database, name| {
+        let is_wanted = keyspace.find(database, name).is_none()
+            && name.len() <= OBJECT_NAME_LEN_MAX
+            && luggage.refusal(database, name).is_none();
+        if is_wanted && known.insert((database, name)) {
+            misses.push(keyspace.miss(database, name));
+        }
+    });
+}
+
+/// Whether a command replaces its keys whatever they have, so that nobody has to know.
+fn is_blind(id: Id, arguments: Arguments<'_>) -> bool {
+    match id {
+        Id::Setex | Id::Psetex | Id::Mset => true,
+        Id::Set => match arguments.len() {
+            3 => true,
+            5 => ["ex", "px", "exat", "pxat"].iter().any(|option| arguments.is(3, option)),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether a command counts as a use of its keys. Those that ask about keys do not.
+fn uses_keys(id: Id) -> bool {
+    !matches!(
+        id,
+        Id::ObjectEncoding
+            | Id::ObjectRefcount
+            | Id::ObjectIdletime
+            | Id::ObjectFreq
+            | Id::MemoryUsage
+            | Id::Type
+            | Id::Ttl
+            | Id::Pttl
+            | Id::Expiretime
+            | Id::Pexpiretime
+            | Id::Exists
+    )
+}
+
+/// Bytes that an entry takes beside its name and value, about.
+const ENTRY_BYTES: usize = 64;
+
+/// Refuses a command that would make an object larger than one may be. `weight` is what its keys
+/// take in memory.
+pub(crate) fn check_growth(
+    keyspace: &Keyspace,
+    spec: &Spec,
+    arguments: Arguments<'_>,
+    weight: usize,
+) -> Result<(), Failure> {
+    let lens = arguments.iter().skip(2).map(|argument| argument.len() + ENTRY_BYTES);
+    let bytes = match spec.id {
+        Id::Set | Id::Setnx | Id::Setex | Id::Psetex | Id::Getset | Id::Mset | Id::Msetnx => {
+            lens.max().unwrap_or_default()
+        }
+        Id::Copy => 0,
+        _ => weight + lens.sum::<usize>(),
+    };
+
+    let bytes_max = keyspace.limits().object_bytes_max;
+    if bytes > bytes_max {
+        return Err(failures::too_large(arguments.get(1).unwrap_or_default(), bytes, bytes_max));
+    }
+    Ok(())
+}
+
+/// Whether the result of a command may be as large as its keys together.
+fn is_union(id: Id) -> bool {
+    matches!(id, Id::Sunionstore | Id::Zunionstore)
+}

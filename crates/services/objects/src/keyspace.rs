@@ -1,0 +1,229 @@
+//! The live objects, behind one lock: what is resident, what changed in this hold, and what a
+//! change sets off.
+//!
+//! A *hold* begins with [`Keyspace::begin`] and ends with [`Keyspace::finish`], which hands the
+//! effects of all changes to the store as one group. Slots keep their places in between, since
+//! nothing is evicted during a hold.
+
+mod changes;
+mod effects;
+mod eviction;
+mod residency;
+mod slot;
+mod watchers;
+
+pub(crate) use residency::{Loaded, LoadedObject, Miss};
+pub(crate) use slot::{Place, Slot};
+pub(crate) use watchers::Watch;
+
+use crate::notify::{Class, Flags};
+use crate::options::Limits;
+use crate::pubsub::{Message, PubSub, Space};
+use crate::stats::{Counters, Totals};
+use bytes::Bytes;
+use changes::{Dirty, Touch};
+use foldhash::fast::RandomState;
+use indexmap::IndexMap;
+use raingauge_ports::objects::{Effect, INTERNAL_DATABASE};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use residency::Shards;
+use std::sync::Arc;
+use watchers::Watchers;
+
+/// Databases, with the internal one.
+const DATABASES: usize = INTERNAL_DATABASE as usize + 1;
+
+type Slots = IndexMap<Bytes, Slot, RandomState>;
+
+/// The resident keys of one database.
+#[derive(Default)]
+struct Database {
+    slots: Slots,
+    /// The group that last flushed or swapped it: what is loaded later is at least as new.
+    floor: u64,
+    /// Whether it was flushed in this hold: what is not resident is not there.
+    is_flushed: bool,
+}
+
+/// What the process shares with the keyspace.
+#[derive(Clone, Default)]
+pub(crate) struct Shared {
+    pub pubsub: PubSub,
+    pub flags: Arc<Flags>,
+    pub counters: Arc<Counters>,
+}
+
+pub(crate) struct Keyspace {
+    databases: Vec<Database>,
+    shards: Shards,
+    shared: Shared,
+    limits: Limits,
+    /// Bytes that resident keys and objects may take.
+    resident_bytes_max: usize,
+    resident_bytes: usize,
+    /// Where eviction goes on: a database and an index.
+    hand: (usize, usize),
+    watchers: Watchers,
+    random: SmallRng,
+    next_id: u64,
+    next_load: u16,
+    totals: Totals,
+    /// The last group.
+    newest_stamp: u64,
+
+    /// The time of the hold, in milliseconds since 1970. It never goes back.
+    now_ms: i64,
+    /// Objects that expire up to here are gone. Nothing expires while the clock is not trusted.
+    expired_ms: i64,
+    /// Keys that changed since the last seal, each once.
+    dirty: Vec<Dirty>,
+    /// Keys whose effects are in the group, so that its stamp becomes theirs.
+    sealed: Vec<Place>,
+    /// Databases that were flushed or swapped in this hold.
+    replaced: Vec<u8>,
+    effects: Vec<Effect>,
+    /// Keys that the running command changed.
+    touched: Vec<Touch>,
+    /// Messages that leave at the end of the hold, and whether each waits for the group.
+    messages: Vec<(Message, bool)>,
+    /// Slots that went in this hold, to be dropped without the lock.
+    dropped: Vec<Slot>,
+}
+
+impl Keyspace {
+    pub(crate) fn new(
+        shared: Shared,
+        limits: Limits,
+        resident_bytes_max: usize,
+        next_id: u64,
+    ) -> Self {
+        let mut random = SmallRng::from_os_rng();
+        Self {
+            databases: (0..DATABASES).map(|_| Database::default()).collect(),
+            shards: Shards::default(),
+            shared,
+            limits,
+            resident_bytes_max,
+            resident_bytes: 0,
+            hand: (0, 0),
+            watchers: Watchers::default(),
+            next_id,
+            next_load: rand::Rng::random(&mut random),
+            random,
+            totals: Totals::default(),
+            newest_stamp: 0,
+            now_ms: 0,
+            expired_ms: i64::MIN,
+            dirty: Vec::new(),
+            sealed: Vec::new(),
+            replaced: Vec::new(),
+            effects: Vec::new(),
+            touched: Vec::new(),
+            messages: Vec::new(),
+            dropped: Vec::new(),
+        }
+    }
+
+    /// Begins a hold. `now_ms` is the time of all its commands; objects expire only where the
+    /// clock is sound.
+    pub(crate) fn begin(&mut self, now_ms: i64, is_sound: bool) {
+        self.now_ms = self.now_ms.max(now_ms);
+        self.expired_ms = if is_sound { self.now_ms } else { i64::MIN };
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn random(&mut self) -> &mut SmallRng {
+        &mut self.random
+    }
+
+    pub(crate) fn totals(&mut self) -> &mut Totals {
+        &mut self.totals
+    }
+
+    pub(crate) fn watchers(&mut self) -> &mut Watchers {
+        &mut self.watchers
+    }
+
+    /// The stamp of the last group.
+    pub(crate) fn newest_stamp(&self) -> u64 {
+        self.newest_stamp
+    }
+
+    /// The place of a resident key, whether it has an object or is known to have none.
+    pub(crate) fn find(&self, database: u8, name: &[u8]) -> Option<Place> {
+        let index = self.databases[usize::from(database)].slots.get_index_of(name)?;
+        Some(Place { database, index })
+    }
+
+    pub(crate) fn slot(&self, place: Place) -> &Slot {
+        &self.databases[usize::from(place.database)].slots[place.index]
+    }
+
+    pub(crate) fn slot_mut(&mut self, place: Place) -> &mut Slot {
+        &mut self.databases[usize::from(place.database)].slots[place.index]
+    }
+
+    fn name(&self, place: Place) -> &Bytes {
+        let slots = &self.databases[usize::from(place.database)].slots;
+        slots.get_index(place.index).expect("a place of this hold").0
+    }
+
+    /// Resident keys of a database that have objects, for RANDOMKEY: the name at an index, if the
+    /// key there is live.
+    pub(crate) fn resident_name(&self, database: u8, index: usize) -> Option<Bytes> {
+        let slots = &self.databases[usize::from(database)].slots;
+        let (name, slot) = slots.get_index(index)?;
+        slot.object.is_some().then(|| name.clone())
+    }
+
+    pub(crate) fn resident_len(&self, database: u8) -> usize {
+        self.databases[usize::from(database)].slots.len()
+    }
+
+    /// Queues a notification for the end of the hold, where a class is published at all.
+    pub(crate) fn notify(&mut self, class: Class, event: &'static str, database: u8, name: &[u8]) {
+        let (to_keyspace, to_keyevent) = self.shared.flags.channels(class);
+        if to_keyspace {
+            let mut channel = format!("__keyspace@{database}__:").into_bytes();
+            channel.extend_from_slice(name);
+            let message = Message::to_channel(channel.into(), Bytes::from_static(event.as_bytes()));
+            self.messages.push((message, true));
+        }
+        if to_keyevent {
+            let channel = format!("__keyevent@{database}__:{event}").into_bytes();
+            let message = Message::to_channel(channel.into(), Bytes::copy_from_slice(name));
+            self.messages.push((message, true));
+        }
+    }
+
+    /// Whether events of a class are published.
+    pub(crate) fn notifies(&self, class: Class) -> bool {
+        self.shared.flags.has(class)
+    }
+
+    /// Queues a message for the end of the hold, and returns how many subscribers will have it.
+    pub(crate) fn publish(&mut self, space: Space, channel: Bytes, payload: Bytes) -> usize {
+        let receivers = self.shared.pubsub.receivers(space, &channel);
+        if receivers > 0 {
+            self.messages.push((Message { space, ..Message::to_channel(channel, payload) }, false));
+        }
+        receivers
+    }
+
+    pub(crate) fn pubsub(&self) -> &PubSub {
+        &self.shared.pubsub
+    }
+
+    fn load_number(&mut self) -> u16 {
+        self.next_load = self.next_load.wrapping_add(1);
+        self.next_load
+    }
+}

@@ -1,0 +1,212 @@
+//! From changes to effects: the end of a hold.
+
+use super::{Dirty, Keyspace, Place};
+use bytes::Bytes;
+use raingauge_ports::objects::{Effect, Error, Group, Key, Old};
+use raingauge_values::{Object, head};
+
+impl Keyspace {
+    /// Whether the hold has changed anything so far.
+    pub(crate) fn has_group(&self) -> bool {
+        !self.dirty.is_empty() || !self.effects.is_empty()
+    }
+
+    /// Ends a hold: `submit` takes its group, if there is one, and gives its stamp. When it
+    /// refuses, what changed is forgotten, so that memory agrees with the store, and nothing is
+    /// published.
+    pub(crate) fn finish(
+        &mut self,
+        submit: impl FnOnce(Group) -> Result<u64, Error>,
+    ) -> Result<Option<u64>, Error> {
+        self.seal();
+        let effects = std::mem::take(&mut self.effects);
+        let submitted = match effects.is_empty() {
+            true => Ok(None),
+            false => submit(Group { effects }).map(Some),
+        };
+
+        match submitted {
+            Ok(stamp) => {
+                self.newest_stamp = stamp.unwrap_or(self.newest_stamp);
+                self.stamp_sealed(self.newest_stamp);
+                self.deliver(stamp.unwrap_or_default());
+                self.totals.groups += u64::from(stamp.is_some());
+                Ok(stamp)
+            }
+            Err(error) => {
+                self.forget_sealed();
+                self.messages.clear();
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes all objects of a database.
+    pub(crate) fn flush(&mut self, database: u8) {
+        self.seal();
+        let slots = &self.databases[usize::from(database)].slots;
+        let is_absent = |name: &Bytes| slots.get(name).is_some_and(|slot| slot.object.is_none());
+        self.watchers.touch_all(database, |name| !is_absent(name));
+
+        self.clear_database(database);
+        self.sealed.retain(|place| place.database != database);
+        self.databases[usize::from(database)].is_flushed = true;
+        self.replaced.push(database);
+        self.effects.push(Effect::Flush { database });
+    }
+
+    /// Exchanges two databases.
+    pub(crate) fn swap(&mut self, a: u8, b: u8) {
+        self.seal();
+        for (one, other) in [(a, b), (b, a)] {
+            let has_object = |database: u8, name: &Bytes| {
+                let slots = &self.databases[usize::from(database)].slots;
+                slots.get(name).is_none_or(|slot| slot.object.is_some())
+            };
+            self.watchers.touch_all(one, |name| has_object(one, name) || has_object(other, name));
+        }
+
+        self.databases.swap(usize::from(a), usize::from(b));
+        for place in &mut self.sealed {
+            place.database = match place.database {
+                database if database == a => b,
+                database if database == b => a,
+                database => database,
+            };
+        }
+        self.shards.raise_all();
+        self.replaced.extend([a, b]);
+        self.effects.push(Effect::Swap { a, b });
+    }
+
+    /// Makes the effects of all changes so far.
+    fn seal(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        let mut left = Vec::new();
+        for change in &dirty {
+            left.extend(self.seal_one(*change));
+        }
+
+        // A wide object that another key of its database has now was renamed.
+        let has_moved = |(database, id): &(u8, u64)| {
+            dirty.iter().filter(|change| change.place.database == *database).any(|change| {
+                let object = self.slot(change.place).object.as_ref();
+                object.is_some_and(|object| object.wide == Some(*id))
+            })
+        };
+        left.retain(|left| !has_moved(left));
+        self.effects.extend(left.into_iter().map(|(database, id)| Effect::Kill { database, id }));
+
+        dirty.clear();
+        self.dirty = dirty;
+    }
+
+    /// Makes the effects of one key, and returns the wide object that it leaves behind.
+    fn seal_one(&mut self, change: Dirty) -> Option<(u8, u64)> {
+        let Dirty { place, stored, wide } = change;
+        let Place { database, .. } = place;
+        let name = self.name(place).clone();
+        self.shards.raise(database, &name);
+        self.sealed.push(place);
+
+        let slot = &mut self.databases[usize::from(database)].slots[place.index];
+        slot.is_dirty = false;
+        slot.stored = if slot.object.is_some() { Old::Present } else { Old::Absent };
+        let key = Key { database, name };
+
+        let Some(object) = &mut slot.object else {
+            if stored != Old::Absent {
+                self.effects.push(Effect::DropHead { key, old: stored });
+            }
+            return wide.map(|id| (database, id));
+        };
+
+        entry_effects(object, database, &mut self.next_id, &mut self.effects);
+        let (now_wide, expires_ms) = (object.wide, object.expires_ms);
+        let head = head::encode(object);
+        self.effects.push(Effect::PutHead { key, head, expires_ms, wide: now_wide, old: stored });
+        wide.filter(|_| wide != now_wide).map(|id| (database, id))
+    }
+
+    /// Gives the keys of the group its stamp.
+    fn stamp_sealed(&mut self, stamp: u64) {
+        let sealed = std::mem::take(&mut self.sealed);
+        for place in &sealed {
+            self.slot_mut(*place).stamp = stamp;
+        }
+
+        for database in self.replaced.drain(..) {
+            let database = &mut self.databases[usize::from(database)];
+            database.floor = stamp;
+            database.is_flushed = false;
+        }
+        self.sealed = sealed;
+        self.sealed.clear();
+    }
+
+    /// Forgets the keys of a group that the store refused: they are loaded again.
+    fn forget_sealed(&mut self) {
+        let named = |place: &Place| (place.database, self.name(*place).clone());
+        let names: Vec<_> = self.sealed.iter().map(named).collect();
+        for (database, name) in names {
+            self.remove_slot(database, &name);
+        }
+
+        self.sealed.clear();
+        for database in std::mem::take(&mut self.replaced) {
+            self.clear_database(database);
+            self.databases[usize::from(database)].is_flushed = false;
+        }
+    }
+
+    /// Empties the memory of a database; its objects in the store stay.
+    fn clear_database(&mut self, database: u8) {
+        let slots = std::mem::take(&mut self.databases[usize::from(database)].slots);
+        self.resident_bytes -= slots.values().map(|slot| slot.weight).sum::<usize>();
+        self.shards.raise_all();
+        self.dropped.extend(slots.into_values());
+    }
+
+    fn remove_slot(&mut self, database: u8, name: &Bytes) {
+        let slots = &mut self.databases[usize::from(database)].slots;
+        if let Some(slot) = slots.swap_remove(name) {
+            self.resident_bytes -= slot.weight;
+            self.shards.raise(database, name);
+        }
+    }
+
+    fn deliver(&mut self, stamp: u64) {
+        for (mut message, waits) in self.messages.drain(..) {
+            message.stamp = if waits { stamp } else { 0 };
+            self.shared.pubsub.deliver(&message);
+        }
+    }
+}
+
+/// Writes the entries of a wide object that changed, or all of one that becomes wide.
+fn entry_effects(object: &mut Object, database: u8, next_id: &mut u64, effects: &mut Vec<Effect>) {
+    let Some(collection) = object.value.collection_mut() else {
+        object.wide = None;
+        return;
+    };
+
+    let Some(id) = object.wide else {
+        if collection.fits_packed() {
+            return collection.untrack();
+        }
+
+        let id = *next_id;
+        *next_id += 1;
+        object.wide = Some(id);
+        let entry = |(sub, value)| Effect::PutEntry { database, id, sub, value };
+        effects.extend(collection.entries().map(entry));
+        collection.untrack();
+        return collection.track();
+    };
+
+    let effect = |change: raingauge_values::Change| match change.value {
+        Some(value) => Effect::PutEntry { database, id, sub: change.sub, value },
+        None => Effect::DropEntry { database, id, sub: change.sub },
+    };
+    effects.extend(collection.take_changes().into_iter().map(effect));
+}

@@ -1,0 +1,207 @@
+//! What is in memory: objects and known absences that the store brought.
+
+use super::{Keyspace, Place, Slot};
+use crate::notify::Class;
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use raingauge_ports::objects::{Key, Old};
+use raingauge_resp::Failure;
+use raingauge_values::{Object, Text, Value};
+use std::hash::BuildHasher as _;
+
+/// Counters of changes, by the hash of a key.
+const SHARDS: usize = 1_024;
+
+/// The changes of all keys with a common hash.
+#[derive(Clone, Copy, Default)]
+struct Shard {
+    /// Raised by every change. What was read before a change is not inserted after it.
+    changes: u64,
+    /// The greatest stamp among the keys that were evicted: what is loaded again is as new.
+    floor: u64,
+}
+
+pub(super) struct Shards {
+    hasher: RandomState,
+    shards: Box<[Shard]>,
+}
+
+impl Default for Shards {
+    fn default() -> Self {
+        Self {
+            hasher: RandomState::default(),
+            shards: vec![Shard::default(); SHARDS].into_boxed_slice(),
+        }
+    }
+}
+
+impl Shards {
+    fn of(&mut self, database: u8, name: &[u8]) -> &mut Shard {
+        let hash = self.hasher.hash_one((database, name));
+        &mut self.shards[(hash >> 32) as usize % SHARDS]
+    }
+
+    pub(super) fn changes(&mut self, database: u8, name: &[u8]) -> u64 {
+        self.of(database, name).changes
+    }
+
+    pub(super) fn raise(&mut self, database: u8, name: &[u8]) {
+        self.of(database, name).changes += 1;
+    }
+
+    pub(super) fn raise_all(&mut self) {
+        self.shards.iter_mut().for_each(|shard| shard.changes += 1);
+    }
+
+    pub(super) fn keep_stamp(&mut self, database: u8, name: &[u8], stamp: u64) {
+        let shard = self.of(database, name);
+        shard.floor = shard.floor.max(stamp);
+    }
+
+    fn floor(&mut self, database: u8, name: &[u8]) -> u64 {
+        self.of(database, name).floor
+    }
+}
+
+/// A key that is not in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Miss {
+    pub key: Key,
+    /// Changes of its shard when it was missed.
+    changes: u64,
+}
+
+/// What the store has of a key that was missed.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub miss: Miss,
+    pub object: LoadedObject,
+}
+
+#[derive(Debug)]
+pub(crate) enum LoadedObject {
+    Absent,
+    Whole(Object),
+    /// A wide object whose time was over when it was read, so that its entries were not.
+    Expired {
+        id: u64,
+    },
+    /// A wide object whose entries do not fit its head. It changed between the two reads, and is
+    /// read again; or nothing changed, and the store contradicts itself, as the failure says.
+    Changed(Failure),
+}
+
+impl Keyspace {
+    pub(crate) fn miss(&mut self, database: u8, name: &[u8]) -> Miss {
+        let changes = self.shards.changes(database, name);
+        Miss { key: Key { database, name: Bytes::copy_from_slice(name) }, changes }
+    }
+
+    /// Makes a key resident, unless it is already, or has changed since it was read.
+    /// Returns why its object cannot be read.
+    pub(crate) fn insert(&mut self, loaded: Loaded) -> Option<(Key, Failure)> {
+        let Loaded { miss: Miss { key, changes }, object } = loaded;
+        let Key { database, name } = key;
+        let has_changed = self.shards.changes(database, &name) != changes;
+        if has_changed || self.find(database, &name).is_some() {
+            return None;
+        }
+        self.totals.loads += 1;
+
+        let (object, stored, expired_id) = match object {
+            LoadedObject::Absent => (None, Old::Absent, None),
+            LoadedObject::Whole(object) => (Some(object), Old::Present, None),
+            LoadedObject::Expired { id } => (None, Old::Present, Some(id)),
+            LoadedObject::Changed(failure) => return Some((Key { database, name }, failure)),
+        };
+
+        let floor = self.databases[usize::from(database)].floor;
+        let stamp = self.shards.floor(database, &name).max(floor);
+        let place = self.add_slot(database, name, object, stored);
+        self.slot_mut(place).stamp = stamp;
+        if expired_id.is_some() {
+            self.mark_dirty_wide(place, expired_id);
+            self.note_expired(place);
+        }
+        None
+    }
+
+    /// Makes a key that is not resident absent, where its database was flushed in this hold.
+    pub(crate) fn add_flushed(&mut self, database: u8, name: &[u8]) -> Option<Place> {
+        let is_flushed = self.databases[usize::from(database)].is_flushed;
+        let name = || Bytes::copy_from_slice(name);
+        is_flushed.then(|| self.add_slot(database, name(), None, Old::Absent))
+    }
+
+    /// Makes a key resident whose object in the store is not known, for a change that does not
+    /// depend on it.
+    pub(crate) fn add_blind(&mut self, database: u8, name: &[u8]) -> Place {
+        self.add_slot(database, Bytes::copy_from_slice(name), None, Old::Unknown)
+    }
+
+    fn add_slot(
+        &mut self,
+        database: u8,
+        name: Bytes,
+        object: Option<Object>,
+        stored: Old,
+    ) -> Place {
+        let load = self.load_number();
+        let mut slot = Slot::new(object, stored, self.now_ms, load);
+        slot.weight = slot.weigh(&name);
+        self.resident_bytes += slot.weight;
+
+        let slots = &mut self.databases[usize::from(database)].slots;
+        let (index, _) = slots.insert_full(name, slot);
+        Place { database, index }
+    }
+
+    /// Takes a key of a command: removes its object if it has expired, and marks it as used.
+    /// Raises `newest` to its stamp. Returns whether it has an object.
+    pub(crate) fn admit(&mut self, place: Place, uses: bool, newest: &mut u64) -> bool {
+        if self.slot(place).is_expired(self.expired_ms) {
+            self.expire(place);
+        }
+
+        let now_ms = self.now_ms;
+        let slot = self.slot_mut(place);
+        if uses {
+            slot.is_recent = true;
+            slot.used_ms = now_ms;
+        }
+        *newest = slot.stamp.max(*newest);
+        slot.object.is_some()
+    }
+
+    /// Makes a key resident for its removal alone: its object is too large to be read.
+    pub(crate) fn add_unread(&mut self, database: u8, name: &[u8]) {
+        let place = self.add_blind(database, name);
+        self.slot_mut(place).object = Some(Object::new(Value::Text(Text::new(b""))));
+        self.mark_dirty(place);
+    }
+
+    /// Counts a read of a key as a hit or a miss.
+    pub(crate) fn count_lookup(&mut self, is_found: bool, database: u8, name: &[u8]) {
+        if is_found {
+            self.totals.hits += 1;
+        } else {
+            self.totals.misses += 1;
+            self.notify(Class::Missed, "keymiss", database, name);
+        }
+    }
+
+    /// Removes an object whose time is over.
+    fn expire(&mut self, place: Place) {
+        self.mark_dirty(place);
+        self.slot_mut(place).object = None;
+        self.count_weight(place);
+        self.note_expired(place);
+    }
+
+    fn note_expired(&mut self, place: Place) {
+        self.totals.expired += 1;
+        let name = self.name(place).clone();
+        self.watchers.touch(place.database, &name);
+        self.notify(Class::Expired, "expired", place.database, &name);
+    }
+}

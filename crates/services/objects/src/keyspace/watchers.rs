@@ -1,0 +1,62 @@
+//! Connections that watch keys until their next EXEC.
+
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The watch of one connection: whether a key that it watches has changed.
+#[derive(Debug, Default)]
+pub(crate) struct Watch(AtomicBool);
+
+impl Watch {
+    pub(crate) fn has_changed(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn set_changed(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// The watched keys of all connections.
+#[derive(Debug, Default)]
+pub(crate) struct Watchers(HashMap<(u8, Bytes), Vec<Arc<Watch>>>);
+
+impl Watchers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn add(&mut self, database: u8, name: Bytes, watch: &Arc<Watch>) {
+        self.0.entry((database, name)).or_default().push(Arc::clone(watch));
+    }
+
+    pub(crate) fn remove(&mut self, database: u8, name: &Bytes, watch: &Arc<Watch>) {
+        let key = (database, name.clone());
+        let Some(watches) = self.0.get_mut(&key) else {
+            return;
+        };
+
+        watches.retain(|other| !Arc::ptr_eq(other, watch));
+        if watches.is_empty() {
+            self.0.remove(&key);
+        }
+    }
+
+    /// Notes that a key changed.
+    pub(crate) fn touch(&self, database: u8, name: &Bytes) {
+        if let Some(watches) = self.0.get(&(database, name.clone())) {
+            watches.iter().for_each(|watch| watch.set_changed());
+        }
+    }
+
+    /// Notes that the keys of a database changed that `has_changed` accepts.
+    pub(crate) fn touch_all(&self, database: u8, has_changed: impl Fn(&Bytes) -> bool) {
+        for ((_, name), watches) in self.0.iter().filter(|((other, _), _)| *other == database) {
+            if has_changed(name) {
+                watches.iter().for_each(|watch| watch.set_changed());
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The keyspace as doors see it.
+
+use crate::failures;
+use crate::keyspace::{Keyspace, Shared};
+use crate::loader::Loader;
+use crate::options::{Limits, Options};
+use crate::pubsub::PubSub;
+use crate::scan::Places;
+use crate::session::{Session, Watched};
+use crate::stats::{Stats, Totals};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use raingauge_ports::clock::Clock;
+use raingauge_ports::objects::{
+    DATABASES, Durability, Error, ObjectControl, ObjectStore, Status, SyncMode,
+};
+use raingauge_resp::Failure;
+use rand::Rng as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// All objects of the process.
+pub struct Objects {
+    pub(crate) keyspace: Mutex<Keyspace>,
+    store: Arc<dyn ObjectStore>,
+    control: Arc<dyn ObjectControl>,
+    clock: Arc<dyn Clock>,
+    pub(crate) loader: Loader,
+    shared: Shared,
+    places: Places,
+    options: Options,
+    /// Whether replies wait for the disk and not only for the kernel.
+    waits_for_sync: AtomicBool,
+    /// The numbers at the last reset.
+    base: Mutex<Totals>,
+}
+
+impl Objects {
+    /// The objects of a store. Starts nothing: see [`Objects::sweep_until`].
+    pub fn open(
+        store: Arc<dyn ObjectStore>,
+        control: Arc<dyn ObjectControl>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+    ) -> Arc<Self> {
+        let shared = Shared::default();
+        let next_id = control.status().next_id;
+        let keyspace =
+            Keyspace::new(shared.clone(), options.limits, options.resident_bytes, next_id);
+        let waits_for_sync = AtomicBool::new(control.sync_mode() == SyncMode::Always);
+
+        Arc::new(Self {
+            keyspace: Mutex::new(keyspace),
+            loader: Loader::new(Arc::clone(&store), options.limits.object_bytes_max),
+            store,
+            control,
+            clock,
+            shared,
+            places: Places::default(),
+            options,
+            waits_for_sync,
+            base: Mutex::default(),
+        })
+    }
+
+    /// The state of a new connection.
+    pub fn session(self: &Arc<Self>) -> Session {
+        Session::new(Arc::clone(self))
+    }
+
+    /// Whether a reply that carries a stamp may go out.
+    pub fn is_durable(&self, stamp: u64) -> bool {
+        stamp <= self.durable_stamp()
+    }
+
+    /// Waits until a stamp is as durable as the mode of the server asks. A failure means that the
+    /// outcome of the group is unknown: the connection ends without a reply.
+    pub async fn durable(&self, stamp: u64) -> Result<(), Failure> {
+        let durability = match self.waits_for_sync.load(Ordering::Relaxed) {
+            true => Durability::Synced,
+            false => Durability::Written,
+        };
+        self.wait(stamp, durability).await
+    }
+
+    /// Waits until a stamp survives a power cut.
+    pub async fn synced(&self, stamp: u64) -> Result<(), Failure> {
+        self.wait(stamp, Durability::Synced).await
+    }
+
+    /// Channels and their subscribers.
+    pub fn pubsub(&self) -> &PubSub {
+        &self.shared.pubsub
+    }
+
+    /// Numbers since the start, or since [`Objects::reset_stats`]. Takes no lock of the keyspace.
+    pub fn stats(&self) -> Stats {
+        let progress = self.store.progress();
+        Stats {
+            submitted: progress.submitted(),
+            synced: progress.synced(),
+            ..self.shared.counters.read().since(&self.base.lock())
+        }
+    }
+
+    pub fn reset_stats(&self) {
+        *self.base.lock() = self.shared.counters.read();
+    }
+
+    /// What the store holds.
+    pub fn status(&self) -> Status {
+        self.control.status()
+    }
+
+    /// The databases that have keys, and how many.
+    pub async fn keyspace(&self) -> Result<Vec<(u8, u64)>, Error> {
+        let mut counts = Vec::new();
+        for database in 0..DATABASES {
+            let count = self.store.count(database).await?;
+            if count > 0 {
+                counts.push((database, count));
+            }
+        }
+        Ok(counts)
+    }
+
+    /// The classes of keyspace events that are published, as letters.
+    pub fn notify_flags(&self) -> String {
+        self.shared.flags.letters()
+    }
+
+    pub fn set_notify_flags(&self, letters: &str) -> Result<(), Failure> {
+        self.shared.flags.set(letters)
+    }
+
+    pub fn sync_mode(&self) -> SyncMode {
+        self.control.sync_mode()
+    }
+
+    /// Changes what a write waits for, from now on.
+    pub fn set_sync_mode(&self, mode: SyncMode) {
+        self.control.set_sync_mode(mode);
+        self.waits_for_sync.store(mode == SyncMode::Always, Ordering::Relaxed);
+    }
+
+    /// Writes what changed since the last checkpoint, and shortens the log.
+    pub async fn checkpoint(&self) -> Result<(), Error> {
+        self.control.checkpoint().await
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.options.limits
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Why the store takes no more changes.
+    pub fn trouble(&self) -> Option<String> {
+        self.control.status().closed
+    }
+
+    /// Waits until everything that was taken is synced.
+    pub async fn close(&self) -> Result<(), Error> {
+        let newest = self.store.progress().submitted();
+        self.store.durable(newest, Durability::Synced).await
+    }
+
+    pub(crate) fn store(&self) -> &dyn ObjectStore {
+        &*self.store
+    }
+
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    pub(crate) fn is_clock_sound(&self) -> bool {
+        self.clock.is_sound()
+    }
+
+    /// Objects that expire up to here are gone.
+    pub(crate) fn expired_ms(&self) -> i64 {
+        if self.clock.is_sound() { self.clock.now_ms() } else { i64::MIN }
+    }
+
+    /// The stamp up to which replies may go out.
+    pub(crate) fn durable_stamp(&self) -> u64 {
+        let progress = self.store.progress();
+        match self.waits_for_sync.load(Ordering::Relaxed) {
+            true => progress.synced(),
+            false => progress.written(),
+        }
+    }
+
+    /// The name of a random key in memory.
+    pub(crate) fn resident_name(&self, database: u8) -> Option<Bytes> {
+        const TRIES: usize = 16;
+        let mut keyspace = self.keyspace.lock();
+        let len = keyspace.resident_len(database);
+        if len == 0 {
+            return None;
+        }
+
+        (0..TRIES).find_map(|_| {
+            let index = keyspace.random().random_range(0..len);
+            keyspace.resident_name(database, index)
+        })
+    }
+
+    pub(crate) fn unwatch(&self, watched: &Watched) {
+        let mut keyspace = self.keyspace.lock();
+        for (database, name) in &watched.keys {
+            keyspace.watchers().remove(*database, name, &watched.watch);
+        }
+    }
+
+    async fn wait(&self, stamp: u64, durability: Durability) -> Result<(), Failure> {
+        self.store.durable(stamp, durability).await.map_err(|error| failures::of_store(&error))
+    }
+}

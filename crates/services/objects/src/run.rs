@@ -1,0 +1,423 @@
+//! Runs the commands of a drain: one hold of the lock after the other.
+
+use crate::admission::{self, Admission};
+use crate::ahead::{Answer, is_ahead};
+use crate::commands::handler;
+use crate::failures;
+use crate::keyspace::{Keyspace, Miss};
+use crate::limits::{HOLD_COMMANDS_MAX, HOLD_REPLY_BYTES};
+use crate::loader::Luggage;
+use crate::objects::Objects;
+use crate::once;
+use crate::session::Session;
+use crate::turn::Turn;
+use raingauge_resp::{Arguments, Command, Controls, Drain, Failure, Id, Mark, Replies, Room, Spec};
+use std::collections::{HashSet, VecDeque};
+use std::time::Instant;
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// The first command that it did not run: one of the door, or one for the next call.
+    pub next: usize,
+    /// The replies, in their order.
+    pub segments: Vec<Segment>,
+}
+
+/// Replies that may go out together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Length of all replies up to its end, in bytes.
+    pub end: usize,
+    /// The group that has to be durable before; 0 for none. Later segments have later groups.
+    pub stamp: u64,
+}
+
+/// Why a hold ended.
+pub(crate) enum Stop {
+    /// The drain is empty.
+    End,
+    /// The next command is not one of objects.
+    Door,
+    /// There are enough replies for now.
+    Full,
+    /// There were enough commands for one hold.
+    Cut,
+    /// Keys of the next command are not in memory.
+    Missing,
+    /// The next command, or one of its transaction, is about all keys.
+    Ahead,
+}
+
+/// What came of one command.
+pub(crate) enum Step {
+    /// It replied. The stamp is that of the newest object that it saw.
+    Done { stamp: u64 },
+    /// It has to wait for something.
+    Stop(Stop),
+}
+
+/// A drain that is being run.
+pub(crate) struct Run<'r> {
+    pub session: &'r mut Session,
+    pub controls: &'r mut dyn Controls,
+    pub drain: &'r Drain,
+    pub out: &'r mut Replies,
+    pub next: usize,
+    pub luggage: Luggage,
+    pub misses: Vec<Miss>,
+    /// How many of the misses the next command cannot do without.
+    pub needed: usize,
+    /// Answers for the commands of a transaction that are about all keys.
+    pub answers: VecDeque<Result<Answer, Failure>>,
+    /// How often the next command found a key missing.
+    pub rounds: usize,
+    /// Commands of this hold, and whether each failed.
+    pub noted: Vec<(&'static Spec, bool)>,
+    segments: Vec<Segment>,
+}
+
+/// Where the group of a hold begins.
+struct GroupStart {
+    mark: Mark,
+    /// The command that changed something first.
+    command: usize,
+}
+
+/// Rounds after which all keys of a command are loaded, in memory or not: what others evict
+/// meanwhile is then at hand.
+const ROUNDS_BEFORE_ALL: usize = 2;
+
+impl Objects {
+    /// Runs commands of a drain, from `from` on, and writes their replies. Returns at a command of
+    /// the door outside of a transaction, after about a megabyte of replies, and at the end.
+    pub async fn run(
+        &self,
+        session: &mut Session,
+        controls: &mut dyn Controls,
+        drain: &Drain,
+        from: usize,
+        out: &mut Replies,
+    ) -> Ran {
+        let mut run = Run {
+            session,
+            controls,
+            drain,
+            out,
+            next: from,
+            luggage: Luggage::default(),
+            misses: Vec::new(),
+            needed: 0,
+            answers: VecDeque::new(),
+            rounds: 0,
+            noted: Vec::new(),
+            segments: Vec::new(),
+        };
+
+        loop {
+            match self.hold(&mut run) {
+                Stop::End | Stop::Door | Stop::Full => break,
+                Stop::Cut => tokio::task::yield_now().await,
+                Stop::Missing => self.load(&mut run).await,
+                Stop::Ahead => self.look_ahead(&mut run).await,
+            }
+        }
+        Ran { next: run.next, segments: run.segments }
+    }
+
+    /// Takes the lock once, and runs commands until one cannot go on.
+    fn hold(&self, run: &mut Run<'_>) -> Stop {
+        let durable = self.durable_stamp();
+        let began = Instant::now();
+        let first = run.next;
+        let replied_before = run.out.len();
+        let mut group = None;
+        let mut keyspace = self.keyspace.lock();
+        keyspace.begin(self.now_ms(), self.is_clock_sound());
+        run.unpack(&mut keyspace);
+
+        let stop = loop {
+            if run.next == run.drain.len() {
+                break Stop::End;
+            }
+            if run.out.len() - replied_before > HOLD_REPLY_BYTES {
+                break Stop::Full;
+            }
+            if run.next - first >= HOLD_COMMANDS_MAX {
+                break Stop::Cut;
+            }
+
+            let mark = run.out.mark();
+            match self.step(&mut keyspace, run) {
+                Step::Stop(stop) => break stop,
+                Step::Done { stamp } => {
+                    if group.is_none() && keyspace.has_group() {
+                        group = Some(GroupStart { mark, command: run.next });
+                    } else if group.is_none() {
+                        run.note_segment(stamp, durable);
+                    }
+                    run.next += 1;
+                    run.rounds = 0;
+                }
+            }
+        };
+
+        let commands = run.next - first;
+        keyspace.totals().commands += commands as u64;
+        keyspace.totals().holds += 1;
+        let finished = keyspace.finish(|group| self.store().submit(group));
+        let evicted = keyspace.evict(durable);
+        drop(keyspace);
+        drop(evicted);
+
+        match (finished, group) {
+            (Ok(Some(stamp)), Some(_)) => {
+                run.session.last_stamp = stamp;
+                run.note_segment(stamp, durable);
+            }
+            (Ok(_), _) => {}
+            (Err(error), group) => run.take_back(group, &failures::of_store(&error), durable),
+        }
+        run.report(began, commands);
+        stop
+    }
+
+    /// Runs the next command.
+    fn step(&self, keyspace: &mut Keyspace, run: &mut Run<'_>) -> Step {
+        let drain = run.drain;
+        let command = drain.get(run.next);
+        let spec = match run.session.gate.admit(&command) {
+            Ok(spec) => spec,
+            Err(failure) => {
+                run.out.fail(&failure);
+                run.abort_transaction();
+                return Step::Done { stamp: 0 };
+            }
+        };
+
+        if run.session.in_multi() && !runs_in_multi(spec.id) {
+            run.queue(spec, command.arguments);
+            return Step::Done { stamp: 0 };
+        }
+        if spec.room != Room::Objects {
+            return Step::Stop(Stop::Door);
+        }
+
+        match spec.id {
+            Id::Multi => run.multi(),
+            Id::Discard => run.discard(keyspace),
+            Id::Unwatch => run.unwatch(keyspace),
+            Id::Watch => run.watch(keyspace, spec, command.arguments),
+            Id::Exec => run.exec(keyspace),
+            id if is_ahead(id) => Step::Stop(Stop::Ahead),
+            _ => run.command(keyspace, spec, command.arguments),
+        }
+    }
+
+    /// Loads what the next commands miss.
+    async fn load(&self, run: &mut Run<'_>) {
+        let misses = std::mem::take(&mut run.misses);
+        let now_ms = self.expired_ms();
+        let loaded = self.loader.load(misses, run.needed, now_ms, &mut run.luggage).await;
+        if let Err(failure) = loaded {
+            self.refuse(run, &failure);
+        }
+    }
+
+    /// Answers the next command, which is about all keys, or those of the transaction that it ends.
+    async fn look_ahead(&self, run: &mut Run<'_>) {
+        let database = run.session.database;
+        if let Some(transaction) = &run.session.transaction {
+            let mut answers = VecDeque::new();
+            for command in transaction.commands.commands() {
+                if command.spec().is_some_and(|spec| is_ahead(spec.id)) {
+                    answers.push_back(self.answer_ahead(command, database).await);
+                }
+            }
+            run.answers = answers;
+            return;
+        }
+
+        let command = run.drain.get(run.next);
+        match self.answer_ahead(command, database).await {
+            Ok(answer) => answer.write(run.out),
+            Err(failure) => run.out.fail(&failure),
+        }
+        run.note_segment(self.store().progress().submitted(), self.durable_stamp());
+        run.next += 1;
+    }
+
+    /// Answers the next command with a failure; a transaction that it would end is discarded.
+    fn refuse(&self, run: &mut Run<'_>, failure: &Failure) {
+        run.session.transaction = None;
+        run.session.unwatch();
+        run.out.fail(failure);
+        run.note_segment(0, 0);
+        run.next += 1;
+    }
+}
+
+impl Run<'_> {
+    /// Runs one command whose keys may be missing.
+    fn command(
+        &mut self,
+        keyspace: &mut Keyspace,
+        spec: &'static Spec,
+        arguments: Arguments<'_>,
+    ) -> Step {
+        let database = self.session.database;
+        let luggage = &self.luggage;
+        let misses = &mut self.misses;
+        match admission::admit(keyspace, luggage, spec, arguments, database, misses) {
+            Ok(Admission::Missing) => {
+                self.miss(keyspace, spec, arguments);
+                Step::Stop(Stop::Missing)
+            }
+            Ok(Admission::Ready { stamp, weight }) => {
+                self.execute(keyspace, spec, arguments, weight);
+                Step::Done { stamp }
+            }
+            Err(failure) => {
+                self.out.fail(&failure);
+                self.noted.push((spec, true));
+                Step::Done { stamp: 0 }
+            }
+        }
+    }
+
+    /// Runs one command whose keys are in memory.
+    pub(crate) fn execute(
+        &mut self,
+        keyspace: &mut Keyspace,
+        spec: &'static Spec,
+        arguments: Arguments<'_>,
+        weight: usize,
+    ) {
+        let database = self.session.database;
+        let replied = execute(keyspace, database, spec, arguments, weight, self.out);
+        self.session.database = replied.unwrap_or(database);
+        self.noted.push((spec, replied.is_none()));
+    }
+
+    /// Collects what the commands behind the next one miss as well.
+    fn miss(&mut self, keyspace: &mut Keyspace, spec: &Spec, arguments: Arguments<'_>) {
+        let database = self.session.database;
+        self.rounds += 1;
+        if self.rounds > ROUNDS_BEFORE_ALL {
+            self.misses.clear();
+            admission::visit_keys(spec, arguments, database, &mut |database, name| {
+                self.misses.push(keyspace.miss(database, name));
+            });
+        }
+
+        self.needed = self.misses.len();
+        let mut known = HashSet::new();
+        for at in self.next + 1..self.drain.len() {
+            let command = self.drain.get(at);
+            let changes_database = |spec: &Spec| {
+                matches!(spec.id, Id::Select | Id::Swapdb | Id::Flushdb | Id::Flushall)
+            };
+            let is_enough = self.misses.len() >= self.luggage.keys_max();
+            if is_enough || command.spec().is_some_and(changes_database) {
+                break;
+            }
+
+            let misses = &mut self.misses;
+            admission::collect_misses(
+                keyspace,
+                &self.luggage,
+                command,
+                database,
+                &mut known,
+                misses,
+            );
+        }
+    }
+
+    /// Puts what was loaded into the keyspace.
+    fn unpack(&mut self, keyspace: &mut Keyspace) {
+        for loaded in self.luggage.loaded.drain(..) {
+            if let Some((key, failure)) = keyspace.insert(loaded) {
+                self.luggage.refusals.insert((key.database, key.name), failure);
+            }
+        }
+    }
+
+    /// Ends a segment behind the last reply.
+    pub(crate) fn note_segment(&mut self, stamp: u64, durable: u64) {
+        let end = self.out.len();
+        let stamp = if stamp <= durable { 0 } else { stamp };
+        match self.segments.last_mut() {
+            Some(last) if stamp <= last.stamp => last.end = end,
+            _ => self.segments.push(Segment { end, stamp }),
+        }
+    }
+
+    /// Replaces the replies of a group that the store refused.
+    fn take_back(&mut self, group: Option<GroupStart>, failure: &Failure, durable: u64) {
+        let Some(GroupStart { mark, command }) = group else {
+            return;
+        };
+
+        self.out.roll_back(mark);
+        for _ in command..self.next {
+            self.out.fail(failure);
+        }
+        self.abort_transaction();
+        self.note_segment(0, durable);
+    }
+
+    /// Tells the door which commands ran, and about how long each took.
+    fn report(&mut self, began: Instant, commands: usize) {
+        let elapsed_us = began.elapsed().as_micros() as u64;
+        let each_us = elapsed_us / commands.max(1) as u64;
+        for (spec, failed) in self.noted.drain(..) {
+            self.controls.ran(spec, each_us, failed);
+        }
+    }
+}
+
+/// Runs one command whose keys are in memory, and replies. Returns the database that is selected
+/// then; `None` when the command was refused.
+pub(crate) fn execute(
+    keyspace: &mut Keyspace,
+    database: u8,
+    spec: &'static Spec,
+    arguments: Arguments<'_>,
+    weight: usize,
+    out: &mut Replies,
+) -> Option<u8> {
+    let mark = out.mark();
+    let mut run = || {
+        if spec.denies_oom() {
+            admission::check_growth(keyspace, spec, arguments, weight)?;
+        }
+
+        let handler = match spec.id {
+            Id::RainOnce => once::run,
+            id => handler(id).ok_or_else(|| Command::of(arguments).unknown())?,
+        };
+        let mut turn = Turn::new(keyspace, database, out.protocol());
+        handler(&mut turn, arguments, out)?;
+        Ok(turn.database())
+    };
+
+    match run() {
+        Ok(database) => {
+            keyspace.end_command();
+            Some(database)
+        }
+        Err(failure) => {
+            let failure: Failure = failure;
+            keyspace.undo_command();
+            out.roll_back(mark);
+            out.fail(&failure);
+            None
+        }
+    }
+}
+
+/// Whether a command runs between MULTI and EXEC instead of waiting for EXEC.
+fn runs_in_multi(id: Id) -> bool {
+    matches!(id, Id::Exec | Id::Discard | Id::Multi | Id::Watch | Id::Quit | Id::Reset)
+}

@@ -1,0 +1,253 @@
+//! Walks over the keys of a database: SCAN, KEYS, RANDOMKEY.
+
+use crate::ahead::Answer;
+use crate::failures;
+use crate::limits::{KEYS_LEN_MAX, NAMES_PAGE_LEN, SCAN_COUNT_MAX, SCAN_PLACES_MAX};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use raingauge_ports::objects::{FoundHead, ObjectStore};
+use raingauge_resp::{Arguments, Failure, glob};
+use raingauge_values::Head;
+use rand::Rng as _;
+use rand::seq::IndexedRandom as _;
+
+/// Bytes of a name that a cursor holds.
+const CURSOR_NAME_LEN: usize = 6;
+/// Bits of a cursor that say where its place is remembered.
+const PLACE_BITS: u32 = 16;
+
+/// The places of SCAN that clients may continue from.
+///
+/// A cursor holds the first bytes of the last name and the number of a place. When the place is
+/// forgotten, the walk goes on from the bytes: it repeats keys, and misses none.
+#[derive(Default)]
+pub(crate) struct Places(Mutex<Ring>);
+
+#[derive(Default)]
+struct Ring {
+    places: Vec<Place>,
+    next: usize,
+}
+
+struct Place {
+    database: u8,
+    name: Bytes,
+}
+
+impl Places {
+    /// The cursor of a place. Never 0, which ends a walk.
+    fn cursor(&self, database: u8, name: &Bytes) -> u64 {
+        let mut ring = self.0.lock();
+        let place = Place { database, name: name.clone() };
+        let number = ring.next;
+        match ring.places.get_mut(number) {
+            Some(old) => *old = place,
+            None => ring.places.push(place),
+        }
+
+        ring.next = (number + 1) % (SCAN_PLACES_MAX - 1);
+        leading(name) << PLACE_BITS | (number as u64 + 1)
+    }
+
+    /// The name behind which a walk goes on; `None` begins.
+    fn after(&self, database: u8, cursor: u64) -> Option<Bytes> {
+        if cursor == 0 {
+            return None;
+        }
+
+        let number = (cursor & ((1 << PLACE_BITS) - 1)) as usize;
+        let lead = cursor >> PLACE_BITS;
+        let ring = self.0.lock();
+        let place = number.checked_sub(1).and_then(|number| ring.places.get(number));
+        match place {
+            Some(place) if place.database == database && leading(&place.name) == lead => {
+                Some(place.name.clone())
+            }
+            _ => lead
+                .checked_sub(1)
+                .map(|before| Bytes::copy_from_slice(&before.to_be_bytes()[8 - CURSOR_NAME_LEN..])),
+        }
+    }
+}
+
+/// The first bytes of a name, as a number.
+fn leading(name: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let len = name.len().min(CURSOR_NAME_LEN);
+    bytes[8 - CURSOR_NAME_LEN..][..len].copy_from_slice(&name[..len]);
+    u64::from_be_bytes(bytes)
+}
+
+/// What a SCAN asks for.
+struct Walk<'a> {
+    cursor: u64,
+    count: usize,
+    pattern: Option<&'a [u8]>,
+    kind: Option<&'a [u8]>,
+}
+
+impl<'a> Walk<'a> {
+    fn parse(arguments: Arguments<'a>) -> Result<Self, Failure> {
+        let cursor = std::str::from_utf8(arguments.at(1)).ok().and_then(|text| text.parse().ok());
+        let cursor = cursor.ok_or(Failure::InvalidCursor)?;
+        let mut walk = Self { cursor, count: 10, pattern: None, kind: None };
+
+        let mut at = 2;
+        while at < arguments.len() {
+            let value = arguments.get(at + 1).ok_or(Failure::Syntax)?;
+            if arguments.is(at, "count") {
+                let count = arguments.integer(at + 1)?;
+                let count = usize::try_from(count).ok().filter(|count| *count > 0);
+                walk.count = count.ok_or(Failure::Syntax)?.min(SCAN_COUNT_MAX);
+            } else if arguments.is(at, "match") {
+                walk.pattern = Some(value);
+            } else if arguments.is(at, "type") {
+                walk.kind = Some(value);
+            } else {
+                return Err(Failure::Syntax);
+            }
+            at += 2;
+        }
+        Ok(walk)
+    }
+
+    fn wants(&self, found: &FoundHead, expired_ms: i64) -> bool {
+        let is_matched = |pattern| glob::matches(pattern, &found.name, false);
+        if !self.pattern.is_none_or(is_matched) {
+            return false;
+        }
+
+        let Ok(head) = Head::parse(&found.head) else {
+            return true;
+        };
+        let is_kind = |kind: &[u8]| kind.eq_ignore_ascii_case(head.kind.name().as_bytes());
+        is_live(&head, expired_ms) && self.kind.is_none_or(is_kind)
+    }
+}
+
+fn is_live(head: &Head<'_>, expired_ms: i64) -> bool {
+    head.expires_ms.is_none_or(|expires_ms| expires_ms > expired_ms)
+}
+
+/// Whether a key is there; one that cannot be decoded is.
+fn is_found(found: &FoundHead, expired_ms: i64) -> bool {
+    Head::parse(&found.head).is_ok_and(|head| is_live(&head, expired_ms))
+}
+
+/// One step of SCAN.
+pub(crate) async fn scan(
+    store: &dyn ObjectStore,
+    places: &Places,
+    database: u8,
+    expired_ms: i64,
+    arguments: Arguments<'_>,
+) -> Result<Answer, Failure> {
+    let walk = Walk::parse(arguments)?;
+    let after = places.after(database, walk.cursor);
+    let page = store.scan(database, after, walk.count).await;
+    let page = page.map_err(|error| failures::of_store(&error))?;
+
+    let cursor = match page.last() {
+        Some(last) if page.len() >= walk.count => places.cursor(database, &last.name),
+        _ => 0,
+    };
+    let wanted = page.into_iter().filter(|found| walk.wants(found, expired_ms));
+    Ok(Answer::Page { cursor, names: wanted.map(|found| found.name).collect() })
+}
+
+/// All names that match a pattern.
+pub(crate) async fn keys(
+    store: &dyn ObjectStore,
+    database: u8,
+    expired_ms: i64,
+    pattern: &[u8],
+) -> Result<Answer, Failure> {
+    let special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
+    let prefix = &pattern[..pattern.iter().position(|byte| special(byte)).unwrap_or(pattern.len())];
+    let mut after = before(prefix);
+    let mut names = Vec::new();
+    loop {
+        let page = store.scan(database, after.take(), NAMES_PAGE_LEN).await;
+        let page = page.map_err(|error| failures::of_store(&error))?;
+        let len = page.len();
+        after = page.last().map(|last| last.name.clone());
+        let is_past = |name: &Bytes| name[..] > *prefix && !name.starts_with(prefix);
+        let is_over = len < NAMES_PAGE_LEN || after.as_ref().is_some_and(is_past);
+
+        let wanted = page.into_iter().filter(|found| {
+            glob::matches(pattern, &found.name, false) && is_found(found, expired_ms)
+        });
+        names.extend(wanted.map(|found| found.name));
+        if names.len() > KEYS_LEN_MAX {
+            return Err(Failure::owned(format!(
+                "ERR more than {KEYS_LEN_MAX} keys match: walk over them with SCAN"
+            )));
+        }
+        if is_over {
+            return Ok(Answer::Names(names));
+        }
+    }
+}
+
+/// A name behind which all names with a prefix lie; `None` when that is the beginning.
+fn before(prefix: &[u8]) -> Option<Bytes> {
+    let (last, rest) = prefix.split_last()?;
+    let mut name = rest.to_vec();
+    if let Some(smaller) = last.checked_sub(1) {
+        name.push(smaller);
+        name.extend_from_slice(&[0xff; 8]);
+    } else if rest.is_empty() {
+        return None;
+    }
+    Some(name.into())
+}
+
+/// A random key: any of a small database with the same chance; of a large one, a neighbour of
+/// `resident`, or of a random place.
+pub(crate) async fn random(
+    store: &dyn ObjectStore,
+    database: u8,
+    expired_ms: i64,
+    resident: Option<Bytes>,
+) -> Result<Answer, Failure> {
+    let page = store.scan(database, None, NAMES_PAGE_LEN).await;
+    let mut page = page.map_err(|error| failures::of_store(&error))?;
+    if page.len() == NAMES_PAGE_LEN && rand::rng().random_bool(0.9) {
+        let place = || Bytes::copy_from_slice(&rand::rng().random::<[u8; 4]>());
+        let after = resident.unwrap_or_else(place);
+        let behind = store.scan(database, Some(after), NAMES_PAGE_LEN).await;
+        let behind = behind.map_err(|error| failures::of_store(&error))?;
+        if !behind.is_empty() {
+            page = behind;
+        }
+    }
+
+    page.retain(|found| is_found(found, expired_ms));
+    Ok(Answer::Name(page.choose(&mut rand::rng()).map(|found| found.name.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forgotten_place_repeats_and_misses_nothing() {
+        let places = Places::default();
+        let name = Bytes::from_static(b"session:17");
+        let cursor = places.cursor(0, &name);
+        assert_eq!(places.after(0, cursor), Some(name.clone()));
+
+        let after = Places::default().after(0, cursor).expect("a place");
+        assert!(after < name && after < Bytes::from_static(b"sessio"));
+        assert!(after > Bytes::from_static(b"sessin"));
+        assert_eq!(places.after(1, cursor), Some(after));
+    }
+
+    #[test]
+    fn all_names_with_a_prefix_lie_behind_what_is_before_it() {
+        assert_eq!(before(b""), None);
+        assert_eq!(before(b"\0"), None);
+        assert!(before(b"ab").expect("a name") < Bytes::from_static(b"ab"));
+        assert_eq!(before(b"a\0"), Some(Bytes::from_static(b"a")));
+    }
+}

@@ -1,0 +1,266 @@
+//! MULTI, EXEC and the keys that are watched until then.
+
+use crate::admission::{self, Admission};
+use crate::ahead::is_ahead;
+use crate::keyspace::{Keyspace, Watch};
+use crate::limits::{MULTI_BYTES_MAX, MULTI_COMMANDS_MAX, WATCHED_KEYS_MAX};
+use crate::run::{Run, Step, Stop};
+use crate::session::{Transaction, Watched};
+use bytes::Bytes;
+use raingauge_ports::objects::DATABASES;
+use raingauge_resp::{Arguments, Command, Failure, Flags, Id, Room, Spec};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+const DONE: Step = Step::Done { stamp: 0 };
+
+impl Run<'_> {
+    pub(crate) fn multi(&mut self) -> Step {
+        if self.session.in_multi() {
+            self.out.error("ERR MULTI calls can not be nested");
+        } else {
+            self.session.transaction = Some(Transaction::default());
+            self.out.ok();
+        }
+        DONE
+    }
+
+    /// Keeps a command for EXEC.
+    pub(crate) fn queue(&mut self, spec: &Spec, arguments: Arguments<'_>) {
+        let Some(transaction) = &mut self.session.transaction else { return };
+        let refusal = if spec.flags.has(Flags::NO_MULTI) || spec.room == Room::Rain {
+            Some(Failure::text("ERR Command not allowed inside a transaction"))
+        } else if transaction.commands.len() >= MULTI_COMMANDS_MAX {
+            let line = format!("ERR a transaction has at most {MULTI_COMMANDS_MAX} commands");
+            Some(Failure::owned(line))
+        } else if transaction.commands.bytes_len() >= MULTI_BYTES_MAX {
+            let line = format!("ERR a transaction has at most {MULTI_BYTES_MAX} bytes");
+            Some(Failure::owned(line))
+        } else {
+            None
+        };
+
+        match refusal {
+            Some(failure) => {
+                transaction.is_aborted = true;
+                self.out.fail(&failure);
+            }
+            None => {
+                transaction.commands.push(arguments);
+                self.out.simple("QUEUED");
+            }
+        }
+    }
+
+    /// Notes that a command of the open transaction was refused.
+    pub(crate) fn abort_transaction(&mut self) {
+        if let Some(transaction) = &mut self.session.transaction {
+            transaction.is_aborted = true;
+        }
+    }
+
+    pub(crate) fn discard(&mut self, keyspace: &mut Keyspace) -> Step {
+        if self.session.transaction.take().is_none() {
+            self.out.error("ERR DISCARD without MULTI");
+            return DONE;
+        }
+
+        self.end_watch(keyspace);
+        self.out.ok();
+        DONE
+    }
+
+    pub(crate) fn unwatch(&mut self, keyspace: &mut Keyspace) -> Step {
+        self.end_watch(keyspace);
+        self.out.ok();
+        DONE
+    }
+
+    pub(crate) fn watch(
+        &mut self,
+        keyspace: &mut Keyspace,
+        spec: &'static Spec,
+        arguments: Arguments<'_>,
+    ) -> Step {
+        if self.session.in_multi() {
+            self.out.error("ERR WATCH inside MULTI is not allowed");
+            return DONE;
+        }
+
+        let database = self.session.database;
+        let luggage = &self.luggage;
+        let misses = &mut self.misses;
+        match admission::admit(keyspace, luggage, spec, arguments, database, misses) {
+            Ok(Admission::Missing) => return self.stop_missing(),
+            Ok(Admission::Ready { .. }) => {}
+            Err(failure) => {
+                self.out.fail(&failure);
+                return DONE;
+            }
+        }
+
+        if self.session.watched() + arguments.len() - 1 > WATCHED_KEYS_MAX {
+            let line = format!("ERR a connection watches at most {WATCHED_KEYS_MAX} keys");
+            self.out.error(&line);
+            return DONE;
+        }
+
+        let new = || Watched { watch: Arc::<Watch>::default(), keys: Vec::new() };
+        let watched = self.session.watch.get_or_insert_with(new);
+        for name in arguments.iter().skip(1) {
+            let key = (database, Bytes::copy_from_slice(name));
+            if !watched.keys.contains(&key) {
+                keyspace.watchers().add(database, key.1.clone(), &watched.watch);
+                watched.keys.push(key);
+            }
+        }
+        self.out.ok();
+        DONE
+    }
+
+    /// Runs the queued commands, together or not at all.
+    pub(crate) fn exec(&mut self, keyspace: &mut Keyspace) -> Step {
+        let Some(transaction) = self.session.transaction.take() else {
+            self.out.error("ERR EXEC without MULTI");
+            return DONE;
+        };
+        if transaction.is_aborted {
+            self.end_watch(keyspace);
+            let line = "EXECABORT Transaction discarded because of previous errors.";
+            self.out.error(line);
+            return DONE;
+        }
+
+        let misses_before = self.misses.len();
+        self.miss_watched(keyspace);
+        self.miss_queued(keyspace, &transaction);
+        let is_missing = self.misses.len() > misses_before;
+        let is_ahead = |command: Command<'_>| command.spec().is_some_and(|spec| is_ahead(spec.id));
+        let questions = transaction.commands.commands().filter(|one| is_ahead(*one)).count();
+        if is_missing || questions > self.answers.len() {
+            self.session.transaction = Some(transaction);
+            return match is_missing {
+                true => self.stop_missing(),
+                false => Step::Stop(Stop::Ahead),
+            };
+        }
+
+        let has_changed =
+            self.session.watch.as_ref().is_some_and(|watched| watched.watch.has_changed());
+        self.end_watch(keyspace);
+        if has_changed {
+            self.answers.clear();
+            self.out.null_array();
+            return DONE;
+        }
+
+        self.out.array(transaction.commands.len());
+        let mut newest = 0;
+        for command in transaction.commands.commands() {
+            newest = self.queued(keyspace, command).max(newest);
+        }
+        Step::Done { stamp: newest }
+    }
+
+    /// Runs one command of a transaction. Returns the stamp of the newest object that it saw.
+    fn queued(&mut self, keyspace: &mut Keyspace, command: Command<'_>) -> u64 {
+        let Ok(spec) = command.check() else {
+            self.out.fail(&command.unknown());
+            return 0;
+        };
+
+        if spec.room != Room::Objects {
+            let mark = self.out.mark();
+            let controlled = self.controls.control(command, self.out);
+            if let Err(failure) = controlled {
+                self.out.roll_back(mark);
+                self.out.fail(&failure);
+            }
+            return 0;
+        }
+        if is_ahead(spec.id) {
+            match self.answers.pop_front() {
+                Some(Ok(answer)) => answer.write(self.out),
+                Some(Err(failure)) => self.out.fail(&failure),
+                None => self.out.null(),
+            }
+            return keyspace.newest_stamp();
+        }
+
+        let (database, arguments) = (self.session.database, command.arguments);
+        let luggage = &self.luggage;
+        let misses = &mut self.misses;
+        match admission::admit(keyspace, luggage, spec, arguments, database, misses) {
+            Ok(Admission::Ready { stamp, weight }) => {
+                self.execute(keyspace, spec, arguments, weight);
+                stamp
+            }
+            Ok(Admission::Missing) => {
+                self.misses.clear();
+                self.out.error("ERR a key of the transaction is not in memory, try again");
+                0
+            }
+            Err(failure) => {
+                self.out.fail(&failure);
+                0
+            }
+        }
+    }
+
+    /// Looks whether the watched keys are in memory. Those that have expired change thereby.
+    fn miss_watched(&mut self, keyspace: &mut Keyspace) {
+        let Some(watched) = &self.session.watch else { return };
+        for (database, name) in &watched.keys {
+            match keyspace.find(*database, name) {
+                Some(place) => {
+                    keyspace.admit(place, false, &mut 0);
+                }
+                None if self.luggage.refusal(*database, name).is_none() => {
+                    self.misses.push(keyspace.miss(*database, name));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Looks whether the keys of the queued commands are in memory, each in the database that will
+    /// be selected, or swapped to its place, by then.
+    fn miss_queued(&mut self, keyspace: &mut Keyspace, transaction: &Transaction) {
+        let mut database = self.session.database;
+        let mut swapped: [u8; DATABASES as usize] = std::array::from_fn(|at| at as u8);
+        let mut known = HashSet::new();
+        for command in transaction.commands.commands() {
+            let Some(spec) = command.spec() else { continue };
+            match spec.id {
+                Id::Select => {
+                    let selected = admission::database_of(command.arguments, 1);
+                    database = selected.unwrap_or(database);
+                }
+                Id::Swapdb => {
+                    let a = admission::database_of(command.arguments, 1);
+                    let b = admission::database_of(command.arguments, 2);
+                    if let (Some(a), Some(b)) = (a, b) {
+                        swapped.swap(usize::from(a), usize::from(b));
+                    }
+                }
+                _ => {}
+            }
+
+            let place = swapped[usize::from(database)];
+            let misses = &mut self.misses;
+            admission::collect_misses(keyspace, &self.luggage, command, place, &mut known, misses);
+        }
+    }
+
+    fn stop_missing(&mut self) -> Step {
+        self.needed = self.misses.len();
+        Step::Stop(Stop::Missing)
+    }
+
+    fn end_watch(&mut self, keyspace: &mut Keyspace) {
+        let Some(watched) = self.session.watch.take() else { return };
+        for (database, name) in &watched.keys {
+            keyspace.watchers().remove(*database, name, &watched.watch);
+        }
+    }
+}

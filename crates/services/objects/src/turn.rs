@@ -1,0 +1,281 @@
+//! What a handler of a command works with: the keys of the command, and its moment.
+
+use crate::keyspace::{Keyspace, Place};
+use crate::notify::Class;
+use crate::options::Limits;
+use crate::pubsub::{PubSub, Space};
+use bytes::Bytes;
+use raingauge_resp::{Arguments, Failure, Protocol, Replies};
+use raingauge_values::{Hash, List, Object, Set, Sorted, Text, Value};
+use rand::rngs::SmallRng;
+
+/// Runs one command. A failure comes before any change.
+pub type Handler = fn(&mut Turn<'_>, Arguments<'_>, &mut Replies) -> Result<(), Failure>;
+
+/// The expiry of an object that takes the place of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// That of the object before.
+    Keep,
+    /// None.
+    Clear,
+    /// Milliseconds since 1970. A time that has passed removes the object.
+    At(i64),
+}
+
+/// One command in its moment. Its keys are resident, and what had expired is gone.
+///
+/// A handler touches the keys at the positions that the table names, and no other.
+pub struct Turn<'a> {
+    keyspace: &'a mut Keyspace,
+    database: u8,
+    protocol: Protocol,
+    /// How long the command waits for its keys, if it does.
+    wait_ms: Option<i64>,
+}
+
+/// Accessors of one type: to read, to change, and to change what may be new.
+macro_rules! accessors {
+    ($($read:ident $change:ident $create:ident $type:ident $kind:literal;)*) => {
+        $(
+            #[doc = concat!("The ", $kind, " of a key; a failure when it has another type.")]
+            pub fn $read(&self, key: &[u8]) -> Result<Option<&$type>, Failure> {
+                match self.get(key).map(|object| &object.value) {
+                    None => Ok(None),
+                    Some(Value::$type(value)) => Ok(Some(value)),
+                    Some(_) => Err(Failure::WrongType),
+                }
+            }
+
+            #[doc = concat!("The ", $kind, " of a key, which counts as changed.")]
+            pub fn $change(&mut self, key: &[u8]) -> Result<Option<&mut $type>, Failure> {
+                if self.$read(key)?.is_none() {
+                    return Ok(None);
+                }
+
+                let place = self.place(key);
+                self.keyspace.touch(place);
+                match self.keyspace.slot_mut(place).object.as_mut().map(|object| &mut object.value) {
+                    Some(Value::$type(value)) => Ok(Some(value)),
+                    _ => Err(Failure::WrongType),
+                }
+            }
+
+            #[doc = concat!("The ", $kind, " of a key, which counts as changed. Empty if new.")]
+            pub fn $create(&mut self, key: &[u8]) -> Result<&mut $type, Failure> {
+                self.$read(key)?;
+                let place = self.place(key);
+                self.keyspace.create(place, || empty::$create());
+                self.$change(key)?.ok_or(Failure::WrongType)
+            }
+        )*
+    };
+}
+
+/// Values that new keys begin with.
+mod empty {
+    use super::{Hash, List, Set, Sorted, Text, Value};
+
+    pub(super) fn text_or_new() -> Value {
+        Value::Text(Text::new(b""))
+    }
+
+    pub(super) fn hash_or_new() -> Value {
+        Value::Hash(Box::new(Hash::new()))
+    }
+
+    pub(super) fn set_or_new() -> Value {
+        Value::Set(Box::new(Set::new()))
+    }
+
+    pub(super) fn list_or_new() -> Value {
+        Value::List(Box::new(List::new()))
+    }
+
+    pub(super) fn sorted_or_new() -> Value {
+        Value::Sorted(Box::new(Sorted::new()))
+    }
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(keyspace: &'a mut Keyspace, database: u8, protocol: Protocol) -> Self {
+        Self { keyspace, database, protocol, wait_ms: None }
+    }
+
+    /// The time of the command, in milliseconds since 1970.
+    pub fn now_ms(&self) -> i64 {
+        self.keyspace.now_ms()
+    }
+
+    pub fn database(&self) -> u8 {
+        self.database
+    }
+
+    /// The protocol of the connection.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    pub fn limits(&self) -> &Limits {
+        self.keyspace.limits()
+    }
+
+    pub fn random(&mut self) -> &mut SmallRng {
+        self.keyspace.random()
+    }
+
+    /// The object of a key.
+    pub fn get(&self, key: &[u8]) -> Option<&Object> {
+        self.get_in(self.database, key)
+    }
+
+    pub fn exists(&self, key: &[u8]) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Tells one stay of an object in memory from the next, for cursors over its entries.
+    pub fn load_number(&self, key: &[u8]) -> u16 {
+        self.keyspace.find(self.database, key).map_or(0, |place| self.keyspace.slot(place).load)
+    }
+
+    accessors! {
+        text text_mut text_or_new Text "string";
+        hash hash_mut hash_or_new Hash "hash";
+        set set_mut set_or_new Set "set";
+        list list_mut list_or_new List "list";
+        sorted sorted_mut sorted_or_new Sorted "sorted set";
+    }
+
+    /// Takes back that a key counts as changed by this command, which changed nothing after all.
+    pub fn unchanged(&mut self, key: &[u8]) {
+        if let Some(place) = self.keyspace.find(self.database, key) {
+            self.keyspace.untouch(place);
+        }
+    }
+
+    /// Gives a key a value, in the place of what it had, of whatever type.
+    pub fn put(&mut self, key: &[u8], value: Value, expiry: Expiry) {
+        let expires_ms = match expiry {
+            Expiry::Keep => self.get(key).and_then(|object| object.expires_ms),
+            Expiry::Clear => None,
+            Expiry::At(at_ms) => Some(at_ms),
+        };
+
+        self.put_in(self.database, key, Object { expires_ms, ..Object::new(value) });
+        if expires_ms.is_some_and(|at_ms| at_ms <= self.now_ms()) {
+            self.take(key);
+        }
+    }
+
+    /// Removes a key. Returns whether it was there.
+    pub fn remove(&mut self, key: &[u8]) -> bool {
+        self.take(key).is_some()
+    }
+
+    /// Removes a key, and returns what it had.
+    pub fn take(&mut self, key: &[u8]) -> Option<Object> {
+        let place = self.keyspace.find(self.database, key)?;
+        self.keyspace.take(place)
+    }
+
+    /// Sets or removes the time at which a key expires, in milliseconds since 1970. Returns whether
+    /// the key is there.
+    pub fn set_expiry(&mut self, key: &[u8], expires_ms: Option<i64>) -> bool {
+        if !self.exists(key) {
+            return false;
+        }
+
+        let place = self.place(key);
+        self.keyspace.touch(place);
+        if let Some(object) = &mut self.keyspace.slot_mut(place).object {
+            object.expires_ms = expires_ms;
+        }
+        true
+    }
+
+    /// When a key expires, in milliseconds since 1970: `Some(None)` for one that does not, `None`
+    /// for one that is not there.
+    pub fn expires_ms(&self, key: &[u8]) -> Option<Option<i64>> {
+        self.get(key).map(|object| object.expires_ms)
+    }
+
+    /// Publishes a keyspace event at the end of the turn, if the server is asked for such.
+    pub fn notify(&mut self, class: Class, event: &'static str, key: &[u8]) {
+        self.keyspace.notify(class, event, self.database, key);
+    }
+
+    /// Makes the command wait until one of its keys changes, for so many milliseconds; 0 for ever.
+    /// The handler replies nothing.
+    pub fn wait(&mut self, timeout_ms: i64) {
+        self.wait_ms = Some(timeout_ms);
+    }
+
+    pub(crate) fn take_wait(&mut self) -> Option<i64> {
+        self.wait_ms.take()
+    }
+
+    /// As [`Turn::get`], in another database.
+    pub(crate) fn get_in(&self, database: u8, key: &[u8]) -> Option<&Object> {
+        let place = self.keyspace.find(database, key)?;
+        self.keyspace.slot(place).object.as_ref()
+    }
+
+    pub(crate) fn put_in(&mut self, database: u8, key: &[u8], object: Object) {
+        self.keyspace.put(database, key, object);
+    }
+
+    pub(crate) fn notify_in(
+        &mut self,
+        class: Class,
+        event: &'static str,
+        database: u8,
+        key: &[u8],
+    ) {
+        self.keyspace.notify(class, event, database, key);
+    }
+
+    /// Milliseconds since a command last used a key.
+    pub(crate) fn idle_ms(&self, key: &[u8]) -> Option<i64> {
+        let place = self.keyspace.find(self.database, key)?;
+        let slot = self.keyspace.slot(place);
+        slot.object.as_ref().map(|_| self.now_ms() - slot.used_ms)
+    }
+
+    /// Bytes of memory that a key takes, about.
+    pub(crate) fn weight(&self, key: &[u8]) -> Option<usize> {
+        let place = self.keyspace.find(self.database, key)?;
+        let slot = self.keyspace.slot(place);
+        slot.object.as_ref().map(|_| slot.weight)
+    }
+
+    /// Makes the rest of the transaction, or of the connection, work on another database.
+    pub(crate) fn select(&mut self, database: u8) {
+        self.database = database;
+    }
+
+    pub(crate) fn flush(&mut self, database: u8) {
+        self.keyspace.flush(database);
+    }
+
+    pub(crate) fn swap(&mut self, a: u8, b: u8) {
+        self.keyspace.swap(a, b);
+    }
+
+    pub(crate) fn publish(&mut self, space: Space, channel: Bytes, payload: Bytes) -> usize {
+        self.keyspace.publish(space, channel, payload)
+    }
+
+    pub(crate) fn pubsub(&self) -> &PubSub {
+        self.keyspace.pubsub()
+    }
+
+    pub(crate) fn keyspace(&mut self) -> &mut Keyspace {
+        self.keyspace
+    }
+
+    /// The place of a key of this command.
+    fn place(&self, key: &[u8]) -> Place {
+        let place = self.keyspace.find(self.database, key);
+        place.expect("a handler touches only keys at the positions of its row in the table")
+    }
+}
