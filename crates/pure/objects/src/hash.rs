@@ -82,12 +82,12 @@ impl Hash {
 
     /// Visits up to `count` entries from a cursor on; all of them while clients see a `listpack`.
     /// Returns the cursor for the next call, zero at the end.
-    pub fn scan(
-        &self,
+    pub fn scan<'a>(
+        &'a self,
         cursor: u64,
         load: u16,
         count: usize,
-        mut visit: impl FnMut(&Blob, &Blob),
+        mut visit: impl FnMut(&'a Blob, &'a Blob),
     ) -> u64 {
         let start = cursor::position(cursor, load, self.entries.len());
         let end = if self.large { start.saturating_sub(count) } else { 0 };

@@ -78,7 +78,13 @@ impl Set {
 
     /// Visits up to `count` members from a cursor on; all of them while clients see an `intset`.
     /// Returns the cursor for the next call, zero at the end.
-    pub fn scan(&self, cursor: u64, load: u16, count: usize, mut visit: impl FnMut(&Blob)) -> u64 {
+    pub fn scan<'a>(
+        &'a self,
+        cursor: u64,
+        load: u16,
+        count: usize,
+        mut visit: impl FnMut(&'a Blob),
+    ) -> u64 {
         let start = cursor::position(cursor, load, self.members.len());
         let end = if self.large { start.saturating_sub(count) } else { 0 };
         for position in (end..start).rev() {
