@@ -81,6 +81,7 @@ fn code_of(error: &awarding::Error) -> Code {
         Error::Busy { .. } => Code::LedgerBusy,
         Error::Closed(_) => Code::LedgerClosed,
         Error::TooLarge(_) => Code::TooManyAwards,
+        Error::Refused(refusal) => refusal.code,
         Error::Queue(error) => code_of_queue(error),
         _ => Code::Unavailable,
     }

@@ -52,8 +52,7 @@ async fn sweep(Extension(points): Services, body: Body<Configuration>) -> Answer
             .map_err(|error| Refused::new(Code::RequestMalformed, error.to_string()))?
     };
     let until = request.until.as_deref().map(until_ms).transpose()?;
-    let until = until.map(|until_ms| until_ms.min(points.clock.now_ms()));
-    let status = points.teller.sweep(until).await?;
+    let status = points.teller.begin_sweep(until)?;
     let answer: Response = Json(shown(&status)).into_response();
     Ok((StatusCode::ACCEPTED, answer).into_response())
 }
@@ -67,6 +66,8 @@ fn until_ms(text: &str) -> Result<i64, Refused> {
 
 fn shown(status: &SweepStatus) -> Value {
     json!({
+        "id": status.id.to_string(),
+        "state": status.state.name(),
         "startedAt": time(status.id),
         "until": time(i64::from(status.until_hour) * HOUR_MS),
         "ranges": status.ranges,
@@ -74,6 +75,7 @@ fn shown(status: &SweepStatus) -> Value {
         "wallets": status.wallets,
         "entries": status.entries,
         "finishedAt": status.finished_ms.map(time),
+        "error": status.error,
     })
 }
 

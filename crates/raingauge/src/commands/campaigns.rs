@@ -340,7 +340,7 @@ pub(super) fn result_of(session: &Session, started: Value, jobs: &str) -> anyhow
 }
 
 /// Interval between polls of a job's progress.
-const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
+pub(super) const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// A value as people read it.
 pub(super) fn text(value: &Value) -> String {

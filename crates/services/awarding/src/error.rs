@@ -1,5 +1,6 @@
 //! What can go wrong with points, beside what the ledger refuses.
 
+use raingauge_core::code::Refusal;
 use raingauge_ports::campaigns::documents;
 use raingauge_ports::log::{self, Offset};
 use raingauge_ports::points::{self, QueueError};
@@ -17,6 +18,9 @@ pub enum Error {
     /// A limit of requests is exceeded. Nothing was taken.
     #[error("{0}")]
     TooLarge(String),
+    /// What was asked for cannot be done.
+    #[error("{}", .0.detail)]
+    Refused(Refusal),
     #[error(transparent)]
     Books(#[from] points::Error),
     #[error(transparent)]

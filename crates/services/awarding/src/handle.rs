@@ -121,13 +121,13 @@ impl Handle {
         matches!(tokio::time::timeout_at(deadline, reached).await, Ok(Ok(_)))
     }
 
-    /// Looks for wallets that are due now, or were at an earlier time, and settles them: few at
-    /// once, and many through the queue `expiry`. Returns when they are settled or queued.
-    pub async fn sweep(&self, until_ms: Option<i64>) -> Result<SweepStatus, Error> {
-        self.0.sweeper.sweep(until_ms).await
+    /// Asks for a sweep of the wallets that are due now, or were at an earlier time, and returns
+    /// at once: the sweep is carried out beside it. A time in the future is refused.
+    pub fn begin_sweep(&self, until_ms: Option<i64>) -> Result<SweepStatus, Error> {
+        self.0.sweeper.begin(until_ms)
     }
 
-    /// The last sweeps that found something, newest first.
+    /// The last sweeps that were asked for or found something, newest first.
     pub fn sweeps(&self) -> Vec<SweepStatus> {
         self.0.sweeper.statuses()
     }

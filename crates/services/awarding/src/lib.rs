@@ -61,5 +61,5 @@ pub use publisher::SOURCE;
 pub use rewards::{Fulfilment, Redemption, Rewards};
 pub use service::Teller;
 pub use snapshot::{PROGRAMME, Snapshot};
-pub use sweeper::SweepStatus;
+pub use sweeper::{SweepState, SweepStatus};
 pub use teller::CONSUMER;

@@ -12,3 +12,5 @@ pub const EXPLAIN_ROWS_MAX: usize = 10_000;
 pub const NOTIFIED_MEMBERS_MAX: usize = 1_000_000;
 /// Most sweeps that are remembered with what they did.
 pub const SWEEPS_KEPT_MAX: usize = 100;
+/// Most sweeps that were asked for and are not over.
+pub const SWEEPS_WAITING_MAX: usize = 8;

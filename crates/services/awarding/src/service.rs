@@ -61,6 +61,7 @@ fn tasks(
         runtime.spawn(awards.run()).abort_handle(),
         runtime.spawn(retry.run()).abort_handle(),
         runtime.spawn(Arc::clone(sweeper).run()).abort_handle(),
+        runtime.spawn(Arc::clone(sweeper).obey()).abort_handle(),
         runtime.spawn(Arc::clone(sweeper).work()).abort_handle(),
         runtime.spawn(Observer::new(deps, Arc::clone(shared)).run()).abort_handle(),
     ];

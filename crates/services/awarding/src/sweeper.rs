@@ -5,23 +5,29 @@
 //! ```
 //!
 //! Nothing depends on when this happens: each command and each read settles the wallet that it is
-//! about. A range that is worked on twice, or half, finds the rest in the due index.
+//! about. A range that is worked on twice, or half, finds the rest in the due index. So a sweep
+//! that was asked for is carried out beside the request, and one that ends half way, with its
+//! process, is continued by the next one that begins by itself.
+
+mod register;
+
+pub use register::{SweepState, SweepStatus};
 
 use crate::deps::{Deps, Options};
 use crate::error::Error;
 use crate::letterbox::{Letterbox, MALFORMED, Outcome};
 use crate::letters::{Bound, SweepRange};
-use crate::limits::SWEEPS_KEPT_MAX;
 use crate::right::Right;
 use crate::shared::Shared;
 use crate::tail::blocking;
 use crate::teller::SETTLE_MAX;
-use parking_lot::Mutex;
+use raingauge_core::code::{Code, Refusal};
 use raingauge_points::WalletId;
 use raingauge_ports::points::{DueWallet, QueueName, Receipt, ReceivedLetter};
-use std::collections::VecDeque;
+use register::Register;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -30,23 +36,6 @@ const WAIT: Duration = Duration::from_secs(1);
 /// Pause after an error.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a sweep has done so far, as far as this process knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SweepStatus {
-    /// When it began, in milliseconds since 1970, which is also its name.
-    pub id: i64,
-    /// Wallets that were due at or before this hour, in hours since 1970.
-    pub until_hour: u32,
-    /// Ranges that were put into the queue, ...
-    pub ranges: usize,
-    /// ... and those that this process has finished.
-    pub ranges_done: usize,
-    /// Wallets that this process has settled, and the entries that took.
-    pub wallets: u64,
-    pub entries: u64,
-    pub finished_ms: Option<i64>,
-}
-
 /// Looks for wallets that are due, and settles them.
 pub struct Sweeper {
     deps: Deps,
@@ -54,7 +43,9 @@ pub struct Sweeper {
     shared: Arc<Shared>,
     letterbox: Letterbox,
     right: Right,
-    statuses: Mutex<VecDeque<SweepStatus>>,
+    register: Register,
+    /// A sweep was asked for.
+    asked: Notify,
     /// One sweep at a time.
     turn: tokio::sync::Mutex<()>,
 }
@@ -66,12 +57,26 @@ impl Sweeper {
         let letterbox = Letterbox::new(queues, clock, QueueName::Expiry, options.retry);
         let right = Right::new(&deps.lease);
         let turn = tokio::sync::Mutex::default();
-        Self { deps, options, shared, letterbox, right, statuses: Mutex::default(), turn }
+        let register = Register::default();
+        Self { deps, options, shared, letterbox, right, register, asked: Notify::new(), turn }
     }
 
-    /// The last sweeps that found something, newest first.
+    /// The last sweeps that were asked for or found something, newest first.
     pub fn statuses(&self) -> Vec<SweepStatus> {
-        self.statuses.lock().iter().rev().cloned().collect()
+        self.register.all()
+    }
+
+    /// Asks for a sweep of what is due now, or was at an earlier time. [`Sweeper::obey`] carries
+    /// it out.
+    pub fn begin(&self, until_ms: Option<i64>) -> Result<SweepStatus, Error> {
+        let now_ms = self.deps.clock.now_ms();
+        if until_ms.is_some_and(|until_ms| until_ms > now_ms) {
+            let detail = "what is due later cannot be settled yet: until lies in the future";
+            return Err(Error::Refused(Refusal::new(Code::TimeInFuture, detail)));
+        }
+        let status = self.register.ask(now_ms, hour_of(until_ms.unwrap_or(now_ms)))?;
+        self.asked.notify_one();
+        Ok(status)
     }
 
     /// Sweeps until the process ends.
@@ -83,7 +88,7 @@ impl Sweeper {
             if !self.right.is_held().await {
                 continue;
             }
-            if let Err(error) = self.sweep(None).await {
+            if let Err(error) = self.sweep().await {
                 tracing::warn!(%error, "wallets that are due are not settled");
             }
         }
@@ -99,79 +104,106 @@ impl Sweeper {
         }
     }
 
-    /// Settles what is due until a time, at most now: few wallets at once, and many in ranges
-    /// through the queue. While ranges of an earlier sweep wait, it leaves the rest to them. While
-    /// the clock is not trusted, nothing is due.
-    pub async fn sweep(&self, until_ms: Option<i64>) -> Result<SweepStatus, Error> {
-        let _turn = self.turn.lock().await;
-        let now_ms = self.deps.clock.now_ms();
-        let until_ms = until_ms.map_or(now_ms, |until_ms| until_ms.min(now_ms));
-        let until_hour = u32::try_from(until_ms.div_euclid(HOUR_MS)).unwrap_or_default();
-        let mut status = SweepStatus {
-            id: now_ms,
-            until_hour,
-            ranges: 0,
-            ranges_done: 0,
-            wallets: 0,
-            entries: 0,
-            finished_ms: None,
-        };
+    /// Carries out the sweeps that are asked for, until the process ends.
+    pub async fn obey(self: Arc<Self>) {
+        loop {
+            match self.obey_once().await {
+                Ok(true) => {}
+                Ok(false) if self.register.next_waiting().is_none() => self.asked.notified().await,
+                Ok(false) => tokio::time::sleep(PAUSE).await,
+                Err(error) => {
+                    tracing::warn!(%error, "a sweep that was asked for is tried again");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
 
+    /// Carries out the next sweep that was asked for. Answers `false` when there is none, or when
+    /// it has to wait.
+    pub async fn obey_once(&self) -> Result<bool, Error> {
+        let Some(sweep) = self.register.next_waiting() else { return Ok(false) };
+        let carried_out = self.carry_out(&sweep).await;
+        if let Err(error) = &carried_out {
+            self.register.change(sweep.id, |status| {
+                status.state = SweepState::Waiting;
+                status.error = Some(error.to_string());
+            });
+        }
+        carried_out
+    }
+
+    /// Settles what is due now: few wallets at once, and many in ranges through the queue. While
+    /// ranges of an earlier sweep wait, it leaves the rest to them.
+    pub async fn sweep(&self) -> Result<SweepStatus, Error> {
+        let now_ms = self.deps.clock.now_ms();
+        let sweep = self.register.draft(now_ms, hour_of(now_ms));
+        if let Err(error) = self.carry_out(&sweep).await {
+            // The next one begins soon, and does what is left.
+            self.register.change(sweep.id, |status| {
+                status.finish(now_ms);
+                status.error = Some(error.to_string());
+            });
+            return Err(error);
+        }
+        Ok(self.register.current(sweep))
+    }
+
+    /// Carries out a sweep. Answers `false` when it has to wait: for ranges of an earlier one, or
+    /// because the clock is not trusted, so that nothing is due.
+    async fn carry_out(&self, sweep: &SweepStatus) -> Result<bool, Error> {
+        let _turn = self.turn.lock().await;
         if !self.deps.clock.is_sound() {
-            return Ok(status);
+            let why = "the clock is not trusted".to_owned();
+            self.register.change(sweep.id, |status| status.error = Some(why));
+            return Ok(false);
         }
         let depth = self.deps.control.depth(QueueName::Expiry).await?;
         let waiting = depth.waiting + depth.in_flight;
         metrics::gauge!("raingauge_points_sweep_ranges").set(waiting as f64);
         if waiting > 0 {
-            let found = self.statuses.lock().back().cloned();
-            return Ok(found.unwrap_or(status));
+            return Ok(false);
         }
 
+        self.register.finish_ranges(self.deps.clock.now_ms());
+        self.register.change(sweep.id, |status| status.state = SweepState::Running);
+        let mut ranges = 0;
         for book in 0..self.deps.books.books() {
-            self.sweep_book(book, &mut status).await?;
+            ranges += self.sweep_book(book, sweep).await?;
         }
-        if status.ranges == 0 {
-            status.finished_ms = Some(self.deps.clock.now_ms());
+        let now_ms = self.deps.clock.now_ms();
+        if ranges == 0 {
+            self.register.change(sweep.id, |status| status.finish(now_ms));
         }
-        if status.ranges > 0 || status.wallets > 0 {
-            self.remember(status.clone());
-        }
-        Ok(status)
+        Ok(true)
     }
 
-    fn remember(&self, status: SweepStatus) {
-        let mut statuses = self.statuses.lock();
-        statuses.push_back(status);
-        if statuses.len() > SWEEPS_KEPT_MAX {
-            statuses.pop_front();
-        }
-    }
-
-    async fn sweep_book(&self, book: u16, status: &mut SweepStatus) -> Result<(), Error> {
+    /// Settles what is due in a book, or cuts it into ranges and returns how many.
+    async fn sweep_book(&self, book: u16, sweep: &SweepStatus) -> Result<usize, Error> {
         let len_max = self.options.sweep.range.max(1);
         let mut after: Option<DueWallet> = None;
+        let mut ranges = 0;
         loop {
-            let due = self.due(book, status.until_hour, after.clone(), len_max).await?;
-            let Some(last) = due.last().cloned() else { return Ok(()) };
+            let due = self.due(book, sweep.until_hour, after.clone(), len_max).await?;
+            let Some(last) = due.last().cloned() else { return Ok(ranges) };
+            self.register.note(sweep, |_| {});
             if after.is_none() && due.len() < len_max {
                 let wallets = due.into_iter().map(|due| due.wallet).collect();
-                let (wallets, entries) = self.settle(wallets, None).await?;
-                status.wallets += wallets;
-                status.entries += entries;
-                return Ok(());
+                self.settle(sweep.id, wallets, None).await?;
+                return Ok(ranges);
             }
 
             let range = SweepRange {
-                sweep: status.id,
+                sweep: sweep.id,
                 book,
-                until_hour: status.until_hour,
+                until_hour: sweep.until_hour,
                 after: after.as_ref().map(Bound::from),
                 through: Bound::from(&last),
             };
             let letters = vec![range.letter()];
             self.deps.queues.send(QueueName::Expiry, letters, Duration::ZERO).await?;
-            status.ranges += 1;
+            self.register.change(sweep.id, |status| status.ranges += 1);
+            ranges += 1;
             after = Some(last);
         }
     }
@@ -202,29 +234,20 @@ impl Sweeper {
             let Some(last) = own.last().cloned() else { break };
             let wallets = own.into_iter().map(|due| due.wallet).collect();
             let receipt = Some((&received.receipt, &mut hidden_at));
-            let (wallets, entries) = self.settle(wallets, receipt).await?;
-            self.progress(range.sweep, |status| {
-                status.wallets += wallets;
-                status.entries += entries;
-            });
+            self.settle(range.sweep, wallets, receipt).await?;
             after = Some(last);
         }
 
         let now_ms = self.deps.clock.now_ms();
-        self.progress(range.sweep, |status| {
+        // While ranges are still cut, what is done so far may catch up with them.
+        let is_cut = self.turn.try_lock().is_ok();
+        self.register.change(range.sweep, |status| {
             status.ranges_done += 1;
-            if status.ranges_done >= status.ranges {
-                status.finished_ms.get_or_insert(now_ms);
+            if is_cut && status.ranges_done >= status.ranges {
+                status.finish(now_ms);
             }
         });
         Ok(Outcome::Done)
-    }
-
-    fn progress(&self, sweep: i64, change: impl FnOnce(&mut SweepStatus)) {
-        let mut statuses = self.statuses.lock();
-        if let Some(status) = statuses.iter_mut().find(|status| status.id == sweep) {
-            change(status);
-        }
     }
 
     async fn due(
@@ -238,17 +261,20 @@ impl Sweeper {
         blocking(move || books.due(book, until_hour, after.as_ref(), len_max)).await
     }
 
-    /// Settles wallets at the pace of the sweep, while their letter stays hidden. Returns how
-    /// many wallets and entries that were.
+    /// Settles wallets at the pace of the sweep, while their letter stays hidden.
     async fn settle(
         &self,
+        sweep: i64,
         wallets: Vec<WalletId>,
         mut letter: Option<(&Receipt, &mut Instant)>,
-    ) -> Result<(u64, u64), Error> {
-        let mut entries = 0;
+    ) -> Result<(), Error> {
         for wallets in wallets.chunks(SETTLE_MAX) {
             let began = Instant::now();
-            entries += self.shared.settle(wallets.to_vec()).await? as u64;
+            let entries = self.shared.settle(wallets.to_vec()).await?;
+            self.register.change(sweep, |status| {
+                status.wallets += wallets.len() as u64;
+                status.entries += entries as u64;
+            });
             metrics::counter!("raingauge_points_sweep_wallets_total")
                 .increment(wallets.len() as u64);
 
@@ -264,6 +290,11 @@ impl Sweeper {
                 tokio::time::sleep_until(began + pace).await;
             }
         }
-        Ok((wallets.len() as u64, entries))
+        Ok(())
     }
+}
+
+/// The hour of the due index that a time lies in.
+fn hour_of(at_ms: i64) -> u32 {
+    u32::try_from(at_ms.div_euclid(HOUR_MS)).unwrap_or_default()
 }

@@ -55,12 +55,13 @@ pub fn sweeps() -> Operation {
 
 pub fn sweep() -> Operation {
     operation("startSweep", "Settle wallets that are due")
-        .text("Balances are right before it: a sweep writes down what is true already.")
+        .text("Balances are right before it: a sweep writes down what is true already. It is carried out beside the request; the list shows how far it is.")
         .body::<SweepBody>(json!({}))
         .optional_body()
-        .answers::<Sweep>(202, "It has begun, or is done if few were due.", Value::Null)
+        .answers::<Sweep>(202, "It begins, or the one that goes as far has begun.", Value::Null)
         .refusal(&[Code::TimeInvalid], "The time cannot be read.")
-        .refusal(&[Code::LedgerBusy], "Too many commands wait; try again.")
+        .refusal(&[Code::TimeInFuture], "The time lies in the future.")
+        .refusal(&[Code::LedgerBusy], "Too many sweeps wait; try again.")
 }
 
 pub fn seals() -> Operation {
@@ -130,7 +131,7 @@ pub struct Changed {
 
 #[derive(ToSchema)]
 pub struct SweepBody {
-    /// Those that are due by then; by now, without it. Never later than now.
+    /// Those that are due by then, which is not in the future; by now, without it.
     #[schema(required = false)]
     pub until: Option<String>,
 }
@@ -142,8 +143,34 @@ pub struct Sweeps {
 
 /// A sweep: what was due, and how much of it is settled.
 #[derive(ToSchema)]
-#[schema(value_type = Object)]
-pub struct Sweep(pub Value);
+#[serde(rename_all = "camelCase")]
+pub struct Sweep {
+    pub id: String,
+    pub state: SweepState,
+    pub started_at: String,
+    /// Wallets that were due by then.
+    pub until: String,
+    /// Ranges of wallets that were queued, and those that this process has settled.
+    pub ranges: usize,
+    pub ranges_done: usize,
+    /// Wallets that this process has settled, and the entries that took.
+    #[schema(value_type = i128, minimum = 0)]
+    pub wallets: u64,
+    #[schema(value_type = i128, minimum = 0)]
+    pub entries: u64,
+    pub finished_at: Option<String>,
+    /// Why it waits, or ended early.
+    pub error: Option<String>,
+}
+
+/// `waiting` stands before its turn, or before another try.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SweepState {
+    Waiting,
+    Running,
+    Finished,
+}
 
 #[derive(ToSchema)]
 pub struct Seals {

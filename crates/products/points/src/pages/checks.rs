@@ -3,7 +3,7 @@
 use super::faults;
 use super::visit::{Answer, Tab, Visit, done};
 use maud::{Markup, html};
-use raingauge_awarding::SweepStatus;
+use raingauge_awarding::{SweepState, SweepStatus};
 use raingauge_portal::html::parts::{self, Column, Mood};
 use raingauge_portal::html::words;
 use raingauge_ports::points::Head;
@@ -63,9 +63,15 @@ fn sweep_card(visit: &Visit, sweeps: &[SweepStatus]) -> Markup {
 }
 
 fn row(visit: &Visit, sweep: &SweepStatus) -> Markup {
-    let (mood, state) = match sweep.finished_ms {
-        Some(_) => ("good", "done".to_owned()),
-        None => ("wait", format!("{} of {} ranges", sweep.ranges_done, sweep.ranges)),
+    let (mood, state) = match (sweep.state, &sweep.error) {
+        (SweepState::Finished, None) => ("good", "done".to_owned()),
+        (SweepState::Finished, Some(why)) => ("bad", format!("ended early: {why}")),
+        (SweepState::Waiting, Some(why)) => ("wait", format!("tried again soon: {why}")),
+        (SweepState::Waiting, None) => ("wait", "waiting".to_owned()),
+        (SweepState::Running, _) if sweep.ranges == 0 => ("wait", "running".to_owned()),
+        (SweepState::Running, _) => {
+            ("wait", format!("{} of {} ranges", sweep.ranges_done, sweep.ranges))
+        }
     };
     html! {
         tr {
@@ -107,9 +113,7 @@ fn seal_card(visit: &Visit, heads: &[Head]) -> Markup {
 
 /// `POST /points/checks/sweep`
 pub async fn sweep(visit: Visit) -> Answer {
-    let status = visit.desk.services().teller.sweep(None).await.map_err(faults::ledger)?;
-    let details = json!({"ranges": status.ranges, "members": status.wallets});
-    let found = status.ranges > 0 || status.wallets > 0;
-    let note = if found { "sweeping" } else { "nothing-due" };
-    Ok(done(&format!("/points/checks?note={note}"), "points.sweep", "points".to_owned(), details))
+    let status = visit.desk.services().teller.begin_sweep(None).map_err(faults::ledger)?;
+    let details = json!({"sweep": status.id.to_string()});
+    Ok(done("/points/checks?note=sweeping", "points.sweep", "points".to_owned(), details))
 }

@@ -16,6 +16,7 @@ pub fn ledger(error: awarding::Error) -> Fault {
         awarding::Error::TooLarge(_) => {
             (StatusCode::UNPROCESSABLE_ENTITY, "This is too much at once")
         }
+        awarding::Error::Refused(refusal) => return refused(refusal),
         _ => (StatusCode::SERVICE_UNAVAILABLE, "The ledger of points is out of reach"),
     };
     Fault::new(status, title, advice)

@@ -42,7 +42,6 @@ impl Section for Desk {
             "nothing" => (Mood::Wait, "Nothing was there to change any more."),
             "sweeping" => (Mood::Good, "The sweep has begun."),
             "job-ended" => (Mood::Good, "The job was cancelled."),
-            "nothing-due" => (Mood::Good, "Nothing is due."),
             _ => return None,
         };
         Some(sentence)

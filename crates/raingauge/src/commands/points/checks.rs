@@ -2,24 +2,44 @@
 
 use super::JOBS;
 use crate::commands::campaigns::tables::{print_rows, rows_of};
-use crate::commands::campaigns::{result_of, text};
+use crate::commands::campaigns::{POLL_INTERVAL, result_of, text};
 use crate::commands::session::Session;
 use crate::commands::table::Align;
 use crate::commands::{note, print, print_json};
 use crate::services;
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use std::path::Path;
 
 pub fn sweep(session: &Session, is_json: bool) -> anyhow::Result<()> {
-    let answer = session.client.post("/v1/points/sweeps", &json!({}))?;
+    let started = session.client.post("/v1/points/sweeps", &json!({}))?;
+    let sweep = finished(session, started)?;
     if is_json {
-        return Ok(print_json(&answer)?);
+        return Ok(print_json(&sweep)?);
     }
-    let [wallets, entries, ranges] =
-        ["wallets", "entries", "ranges"].map(|name| text(&answer[name]));
-    let queued = if ranges == "0" { String::new() } else { format!(", {ranges} ranges wait") };
-    Ok(print(&format!("{wallets} wallets are settled by {entries} entries{queued}"))?)
+    let [wallets, entries] = ["wallets", "entries"].map(|name| text(&sweep[name]));
+    Ok(print(&format!("{wallets} wallets are settled by {entries} entries"))?)
+}
+
+/// Waits for the end of a sweep, and says how far it is.
+fn finished(session: &Session, started: Value) -> anyhow::Result<Value> {
+    let mut sweep = started;
+    let mut noted = Value::Null;
+    while sweep["state"] != "finished" {
+        if noted != sweep["wallets"] {
+            noted = sweep["wallets"].clone();
+            note(&format!("{} wallets are settled", text(&noted)));
+        }
+        std::thread::sleep(POLL_INTERVAL);
+        let listed = session.client.get("/v1/points/sweeps", &[])?;
+        let found = listed["sweeps"].as_array().into_iter().flatten();
+        let found = found.cloned().find(|known| known["id"] == sweep["id"]);
+        sweep = found.context("the server has begun again, and sweeps by itself what is left")?;
+    }
+
+    let error = text(&sweep["error"]);
+    ensure!(error.is_empty(), "the sweep ended early, and is continued by the next one: {error}");
+    Ok(sweep)
 }
 
 pub fn seal(session: &Session, is_json: bool) -> anyhow::Result<()> {

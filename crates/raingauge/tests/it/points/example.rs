@@ -2,7 +2,7 @@
 
 use super::{correct, create, member, verify};
 use crate::client::{event, now_s};
-use crate::server::Home;
+use crate::server::{Home, until};
 use crate::truth::demo;
 use serde_json::{Value, json};
 
@@ -101,7 +101,15 @@ fn points_expire_by_the_clock_of_the_experiment() {
     let before =
         server.get("/v1/points/half-year/members/adam?at=2026-02-01T00:00:00Z").expect(200);
     assert_eq!(before["available"], 50);
-    server.post("/v1/points/sweeps", &json!({})).expect(202);
+    let future = json!({ "until": "2099-01-01T00:00:00Z" });
+    let refused = server.post("/v1/points/sweeps", &future).expect(422);
+    assert_eq!(refused["code"], "time_in_future");
+    let begun = server.post("/v1/points/sweeps", &json!({})).expect(202);
+    until("the sweep is finished", || {
+        let listed = server.get("/v1/points/sweeps").expect(200);
+        let mut sweeps = listed["sweeps"].as_array().expect("sweeps").clone().into_iter();
+        sweeps.find(|sweep| sweep["id"] == begun["id"] && sweep["state"] == "finished")
+    });
     let statement = server.get("/v1/points/half-year/members/adam/statement").expect(200);
     let rows = statement["rows"].as_array().expect("rows");
     assert_eq!((&rows[0]["kind"], &rows[0]["points"]), (&json!("expire"), &json!(-50)), "{rows:?}");

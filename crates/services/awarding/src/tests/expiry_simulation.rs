@@ -118,7 +118,7 @@ impl World {
         match self.random.below(6) {
             0 | 1 => self.order(),
             2 => drop(self.stage.turn(&mut self.process)),
-            3 => drop(self.stage.during(&mut self.process, sweeper.sweep(None))),
+            3 => drop(self.stage.during(&mut self.process, sweeper.sweep())),
             4 => drop(self.stage.during(&mut self.process, sweeper.step(Duration::ZERO))),
             _ => self.stage.clock.advance(self.random.below(4 * HOUR_MS as u64) as i64),
         }
@@ -146,7 +146,7 @@ impl World {
         loop {
             self.stage.settle_down(&mut self.process);
             let sweeper = Arc::clone(&self.process.sweeper);
-            let status = self.stage.during(&mut self.process, sweeper.sweep(None)).unwrap();
+            let status = self.stage.during(&mut self.process, sweeper.sweep()).unwrap();
             if status.ranges == 0
                 && status.wallets == 0
                 && self.stage.depth(QueueName::Expiry).0 == 0

@@ -1,7 +1,11 @@
 use super::stage::{DAY_MS, HOUR_MS, PROGRAMME, START_MS, Stage, award, command, wallet};
+use crate::error::Error;
 use crate::handle::Handle;
+use crate::sweeper::SweepState;
 use raingauge_core::code::Code;
 use raingauge_points::{Body, Kind, WalletId};
+use raingauge_ports::campaigns::sender::Response;
+use raingauge_ports::clock::Clock;
 use raingauge_ports::points::{self as ports, NotAwarded, Points, Worth};
 
 /// The calendar of the reference: 10 January leads to 31 July, and no point is spendable behind the
@@ -38,13 +42,13 @@ fn points_expire_whether_they_are_swept_or_not() {
 
     // The sweep writes down the same.
     let sweeper = std::sync::Arc::clone(&process.sweeper);
-    let status = stage.during(&mut process, sweeper.sweep(None)).unwrap();
+    let status = stage.during(&mut process, sweeper.sweep()).unwrap();
     assert_eq!((status.wallets, status.entries), (1, 1));
     let statement = members.statement(&id, None, 10);
     let rows = stage.runtime.block_on(statement).unwrap();
     assert_eq!((rows[0].sequence, rows[0].points), (Some(2), -60));
     let sweeper = std::sync::Arc::clone(&process.sweeper);
-    assert_eq!(stage.during(&mut process, sweeper.sweep(None)).unwrap().wallets, 0);
+    assert_eq!(stage.during(&mut process, sweeper.sweep()).unwrap().wallets, 0);
 }
 
 #[test]
@@ -209,13 +213,55 @@ fn members_are_reminded_before_their_points_expire() {
     let end_ms = 1_785_513_600_000;
     stage.clock.advance(end_ms - 30 * DAY_MS - START_MS + HOUR_MS);
     let sweeper = std::sync::Arc::clone(&process.sweeper);
-    assert_eq!(stage.during(&mut process, sweeper.sweep(None)).unwrap().entries, 1);
+    assert_eq!(stage.during(&mut process, sweeper.sweep()).unwrap().entries, 1);
     stage.settle_down(&mut process);
     let published = stage.published();
     let (_, kind, data) = published.last().unwrap();
     assert_eq!(kind, "raingauge.points.expiring");
     assert_eq!((&data["balance"], &data["expiresOn"]), (&60.into(), &"2026-07-31".into()));
     assert_eq!(stage.available(&process, "bob"), 60);
-    let again = stage.during(&mut process, sweeper.sweep(None)).unwrap();
+    let again = stage.during(&mut process, sweeper.sweep()).unwrap();
     assert_eq!(again.entries, 0);
+}
+
+#[test]
+fn a_sweep_that_is_asked_for_is_carried_out_beside_the_request() {
+    let mut stage = Stage::new(1, |_| Ok(Response::of_status(200)));
+    stage.options.sweep.range = 1;
+    let mut process = stage.open();
+    stage.save(super::stage::programme());
+    stage.order("o-1", "bob", "food", 15);
+    stage.order("o-2", "eve", "food", 15);
+    stage.settle_down(&mut process);
+    stage.clock.advance(400 * DAY_MS);
+
+    let sweeper = std::sync::Arc::clone(&process.sweeper);
+    let refused = sweeper.begin(Some(stage.clock.now_ms() + 1));
+    assert!(matches!(refused, Err(Error::Refused(why)) if why.code == Code::TimeInFuture));
+    let early = sweeper.begin(Some(START_MS)).unwrap();
+    let begun = sweeper.begin(None).unwrap();
+    assert_eq!((begun.state, begun.wallets), (SweepState::Waiting, 0));
+    assert_eq!(sweeper.statuses(), [begun.clone(), early.clone()]);
+
+    // Nothing was due at the earlier time; what is due now waits in ranges.
+    for _ in 0..2 {
+        assert!(stage.during(&mut process, sweeper.obey_once()).unwrap());
+    }
+    let [now, then] = &sweeper.statuses()[..] else { panic!("two sweeps") };
+    assert_eq!((then.state, then.wallets), (SweepState::Finished, 0));
+    assert_eq!((now.state, now.ranges, now.ranges_done), (SweepState::Running, 2, 0));
+    // Another one waits for them, and one that goes no further is the same.
+    assert_eq!(sweeper.begin(None).unwrap().id, begun.id);
+    stage.clock.advance(HOUR_MS);
+    let next = sweeper.begin(None).unwrap();
+    assert!(!stage.during(&mut process, sweeper.obey_once()).unwrap());
+
+    stage.settle_down(&mut process);
+    let statuses = sweeper.statuses();
+    let found = statuses.iter().find(|status| status.id == begun.id).unwrap();
+    assert_eq!((found.state, found.wallets, found.entries), (SweepState::Finished, 2, 2));
+    assert!(stage.during(&mut process, sweeper.obey_once()).unwrap());
+    assert_eq!(sweeper.statuses()[0].id, next.id);
+    assert_eq!(sweeper.statuses()[0].state, SweepState::Finished);
+    assert!(!stage.during(&mut process, sweeper.obey_once()).unwrap(), "nobody asks");
 }

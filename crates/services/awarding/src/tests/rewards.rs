@@ -88,6 +88,6 @@ fn a_hold_that_nobody_ends_times_out() {
     assert_eq!(code(&held), None, "{held:?}");
     stage.clock.advance(3 * DAY_MS);
     let sweeper = Arc::clone(&process.sweeper);
-    assert_eq!(stage.during(&mut process, sweeper.sweep(None)).unwrap().entries, 1);
+    assert_eq!(stage.during(&mut process, sweeper.sweep()).unwrap().entries, 1);
     assert_eq!(stage.available(&process, "bob"), 80);
 }
