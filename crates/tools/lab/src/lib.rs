@@ -38,6 +38,7 @@ pub mod peers;
 pub mod plan;
 pub mod points;
 pub mod process;
+pub mod redis;
 pub mod replay;
 pub mod report;
 pub mod rollout;
