@@ -1,0 +1,85 @@
+//! redis-rs drives a server: HELLO 3, a pipeline of 1,500, transactions, pub/sub, values of 2 MB.
+//!
+//! `redis_rs HOST PORT [cluster]`
+
+use redis::{Commands, Connection, ConnectionLike, Pipeline, RedisResult};
+
+fn values<C: ConnectionLike>(client: &mut C) -> RedisResult<()> {
+    let large: Vec<u8> = (0..2 << 20).map(|place| place as u8).collect();
+    let () = client.set("{c}large", &large)?;
+    assert_eq!(client.get::<_, Vec<u8>>("{c}large")?, large);
+    let () = client.pset_ex("{c}brief", "x", 100_000)?;
+    assert!(client.pttl::<_, i64>("{c}brief")? > 0);
+    let _: i64 = client.del("{c}hash")?;
+    let _: i64 = client.hset("{c}hash", "a", 1)?;
+    assert_eq!(client.hget::<_, _, i64>("{c}hash", "a")?, 1);
+    let _: i64 = client.del("{c}board")?;
+    let _: i64 = client.zadd("{c}board", "a", 1.5)?;
+    assert_eq!(client.zscore::<_, _, f64>("{c}board", "a")?, 1.5);
+    Ok(())
+}
+
+/// `query` of an ordinary connection and of a cluster's differ.
+fn pipeline(query: impl FnOnce(&Pipeline) -> RedisResult<Vec<i64>>) -> RedisResult<()> {
+    let mut pipeline = redis::pipe();
+    pipeline.del("{c}sum");
+    for number in 0..1_500_i64 {
+        pipeline.cmd("INCRBY").arg("{c}sum").arg(number);
+    }
+    assert_eq!(query(&pipeline)?.last(), Some(&(1_499 * 1_500 / 2)));
+    Ok(())
+}
+
+fn transactions(client: &redis::Client) -> RedisResult<()> {
+    let () = client.get_connection()?.set("{c}balance", 0)?;
+    let pay = |mut own: Connection| {
+        for _ in 0..25 {
+            let _: (i64,) = redis::transaction(&mut own, &["{c}balance"], |own, pipe| {
+                let balance: i64 = own.get("{c}balance")?;
+                pipe.set("{c}balance", balance + 1).ignore().get("{c}balance").query(own)
+            })
+            .expect("a transaction");
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let own = client.get_connection().expect("a connection");
+            scope.spawn(move || pay(own));
+        }
+    });
+    assert_eq!(client.get_connection()?.get::<_, i64>("{c}balance")?, 100);
+    Ok(())
+}
+
+fn pubsub(client: &redis::Client) -> RedisResult<()> {
+    let (mut listening, mut publishing) = (client.get_connection()?, client.get_connection()?);
+    let mut subscriber = listening.as_pubsub();
+    subscriber.subscribe("news")?;
+    assert_eq!(publishing.publish::<_, _, i64>("news", "hello")?, 1);
+    assert_eq!(subscriber.get_message()?.get_payload::<String>()?, "hello");
+    Ok(())
+}
+
+fn main() -> RedisResult<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let address = format!("{}:{}", arguments[1], arguments[2]);
+    if arguments.get(3).is_some_and(|mode| mode == "cluster") {
+        let url = format!("redis://{address}");
+        let mut cluster = redis::cluster::ClusterClient::new(vec![url])?.get_connection()?;
+        values(&mut cluster)?;
+    }
+    for protocol in ["resp2", "resp3"] {
+        let client = redis::Client::open(format!("redis://{address}/?protocol={protocol}"))?;
+        let mut connection = client.get_connection()?;
+        if arguments.get(3).is_none() {
+            values(&mut connection)?;
+        }
+        pipeline(|pipeline| pipeline.query(&mut connection))?;
+        transactions(&client)?;
+        if protocol == "resp2" {
+            pubsub(&client)?;
+        }
+    }
+    println!("redis-rs: ok");
+    Ok(())
+}
