@@ -72,15 +72,18 @@ fn done(
     })
 }
 
-/// What an award is worth, also if it is pending or pays arrears; the change of the balance by any
-/// other entry.
+/// What an award is worth, also if it is pending or pays arrears, and what its reversal takes of
+/// that; the change of the balance by any other entry.
 fn awarded(entry: &Entry) -> i64 {
-    if !matches!(entry.kind, Kind::Earn | Kind::Bonus) {
-        return entry.points();
+    let is_pending = |account: &Account| matches!(account, Account::Pending { .. });
+    match entry.kind {
+        Kind::Earn | Kind::Bonus => entry.awarded(),
+        Kind::Reverse => {
+            let pending = entry.postings.iter().filter(|posting| is_pending(&posting.account));
+            entry.points() + pending.map(|posting| posting.amount).sum::<i64>()
+        }
+        _ => entry.points(),
     }
-    let issued = |account: &Account| matches!(account, Account::Issued(_));
-    let postings = entry.postings.iter().filter(|posting| issued(&posting.account));
-    -postings.map(|posting| posting.amount).sum::<i64>()
 }
 
 /// What a member has.

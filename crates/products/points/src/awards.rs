@@ -36,7 +36,7 @@ async fn award(
     let parameters = Parameters::of(given, &["dryRun"])?;
     let is_trial = parameters.value::<bool>("dryRun")?.unwrap_or(false);
     let conversion = points.conversion(points.source(&who));
-    let batch = Batch::read(&body.bytes, "awards")?;
+    let batch = Batch::of_singles(&body.bytes, "awards")?;
     let commands: Vec<Result<Command, Refusal>> = batch
         .items
         .into_iter()

@@ -172,9 +172,12 @@ impl Conversion {
                 points,
                 amount: request.amount,
             },
-            "reverse" => {
-                Body::Reverse { key: request.award.clone(), amount: request.amount, points }
-            }
+            "reverse" => Body::Reverse {
+                key: request.award.clone(),
+                source: self.source_of_award(request)?,
+                amount: request.amount,
+                points,
+            },
             "adjust" => {
                 self.check_review(programme, needed()?)?;
                 Body::Adjust { points: needed()?, expires_on: request.expires_on }
@@ -198,6 +201,17 @@ impl Conversion {
             (None, Source::Partner(name)) => Ok(Arc::clone(name)),
             (None, Source::Operator) => Err(missing("partner", &request.kind)),
         }
+    }
+
+    /// Whose key names the award of a reversal, where that is not the caller's own.
+    fn source_of_award(&self, request: &TransactionRequest) -> Result<Option<Arc<str>>, Refusal> {
+        let Some(source) = &request.source else { return Ok(None) };
+        if request.award.is_none() {
+            let detail = "source says whose key award is: name the award";
+            return Err(Refusal::new(Code::RequestMalformed, detail));
+        }
+        self.source.check_partner(source)?;
+        Ok((**source != *self.source.name()).then(|| Arc::clone(source)))
     }
 
     /// An adjustment, which a second person has approved where that is needed.
@@ -302,6 +316,20 @@ mod tests {
     }
 
     #[test]
+    fn an_operator_takes_back_what_a_partner_gave() {
+        let conversion = conversion(Source::Operator, None);
+        let item = json!({"kind": "reverse", "award": "a-1", "source": "skyair"});
+        let command = conversion.transaction(request(&item), Family::Corrections).unwrap();
+        assert!(matches!(
+            command.body,
+            Body::Reverse { key: Some(key), source: Some(source), .. }
+                if *key == *"a-1" && *source == *"skyair"
+        ));
+        let unnamed = json!({"kind": "reverse", "reference": "o-1", "source": "skyair"});
+        assert_eq!(refused(&conversion, &unnamed, Family::Corrections), Code::RequestMalformed);
+    }
+
+    #[test]
     fn each_route_takes_its_own_kinds() {
         let conversion = conversion(Source::Operator, None);
         let adjust = json!({"kind": "adjust", "points": 5});
@@ -334,6 +362,8 @@ mod tests {
             matches!(&command.body, Body::ExchangeOut { partner, .. } if **partner == *"skyair")
         );
         assert_eq!(&*command.source, "skyair");
+        let foreign = json!({"kind": "reverse", "award": "a-1", "source": "other"});
+        assert_eq!(refused(&conversion, &foreign, Family::Corrections), Code::SourceForeign);
         let other = json!({"kind": "exchangeOut", "points": 5, "partner": "other"});
         assert_eq!(refused(&conversion, &other, Family::Transactions), Code::SourceForeign);
     }

@@ -144,7 +144,7 @@ async fn redeem(
 
     let given = json_of(&body.bytes)?;
     if given.get("redemptions").is_some() {
-        let batch = Batch::read(&body.bytes, "redemptions")?;
+        let batch = Batch::of_singles(&body.bytes, "redemptions")?;
         let commands = batch.items.into_iter().map(command).collect();
         return Ok(Json(points.results(commands, Manner::Each).await?));
     }

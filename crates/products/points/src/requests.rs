@@ -58,6 +58,8 @@ pub struct TransactionRequest {
     pub reference: Option<Arc<str>>,
     /// The key of the award that is reversed.
     pub award: Option<Arc<str>>,
+    /// The partner whose key that is, or `events`.
+    pub source: Option<Arc<str>>,
     pub amount: Option<Number>,
     pub reason: Option<Arc<str>>,
     pub tier: Option<Arc<str>>,
@@ -143,7 +145,25 @@ impl Batch {
                 format!("a request has at most {REQUEST_COMMANDS_MAX} {name}: send several");
             return Err(Refused::new(Code::TooManyAwards, detail));
         }
-        Ok(Self { items, is_atomic: document["atomic"] == true })
+        let is_atomic = match document.get("atomic") {
+            None => false,
+            Some(Value::Bool(is_atomic)) => *is_atomic,
+            Some(other) => {
+                let detail = format!("atomic is true or false, and not {other}");
+                return Err(Refused::new(Code::RequestMalformed, detail));
+            }
+        };
+        Ok(Self { items, is_atomic })
+    }
+
+    /// Reads a body whose items are decided each by itself.
+    pub fn of_singles(body: &[u8], name: &str) -> Answer<Self> {
+        let batch = Self::read(body, name)?;
+        if batch.is_atomic {
+            let detail = format!("{name} do not happen together: each has its own answer");
+            return Err(Refused::new(Code::RequestMalformed, detail));
+        }
+        Ok(batch)
     }
 }
 
@@ -185,9 +205,19 @@ mod tests {
                 .unwrap()
                 .is_atomic
         );
-        for wrong in ["[]", "{}", r#"{"awards": {}}"#, r#"{"awards": [], "atom": true}"#] {
+        let malformed = [
+            "[]",
+            "{}",
+            r#"{"awards": {}}"#,
+            r#"{"awards": [], "atom": true}"#,
+            r#"{"awards": [], "atomic": 1}"#,
+        ];
+        for wrong in malformed {
             assert!(Batch::read(wrong.as_bytes(), "awards").is_err(), "{wrong}");
         }
+        let together = |atomic: bool| json!({"awards": [], "atomic": atomic}).to_string();
+        assert!(Batch::of_singles(together(true).as_bytes(), "awards").is_err());
+        assert!(Batch::of_singles(together(false).as_bytes(), "awards").is_ok());
         let many = json!({"awards": vec![0; REQUEST_COMMANDS_MAX + 1]}).to_string();
         let refused = Batch::read(many.as_bytes(), "awards").err().unwrap();
         assert_eq!(refused.0.code(), Code::TooManyAwards);

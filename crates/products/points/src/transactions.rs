@@ -86,7 +86,8 @@ impl Points {
             return Ok(());
         };
         let members = self.teller.members();
-        let found = members.by_key(&request.programme, &source.name(), named).await?;
+        let source = request.source.clone().unwrap_or_else(|| source.name());
+        let found = members.by_key(&request.programme, &source, named).await?;
         if found.iter().any(|entry| matches!(entry.kind, Kind::Earn | Kind::Bonus)) {
             request.award = request.reference.take();
         }

@@ -21,6 +21,30 @@ use raingauge_core::time::parse_rfc3339_ms;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashSet};
 
+/// Names in the place of a programme's that addresses of points have: `/points/queues`.
+const NAMES_TAKEN: &[&str] = &[
+    "awards",
+    "audits",
+    "balances",
+    "checks",
+    "corrections",
+    "entries",
+    "forecast",
+    "form",
+    "jobs",
+    "new",
+    "programmes",
+    "propose",
+    "queues",
+    "redemptions",
+    "rewards",
+    "save",
+    "seals",
+    "sweeps",
+    "transactions",
+    "try",
+];
+
 impl ProgrammeDocument {
     /// Reads and checks a programme, whose examples must come out. A member of a wrong kind is
     /// reported by itself; otherwise all problems are reported together.
@@ -125,6 +149,8 @@ impl Check<'_> {
         let is_named = (1..=PROGRAMME_LEN_MAX).contains(&name.len()) && name.chars().all(is_plain);
         let detail = format!("must have 1 to {PROGRAMME_LEN_MAX} letters, digits, `_` and `-`");
         self.demand(is_named, "programme", detail);
+        let is_free = !NAMES_TAKEN.contains(&name.as_str());
+        self.demand(is_free, "programme", "is taken: pages and routes have this name");
 
         self.name("unit", &document.unit);
         let has_zone = Zone::of_name(&document.timezone).is_some();

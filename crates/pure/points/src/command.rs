@@ -82,6 +82,9 @@ pub enum Body {
         /// The key of the award; `None`: the command's reference names it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<Arc<str>>,
+        /// The source of that key, where it is not the command's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        source: Option<Arc<str>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         amount: Option<Number>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,12 +163,14 @@ impl Command {
 
     /// The key of what a rule makes of an event, which `source` and `id` identify.
     pub fn event_key(rule: u32, source: &str, id: &str) -> Arc<str> {
-        // The length keeps two pairs apart whose texts, put together, are equal.
-        let text = format!("{rule}:{}:{source}:{id}", source.len());
+        // The length keeps two pairs apart whose texts, put together, are equal. What stands behind
+        // the rule is the event's, so that its awards are recognized.
+        let event = format!("{}:{source}:{id}", source.len());
+        let text = format!("{rule}:{event}");
         if text.len() <= POINTS_KEY_LEN_MAX {
             return text.into();
         }
-        let digest = Sha256::digest(text.as_bytes());
+        let digest = Sha256::digest(event.as_bytes());
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{rule}:{hex}").into()
     }

@@ -233,7 +233,7 @@ impl<'a> Desk<'a> {
             Body::ExchangeIn { partner, points, amount } => {
                 self.exchange_in(order, partner, *points, *amount)
             }
-            Body::Reverse { key, amount, points } => {
+            Body::Reverse { key, amount, points, .. } => {
                 self.reverse(order, key.as_deref(), *amount, *points)
             }
             Body::Adjust { points, expires_on } => self.adjust(order, *points, *expires_on),

@@ -7,17 +7,25 @@ use crate::encoding::{
     DecodeError, Reader, put_day, put_expiry, put_number, put_option, put_rounding, put_signed,
     put_text, put_unsigned,
 };
-use crate::entry::{Entry, Kind};
+use crate::entry::codec::{put_period, read_period};
+use crate::entry::{Entry, EntryKey, Kind, Period};
 use crate::limits::REFERENCE_AWARDS_MAX;
 use crate::number::{Number, Rounding};
+use crate::programme::EVENT_SOURCE;
 use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Records of this version know neither the origin of an award nor the window of its period.
+const VERSION_WITHOUT_ORIGIN: u8 = 1;
 
 /// The awards of a member under one reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Earned {
     pub(crate) awards: Vec<EarnedAward>,
+    /// When everything under the reference was taken back last: a transaction of that time or
+    /// earlier that is awarded later is one of those.
+    pub(crate) reversed_ms: Option<i64>,
 }
 
 /// An award, with all that a reversal needs of it.
@@ -25,6 +33,8 @@ pub struct Earned {
 pub(crate) struct EarnedAward {
     pub(crate) book: u16,
     pub(crate) sequence: u64,
+    /// What the award is one of: all awards of an event share it, and no others do.
+    pub(crate) origin: u64,
     pub(crate) source: Arc<str>,
     pub(crate) budget: Arc<str>,
     pub(crate) points: Points,
@@ -40,7 +50,7 @@ pub(crate) struct EarnedAward {
     pub(crate) expiry: Option<Expiry>,
     pub(crate) matures: Option<Day>,
     /// The period whose qualifying points it added to.
-    pub(crate) period: Option<i32>,
+    pub(crate) period: Option<Period>,
 }
 
 impl EarnedAward {
@@ -49,6 +59,7 @@ impl EarnedAward {
         let mut award = Self {
             book: entry.book,
             sequence: entry.sequence,
+            origin: entry.key.as_ref().map_or(0, origin_of),
             source: entry.key.as_ref().map_or_else(|| "".into(), |key| key.source.clone()),
             budget: "".into(),
             points: entry.awarded(),
@@ -89,11 +100,6 @@ impl Earned {
         self.awards.is_empty()
     }
 
-    /// Whether another award fits.
-    pub(crate) fn is_full(&self) -> bool {
-        self.awards.len() >= REFERENCE_AWARDS_MAX
-    }
-
     /// What all awards were, and what was taken back of them.
     pub fn points(&self) -> (Points, Points) {
         let awarded = self.awards.iter().map(|award| award.points).sum();
@@ -101,9 +107,11 @@ impl Earned {
         (awarded, reversed)
     }
 
-    /// Adds an award, or a reversal of one. Other entries change nothing.
+    /// Adds an award, or a reversal of one. Other entries change nothing. Awards beyond the most
+    /// that are kept are found by their keys alone.
     pub fn apply(&mut self, entry: &Entry) {
-        if matches!(entry.kind, Kind::Earn | Kind::Bonus) {
+        let is_award = matches!(entry.kind, Kind::Earn | Kind::Bonus);
+        if is_award && self.awards.len() < REFERENCE_AWARDS_MAX {
             self.awards.push(EarnedAward::of(entry));
         }
 
@@ -114,6 +122,9 @@ impl Earned {
         let award = self.awards.iter_mut().find(of_award).expect("what is reversed was awarded");
         award.reversed += reversal.points;
         assert!(award.reversed <= award.points, "no more is reversed than was awarded");
+        if reversal.is_whole {
+            self.reversed_ms = self.reversed_ms.max(Some(entry.occurred_ms));
+        }
         if let Some(amount) = reversal.amount {
             award.refunded = award.refunded.plus(amount).expect("it was added when decided");
         }
@@ -126,6 +137,7 @@ impl Earned {
         for award in &self.awards {
             put_unsigned(out, award.book);
             put_unsigned(out, award.sequence);
+            out.extend_from_slice(&award.origin.to_le_bytes());
             put_text(out, &award.source);
             put_text(out, &award.budget);
             put_signed(out, award.points);
@@ -136,17 +148,24 @@ impl Earned {
             put_rounding(out, award.rounding);
             put_option(out, award.expiry, put_expiry);
             put_option(out, award.matures, put_day);
-            put_option(out, award.period, put_signed);
+            put_option(out, award.period, put_period);
         }
+        put_option(out, self.reversed_ms, put_signed);
     }
 
     /// Reads a record that fills the bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::begin(bytes, VERSION)?;
+        let is_old = bytes.first() == Some(&VERSION_WITHOUT_ORIGIN);
+        let version = if is_old { VERSION_WITHOUT_ORIGIN } else { VERSION };
+        let mut reader = Reader::begin(bytes, version)?;
         let awards = reader.list(|reader| {
+            let book = reader.unsigned()?;
+            let sequence: u64 = reader.unsigned()?;
             Ok(EarnedAward {
-                book: reader.unsigned()?,
-                sequence: reader.unsigned()?,
+                book,
+                sequence,
+                // Each award for itself, where nothing else is known.
+                origin: if is_old { sequence } else { u64::from_le_bytes(reader.bytes()?) },
                 source: reader.text()?,
                 budget: reader.text()?,
                 points: reader.signed()?,
@@ -157,10 +176,72 @@ impl Earned {
                 rounding: reader.rounding()?,
                 expiry: reader.option(Reader::expiry)?,
                 matures: reader.option(Reader::day)?,
-                period: reader.option(Reader::signed)?,
+                period: reader.option(|reader| {
+                    if is_old {
+                        return Ok(Period { number: reader.signed()?, months: None });
+                    }
+                    read_period(reader)
+                })?,
             })
         })?;
+        let reversed_ms = if is_old { None } else { reader.option(Reader::signed)? };
         reader.end()?;
-        Ok(Self { awards })
+        Ok(Self { awards, reversed_ms })
+    }
+}
+
+/// A hash of what happened: an event, whichever of its rules awarded it, or a command.
+fn origin_of(key: &EntryKey) -> u64 {
+    if &*key.source != EVENT_SOURCE {
+        return xxh3_64(format!("{}\0{}", key.source, key.text).as_bytes());
+    }
+    let event = key.text.split_once(':').map_or(&*key.text, |(_rule, event)| event);
+    xxh3_64(event.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Command;
+    use crate::identity::Key;
+
+    #[test]
+    fn the_awards_of_an_event_share_their_origin() {
+        let origin = |source: &str, text: Arc<str>| {
+            origin_of(&EntryKey { hash: Key::of("p", source, &text), text, source: source.into() })
+        };
+        let of_event = |rule, id: &str| origin(EVENT_SOURCE, Command::event_key(rule, "shop", id));
+        assert_eq!(of_event(1, "o-1"), of_event(27, "o-1"));
+        assert_ne!(of_event(1, "o-1"), of_event(1, "o-2"));
+        let long = "o".repeat(300);
+        assert_eq!(of_event(1, &long), of_event(2, &long));
+        assert_ne!(origin("", "1:x".into()), origin("", "2:x".into()), "keys are free texts");
+    }
+
+    /// Version 1, as it was written before awards had an origin.
+    #[test]
+    fn records_without_origins_are_still_read() {
+        let mut bytes = vec![VERSION_WITHOUT_ORIGIN];
+        put_unsigned(&mut bytes, 1_u8);
+        put_unsigned(&mut bytes, 0_u8);
+        put_unsigned(&mut bytes, 7_u8);
+        put_text(&mut bytes, "events");
+        put_text(&mut bytes, "default");
+        put_signed(&mut bytes, 15);
+        put_signed(&mut bytes, 5);
+        put_option(&mut bytes, Number::parse("10"), put_number);
+        put_number(&mut bytes, Number::ZERO);
+        put_option(&mut bytes, Number::parse("1.5"), put_number);
+        put_rounding(&mut bytes, Rounding::default());
+        put_option(&mut bytes, Some(Expiry::Rolling), put_expiry);
+        put_option(&mut bytes, None, put_day);
+        put_option(&mut bytes, Some(4), put_signed);
+
+        let earned = Earned::decode(&bytes).unwrap();
+        assert_eq!((earned.points(), earned.reversed_ms), ((15, 5), None));
+        assert_eq!(earned.awards[0].period, Some(Period { number: 4, months: None }));
+        let mut again = Vec::new();
+        earned.encode(&mut again);
+        assert_eq!(Earned::decode(&again).unwrap(), earned);
     }
 }

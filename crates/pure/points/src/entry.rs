@@ -4,7 +4,7 @@ mod changes;
 pub(crate) mod codec;
 
 pub use changes::{
-    BudgetUse, Changes, Hold, HoldChange, LastExpiry, Qualifying, Reminder, Reversal,
+    BudgetUse, Changes, Hold, HoldChange, LastExpiry, Period, Qualifying, Reminder, Reversal,
     RollingChange, TierChange,
 };
 

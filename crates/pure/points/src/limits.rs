@@ -30,7 +30,7 @@ pub const WALLET_LOTS_MAX: usize = 64;
 pub const WALLET_PENDING_MAX: usize = 366;
 /// Most open holds of a wallet.
 pub const WALLET_HOLDS_MAX: usize = 32;
-/// Most awards of one member under one reference.
+/// Most awards of one member that a refund by their reference finds.
 pub const REFERENCE_AWARDS_MAX: usize = 64;
 /// Most rules of a programme.
 pub const PROGRAMME_RULES_MAX: usize = 1_000;

@@ -14,7 +14,7 @@ use crate::{Points, refused};
 use raingauge_core::code::{Code, Refusal};
 use raingauge_core::field::Field;
 use raingauge_core::filter::Filter;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The source of commands that events lead to.
@@ -49,6 +49,8 @@ pub struct Programme {
     pub(crate) budgets: BTreeMap<Arc<str>, Points>,
     rewards: BTreeMap<Arc<str>, Reward>,
     pub(crate) budget_default: Arc<str>,
+    /// Budgets that have a limit or are those of a rule.
+    pub(crate) budgets_known: BTreeSet<Arc<str>>,
 }
 
 /// The place of a rule among the groups.
@@ -187,6 +189,12 @@ impl Programme {
     /// Budgets with their limits.
     pub fn budgets(&self) -> impl Iterator<Item = (&Arc<str>, Points)> {
         self.budgets.iter().map(|(name, limit)| (name, *limit))
+    }
+
+    /// What an award is issued from whose caller names a budget: free names would make accounts
+    /// without end, so those that the programme does not know stand for its default.
+    pub(crate) fn budget_named(&self, name: Option<&Arc<str>>) -> &Arc<str> {
+        name.and_then(|name| self.budgets_known.get(name)).unwrap_or(&self.budget_default)
     }
 
     /// Names of the tiers, from the lowest.

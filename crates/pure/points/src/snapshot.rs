@@ -144,10 +144,15 @@ impl Footprint {
     }
 }
 
-/// The keys that a reversal may mean: one of its own source, or of an event for the operator.
+/// The keys that a reversal may mean: one of the source that it names, or else of its own, or of an
+/// event for the operator.
 pub(crate) fn reversed_keys(command: &Command, key: &str) -> Vec<Key> {
-    let mut sources = vec![&*command.source];
-    if command.source.is_empty() {
+    let mut sources = Vec::with_capacity(2);
+    match &command.body {
+        Body::Reverse { source: Some(source), .. } => sources.push(&**source),
+        _ => sources.push(&*command.source),
+    }
+    if sources == [""] {
         sources.push(EVENT_SOURCE);
     }
     sources.into_iter().map(|source| Key::of(&command.programme, source, key)).collect()

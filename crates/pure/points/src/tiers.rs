@@ -3,7 +3,7 @@
 use crate::Points;
 use crate::day::{Day, Month};
 use crate::document::TierWindow;
-use crate::entry::TierChange;
+use crate::entry::{Period, TierChange};
 use crate::wallet::Wallet;
 use std::sync::Arc;
 
@@ -51,16 +51,17 @@ impl Tiers {
         self.levels.iter().rposition(|level| level.from <= points).unwrap_or(0)
     }
 
-    /// The number of the period that a day lies in.
-    pub(crate) fn period(&self, day: Day) -> i32 {
-        let months = months_of_window(self.window).map(i32::from);
-        months.map_or(0, |months| day.month().0.div_euclid(months))
+    /// The period that a day lies in.
+    pub(crate) fn period(&self, day: Day) -> Period {
+        let months = months_of_window(self.window);
+        let number = months.map_or(0, |months| day.month().0.div_euclid(i32::from(months)));
+        Period { number, months: Some(months.unwrap_or(0)) }
     }
 
     /// The last day on which a tier is kept that was reached in a period; `None` for ever.
-    fn kept_until(&self, period: i32) -> Option<Day> {
+    fn kept_until(&self, period: Period) -> Option<Day> {
         let months = i32::from(months_of_window(self.window)?);
-        let last = Month(period * months + months - 1);
+        let last = Month(period.number * months + months - 1);
         Some(last.plus(i32::from(self.keep_months)).last_day())
     }
 
@@ -69,7 +70,7 @@ impl Tiers {
     pub(crate) fn up(
         &self,
         wallet: &Wallet,
-        period: i32,
+        period: Period,
         points: Points,
         today: Day,
     ) -> Option<TierChange> {
@@ -96,11 +97,13 @@ impl Tiers {
     }
 
     /// The tier after the last day of the wallet's tier: the highest one of the periods that the
-    /// wallet remembers that is still kept. A period that has not begun by then was counted in
-    /// another window, by a former version, and says nothing.
+    /// wallet remembers that is still kept. A period of another length, or one that has not begun
+    /// by then, was counted by a former version, and says nothing.
     pub(crate) fn down(&self, wallet: &Wallet, ended: Day) -> TierChange {
         let current = self.period(ended.plus(1));
-        let known = wallet.qualifying.iter().filter(|found| found.period <= current);
+        let known = wallet.qualifying.iter().filter(|found| {
+            found.period.shares_window(current) && found.period.number <= current.number
+        });
         let kept = known.filter_map(|found| {
             let until = self.kept_until(found.period);
             let is_kept = until.is_none_or(|until| until > ended);

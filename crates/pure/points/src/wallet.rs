@@ -8,7 +8,7 @@ pub use lots::{Lot, PendingLot};
 use crate::Points;
 use crate::account::{Account, Expiry};
 use crate::day::Day;
-use crate::entry::{Changes, Entry, Hold, HoldChange, LastExpiry, Qualifying, Reminder};
+use crate::entry::{Changes, Entry, Hold, HoldChange, LastExpiry, Period, Qualifying, Reminder};
 use crate::identity::Key;
 use crate::limits::{WALLET_HOLDS_MAX, WALLET_LOTS_MAX, WALLET_PENDING_MAX};
 use smallvec::SmallVec;
@@ -28,7 +28,8 @@ pub struct Wallet {
     pub tier: Option<Arc<str>>,
     /// The last day of the tier.
     pub tier_until: Option<Day>,
-    /// Points that count towards a tier, of the last two periods that had any.
+    /// Points that count towards a tier, of the last two periods that had any. All of them are of
+    /// one length.
     pub qualifying: SmallVec<[Qualifying; 2]>,
     /// The last day of a transaction that extends.
     pub activity: Option<Day>,
@@ -177,26 +178,31 @@ impl Wallet {
     }
 
     /// Points of the period that qualify for a tier.
-    pub fn qualifying_in(&self, period: i32) -> Points {
-        let of_period = |found: &&Qualifying| found.period == period;
+    pub fn qualifying_in(&self, period: Period) -> Points {
+        let of_period = |found: &&Qualifying| found.period.is(period);
         self.qualifying.iter().find(of_period).map_or(0, |found| found.points)
     }
 
-    /// Keeps the two newest periods, in their order.
+    /// Keeps the two newest periods, in their order. Periods of another length are those of a
+    /// former version of the programme, and end with the first points of this one: their numbers
+    /// cannot be compared.
     fn add_qualifying(&mut self, added: Qualifying) {
-        let place = self.qualifying.iter().position(|found| found.period >= added.period);
-        match place {
-            Some(place) if self.qualifying[place].period == added.period => {
-                // A reversal of what a former version counted must not go below nothing.
-                let points = self.qualifying[place].points.saturating_add(added.points);
-                self.qualifying[place].points = points.max(0);
-            }
-            _ => {
-                let points = added.points.max(0);
-                let place = place.unwrap_or(self.qualifying.len());
-                self.qualifying.insert(place, Qualifying { points, ..added });
-            }
+        let of_period = |found: &Qualifying| found.period.is(added.period);
+        if let Some(place) = self.qualifying.iter().position(of_period) {
+            // A reversal of what a former version counted must not go below nothing.
+            let points = self.qualifying[place].points.saturating_add(added.points);
+            self.qualifying[place].points = points.max(0);
+            return;
         }
+        // Nothing is known of the period, so nothing can be taken back of it.
+        if added.points <= 0 {
+            return;
+        }
+
+        self.qualifying.retain(|found| found.period.shares_window(added.period));
+        let is_later = |found: &Qualifying| found.period.number > added.period.number;
+        let place = self.qualifying.iter().position(is_later).unwrap_or(self.qualifying.len());
+        self.qualifying.insert(place, added);
         if self.qualifying.len() > 2 {
             self.qualifying.remove(0);
         }

@@ -164,10 +164,14 @@ pub(super) fn an_award_is_reversed_by_reference_and_by_key<B: Books + BookReader
     referred.reference = Some(Arc::from("o-1"));
     clerk.execute(&[referred, award("bob", "order-2", 50)]);
 
-    let mut by_reference =
-        command("bob", "refund-1", Body::Reverse { key: None, amount: None, points: Some(40) });
+    let mut by_reference = command(
+        "bob",
+        "refund-1",
+        Body::Reverse { key: None, source: None, amount: None, points: Some(40) },
+    );
     by_reference.reference = Some(Arc::from("o-1"));
-    let by_key = Body::Reverse { key: Some(Arc::from("order-2")), amount: None, points: None };
+    let by_key =
+        Body::Reverse { key: Some(Arc::from("order-2")), source: None, amount: None, points: None };
     clerk.execute(&[by_reference, command("bob", "refund-2", by_key.clone())]);
     let found = wait(books.wallets(vec![wallet("bob")])).expect("wallets");
     assert_eq!(found[0].as_ref().map(|wallet| wallet.balance()), Some(60));

@@ -162,6 +162,9 @@ pub struct Transaction {
     /// The key of the award that is reversed, if it has no reference.
     #[schema(required = false)]
     pub award: Option<String>,
+    /// Whose key that is: a partner, or `events`; the caller's own, without it.
+    #[schema(required = false)]
+    pub source: Option<String>,
     /// The part of the award's amount that is reversed; the whole without one.
     #[schema(required = false)]
     pub amount: Option<Number>,

@@ -139,3 +139,12 @@ fn documents_lead_back() {
     let document = ProgrammeDocument::parse(&json).unwrap();
     assert_eq!(ProgrammeDocument::parse(&document.to_json()).unwrap(), document);
 }
+
+#[test]
+fn names_that_addresses_have_are_refused() {
+    for name in ["new", "queues", "checks", "jobs", "programmes"] {
+        let problems = ProgrammeDocument::parse(&json!({"programme": name})).unwrap_err();
+        assert_eq!(problems[0].field, "programme", "{name}: {problems:?}");
+    }
+    ProgrammeDocument::parse(&json!({"programme": "newest"})).unwrap();
+}

@@ -8,7 +8,6 @@ use crate::command::{Award, Basis};
 use crate::day::Day;
 use crate::draft::Draft;
 use crate::entry::{BudgetUse, Entry, Explain, Kind, LastExpiry, Qualifying};
-use crate::identity::ReferenceId;
 use crate::limits::{ENTRY_POINTS_MAX, PENDING_DAYS_MAX, POINTS_NAME_LEN_MAX, WALLET_PENDING_MAX};
 use crate::number::Number;
 use crate::pricing::{Facts, Priced};
@@ -68,6 +67,9 @@ impl Desk<'_> {
         if let Some(expired) = destination.reinstates {
             entries.push(self.reinstate(order, expired));
         }
+        if !destination.is_gone {
+            entries.extend(self.refund_late(order, &entries[0].clone()));
+        }
         Ok(entries)
     }
 
@@ -78,14 +80,6 @@ impl Desk<'_> {
         terms: &Terms,
     ) -> Result<SmallVec<[BudgetUse; 1]>, Refusal> {
         let programme = order.programme;
-        if let Some(reference) = &order.command.reference {
-            let id = ReferenceId::of(programme.name(), &order.id.member, reference);
-            if self.state.references.get(&id).is_some_and(|earned| earned.is_full()) {
-                let detail = "the member has too many awards under this reference";
-                return refused(Code::LimitOutOfRange, detail);
-            }
-        }
-
         let mut budgets: SmallVec<[BudgetUse; 1]> = SmallVec::new();
         if let Some(limit) = programme.budgets.get(&terms.budget) {
             let used = self.used(programme, &terms.budget);
@@ -146,7 +140,7 @@ impl Desk<'_> {
         };
         if wallet.pending.len() >= WALLET_PENDING_MAX && matures.is_some_and(|day| !is_known(day)) {
             let detail = format!("points mature on {WALLET_PENDING_MAX} days already");
-            return refused(Code::LimitOutOfRange, detail);
+            return refused(Code::WalletFull, detail);
         }
 
         // A transaction from before the last expiry: had it come in time, either all points would
@@ -226,7 +220,7 @@ fn terms(order: &Order<'_>, award: &Award, wallet: &Wallet) -> Result<Terms, Ref
         kind: Kind::Earn,
         points: explain.points,
         explain: Some(explain),
-        budget: budget.or(award.budget.as_ref()).unwrap_or(&programme.budget_default).clone(),
+        budget: budget.unwrap_or(programme.budget_named(award.budget.as_ref())).clone(),
         extends: award.extends.unwrap_or(priced.extends),
         qualifies: priced.qualifies,
         pending_days: award.pending_days.unwrap_or(priced.pending_days),
@@ -242,7 +236,7 @@ fn bonus(programme: &Programme, award: &Award, points: Points) -> Result<Terms, 
         kind: Kind::Bonus,
         points,
         explain: None,
-        budget: award.budget.as_ref().unwrap_or(&programme.budget_default).clone(),
+        budget: programme.budget_named(award.budget.as_ref()).clone(),
         extends: award.extends.unwrap_or(false),
         qualifies: false,
         pending_days: award.pending_days.unwrap_or(0),

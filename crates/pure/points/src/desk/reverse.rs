@@ -5,6 +5,12 @@
 //! ```
 //!
 //! so that refunds in any number of parts take back exactly what was given.
+//!
+//! A reference may stand for several transactions, such as the parts of an order. An amount is paid
+//! back for one after the other, from the oldest; the awards of an event are one transaction, and
+//! each of them loses its part of the same amount.
+
+mod parts;
 
 use super::check::WALLET_POINTS_MAX;
 use super::{Desk, Order};
@@ -18,17 +24,9 @@ use crate::identity::{Key, ReferenceId};
 use crate::number::Number;
 use crate::refused;
 use crate::snapshot::reversed_keys;
+use parts::{Asked, Part};
 use raingauge_core::code::{Code, Refusal};
 use std::sync::Arc;
-
-/// The part of an award that is taken back.
-struct TakenPart {
-    award: EarnedAward,
-    points: Points,
-    /// What is added to the amount that was paid back.
-    amount: Option<Number>,
-    name: AwardName,
-}
 
 /// What the record of an award is found by.
 #[derive(Clone)]
@@ -46,26 +44,45 @@ impl Desk<'_> {
         amount: Option<Number>,
         points: Option<Points>,
     ) -> Result<Vec<Arc<Entry>>, Refusal> {
-        if amount.is_some_and(Number::is_negative) || points.is_some_and(|points| points <= 0) {
-            return refused(Code::PointsInvalid, "what is taken back must be positive");
-        }
-        if amount.is_some() && points.is_some() {
-            return refused(Code::PointsInvalid, "a reversal has an amount or points, not both");
-        }
-
+        let asked = Asked::of(amount, points)?;
         let (earned, name) = match key {
             Some(key) => self.earned_by_key(order, key)?,
             None => self.earned_by_reference(order)?,
         };
         self.check_source(order, &earned)?;
-        let parts = parts(&earned, &name, amount, points, order)?;
+        let parts = parts::parts(&earned, asked, order.programme)?;
+        let is_whole = asked == Asked::Everything && key.is_none();
+
         self.all_or_nothing(|desk| {
             let mut entries = Vec::with_capacity(parts.len());
             for part in &parts {
-                entries.push(desk.take_back(order, part, entries.is_empty())?);
+                let is_first = entries.is_empty();
+                let taken = desk.taken_back(order, part, &name, is_first)?;
+                entries.push(desk.record_reversal(order, taken, is_whole));
             }
             Ok(entries)
         })
+    }
+
+    /// Takes back of a new award what was refunded of its transaction before: it was late, because
+    /// its price was missing. An award that cannot be taken back stays.
+    pub(super) fn refund_late(
+        &mut self,
+        order: &Order<'_>,
+        award: &Arc<Entry>,
+    ) -> Option<Arc<Entry>> {
+        let reference = order.command.reference.as_ref()?;
+        let id = ReferenceId::of(&order.id.programme, &order.id.member, reference);
+        let earned = self.state.references.get(&id)?;
+        // Beyond the most awards of a reference, none is added to it.
+        let is_linked =
+            |known: &&EarnedAward| (known.book, known.sequence) == (award.book, award.sequence);
+        earned.awards.last().filter(is_linked)?;
+        let part = parts::late_part(earned, order.occurred_ms, order.programme)?;
+
+        let name = AwardName::Reference(reference.clone());
+        let taken = self.taken_back(order, &part, &name, false).ok()?;
+        Some(self.record_reversal(order, taken, false))
     }
 
     fn earned_by_reference(&self, order: &Order<'_>) -> Result<(Earned, AwardName), Refusal> {
@@ -99,14 +116,20 @@ impl Desk<'_> {
             (Some(id), Some(reference)) => (id, AwardName::Reference(reference.clone())),
             _ => (ReferenceId::of_key(&order.id.programme, hash), AwardName::Key(hash)),
         };
-        let known = self.state.references.get(&id).filter(|earned| !earned.is_empty());
-        let mut earned = match known {
-            Some(earned) => earned.clone(),
-            None => Earned { awards: vec![EarnedAward::of(entry)] },
-        };
         let place = (entry.book, entry.sequence);
-        earned.awards.retain(|award| (award.book, award.sequence) == place);
-        Ok((earned, name))
+        let own = |id: &ReferenceId| {
+            let mut earned = self.state.references.get(id)?.clone();
+            earned.awards.retain(|award| (award.book, award.sequence) == place);
+            (!earned.is_empty()).then_some(earned)
+        };
+        if let Some(earned) = own(&id) {
+            return Ok((earned, name));
+        }
+
+        // One that stands for itself: without a reference, or beyond the most awards of one.
+        let id = ReferenceId::of_key(&order.id.programme, hash);
+        let alone = || Earned { awards: vec![EarnedAward::of(entry)], reversed_ms: None };
+        Ok((own(&id).unwrap_or_else(alone), AwardName::Key(hash)))
     }
 
     /// Partners take back what they awarded themselves.
@@ -119,13 +142,15 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// Takes points out of what is pending, the award's own lot, and those that expire first.
-    fn take_back(
-        &mut self,
+    /// The entry that takes points out of what is pending, the award's own lot, and those that
+    /// expire first.
+    fn taken_back(
+        &self,
         order: &Order<'_>,
-        part: &TakenPart,
+        part: &Part,
+        name: &AwardName,
         carries_key: bool,
-    ) -> Result<Arc<Entry>, Refusal> {
+    ) -> Result<Entry, Refusal> {
         let wallet = self.wallet(&order.id);
         let programme = order.programme;
         let award = &part.award;
@@ -176,104 +201,27 @@ impl Desk<'_> {
             sequence: award.sequence,
             points: part.points,
             amount: part.amount,
-            key: match &part.name {
+            key: match name {
                 AwardName::Reference(_) => None,
                 AwardName::Key(key) => Some(*key),
             },
+            is_whole: false,
         });
-        if let AwardName::Reference(reference) = &part.name {
+        if let AwardName::Reference(reference) = name {
             draft.entry.reference = Some(reference.clone());
         }
-        Ok(self.record(draft.finish(), programme))
-    }
-}
-
-/// What is taken back of each award.
-fn parts(
-    earned: &Earned,
-    name: &AwardName,
-    amount: Option<Number>,
-    points: Option<Points>,
-    order: &Order<'_>,
-) -> Result<Vec<TakenPart>, Refusal> {
-    let left = |award: &EarnedAward| award.points - award.reversed;
-    // Of an award that rounded to nothing, or of which no point is left, the amount still counts.
-    let is_open = |award: &&EarnedAward| {
-        let counts_amount = amount.is_some() || award.points == 0;
-        left(award) > 0 || counts_amount && remaining(award) > Number::ZERO
-    };
-    let open: Vec<&EarnedAward> = earned.awards.iter().filter(is_open).collect();
-    if open.is_empty() {
-        return refused(Code::EntryNotReversible, "all of the award was taken back before");
+        Ok(draft.finish())
     }
 
-    let part = |award: &EarnedAward, points, amount| TakenPart {
-        award: award.clone(),
-        points,
-        amount,
-        name: name.clone(),
-    };
-    let whole = |award: &EarnedAward| {
-        let amount = Some(remaining(award)).filter(|rest| !rest.is_zero());
-        part(award, left(award), amount)
-    };
-    let parts: Vec<TakenPart> = match (amount, points) {
-        (None, None) => open.into_iter().map(whole).collect(),
-        (None, Some(points)) => {
-            let all: Points = open.iter().map(|award| left(award)).sum();
-            if points > all {
-                let detail =
-                    format!("{} points of the award are left", order.programme.text_of(all));
-                return refused(Code::EntryNotReversible, detail);
-            }
-            let mut rest = points;
-            let taken = open.into_iter().map(|award| {
-                let taken = left(award).min(rest);
-                rest -= taken;
-                part(award, taken, None)
-            });
-            taken.filter(|part| part.points > 0).collect()
+    fn record_reversal(
+        &mut self,
+        order: &Order<'_>,
+        mut entry: Entry,
+        is_whole: bool,
+    ) -> Arc<Entry> {
+        if let Some(reversal) = &mut entry.changes.reversal {
+            reversal.is_whole = is_whole;
         }
-        (Some(amount), _) => {
-            // Awards without an amount go when the last of the others does.
-            let priced = |award: &&&EarnedAward| award.multiplier.is_some();
-            let is_all = open.iter().filter(priced).all(|award| amount >= remaining(award));
-            let taken = open.into_iter().filter(|award| is_all || award.multiplier.is_some());
-            taken
-                .map(|award| match award.multiplier {
-                    Some(multiplier) if amount < remaining(award) => {
-                        let points = refunded_points(award, multiplier, amount, order)?;
-                        Ok(part(award, points, Some(amount)))
-                    }
-                    _ => Ok(whole(award)),
-                })
-                .collect::<Result<_, Refusal>>()?
-        }
-    };
-    Ok(parts)
-}
-
-/// The part of the award's amount that was not paid back yet.
-fn remaining(award: &EarnedAward) -> Number {
-    let amount = award.amount.unwrap_or(Number::ZERO);
-    amount.minus(award.refunded).unwrap_or(Number::ZERO).max(Number::ZERO)
-}
-
-/// The points that go with an amount that is paid back, less than what is left of it.
-fn refunded_points(
-    award: &EarnedAward,
-    multiplier: Number,
-    amount: Number,
-    order: &Order<'_>,
-) -> Result<Points, Refusal> {
-    let too_precise = || Refusal::new(Code::TooPrecise, "the amount has too many digits");
-    // What was paid back is kept exactly.
-    award.refunded.plus(amount).ok_or_else(too_precise)?;
-    let rest = remaining(award).minus(amount).ok_or_else(too_precise)?;
-    let kept = rest
-        .times(multiplier)
-        .and_then(|product| product.round(order.programme.decimals(), award.rounding))
-        .ok_or_else(too_precise)?;
-    let target = award.points - kept.min(award.points);
-    Ok((target - award.reversed).max(0))
+        self.record(entry, order.programme)
+    }
 }

@@ -65,7 +65,7 @@ impl Desk<'_> {
         let wallet = self.wallet(&order.id);
         if wallet.holds.len() >= WALLET_HOLDS_MAX {
             let detail = format!("the member has {WALLET_HOLDS_MAX} open holds already");
-            return refused(Code::LimitOutOfRange, detail);
+            return refused(Code::WalletFull, detail);
         }
         let mut draft = self.draft(order, &wallet, Kind::Hold);
         let lots = spend(&mut draft, &wallet, points)?;
@@ -210,7 +210,7 @@ impl Desk<'_> {
     ) -> Result<Vec<Arc<Entry>>, Refusal> {
         check_points(points)?;
         let Some(partner) = order.programme.partner(partner) else {
-            return refused(Code::PartnerLimit, format!("there is no partner `{partner}`"));
+            return refused(Code::PartnerUnknown, format!("there is no partner `{partner}`"));
         };
         let Some(rate) = partner.exchange else {
             let detail = format!("points cannot be exchanged with `{}`", partner.name);
@@ -236,7 +236,7 @@ impl Desk<'_> {
     ) -> Result<Vec<Arc<Entry>>, Refusal> {
         let programme = order.programme;
         let Some(found) = programme.partner(partner) else {
-            return refused(Code::PartnerLimit, format!("there is no partner `{partner}`"));
+            return refused(Code::PartnerUnknown, format!("there is no partner `{partner}`"));
         };
         let Some(rate) = found.exchange_in else {
             let detail = format!("points of `{partner}` cannot be exchanged");

@@ -1,5 +1,7 @@
 //! What scripts cannot say: groups, sweeps, limits, and how the desk keeps its state.
 
+mod refunds;
+
 use super::{Answer, Desk};
 use crate::command::{Award, Basis, Body, Command};
 use crate::day::Day;
@@ -240,6 +242,7 @@ fn what_a_member_owes_is_bounded() {
     }
     let reverse = |number: i32| Body::Reverse {
         key: Some(format!("a{number}").into()),
+        source: None,
         amount: None,
         points: None,
     };
@@ -359,7 +362,7 @@ fn holds_and_pending_days_are_bounded() {
     for number in 0..WALLET_HOLDS_MAX {
         assert_eq!(code(hold(), &format!("h{number}")), "ok");
     }
-    assert_eq!(code(hold(), "h"), "limit_out_of_range");
+    assert_eq!(code(hold(), "h"), "wallet_full");
 
     // Two expiries on each of these days.
     let pending = |days: usize, expires_on| {
@@ -370,7 +373,7 @@ fn holds_and_pending_days_are_bounded() {
         let expires_on = (number % 2 == 1).then_some(Day(DAY + 1_000));
         assert_eq!(code(pending(1 + number / 2, expires_on), &format!("p{number}")), "ok");
     }
-    assert_eq!(code(pending(300, None), "p"), "limit_out_of_range");
+    assert_eq!(code(pending(300, None), "p"), "wallet_full");
     assert_eq!(code(pending(7, None), "p"), "ok");
 }
 

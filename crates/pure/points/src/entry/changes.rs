@@ -57,9 +57,35 @@ pub struct RollingChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Qualifying {
-    /// The period's number; neighbours have neighbouring numbers.
-    pub period: i32,
+    #[serde(flatten)]
+    pub period: Period,
     pub points: Points,
+}
+
+/// A period in which points count towards a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Period {
+    /// Neighbours have neighbouring numbers.
+    #[serde(rename = "period")]
+    pub number: i32,
+    /// How long the periods are that are numbered so; 0 stands for a lifetime, and `None` for what
+    /// was written before periods of different lengths were told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub months: Option<u16>,
+}
+
+impl Period {
+    /// Whether the numbers of two periods can be compared.
+    pub(crate) fn shares_window(self, other: Self) -> bool {
+        match (self.months, other.months) {
+            (Some(own), Some(others)) => own == others,
+            _ => true,
+        }
+    }
+
+    pub(crate) fn is(self, other: Self) -> bool {
+        self.number == other.number && self.shares_window(other)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -134,4 +160,7 @@ pub struct Reversal {
     pub amount: Option<Number>,
     /// Set where the award has no reference and was named by its key.
     pub key: Option<Key>,
+    /// Whether everything under the reference was taken back, also what is awarded late.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_whole: bool,
 }

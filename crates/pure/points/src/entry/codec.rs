@@ -9,7 +9,7 @@
 
 use super::{
     BudgetUse, Changes, Entry, EntryKey, Explain, Factor, Hold, HoldChange, Kind, LastExpiry,
-    Qualifying, Reminder, Reversal, RollingChange, TierChange,
+    Period, Qualifying, Reminder, Reversal, RollingChange, TierChange,
 };
 use crate::account::{Account, Posting};
 use crate::encoding::{
@@ -38,7 +38,9 @@ const BUDGETS: u32 = 1 << 13;
 const REVERSAL: u32 = 1 << 14;
 const CLOSED: u32 = 1 << 15;
 const IN_FORCE: u32 = 1 << 16;
-const PARTS_ALL: u32 = (1 << 17) - 1;
+const WHOLE: u32 = 1 << 17;
+const WINDOW: u32 = 1 << 18;
+const PARTS_ALL: u32 = (1 << 19) - 1;
 
 impl Entry {
     /// Appends the entry to `out`.
@@ -165,6 +167,8 @@ impl Entry {
             | bit(REVERSAL, changes.reversal.is_some())
             | bit(CLOSED, changes.closed)
             | bit(IN_FORCE, changes.version.is_some())
+            | bit(WHOLE, changes.reversal.as_ref().is_some_and(|reversal| reversal.is_whole))
+            | bit(WINDOW, changes.qualifying.is_some_and(|added| added.period.months.is_some()))
     }
 }
 
@@ -266,7 +270,7 @@ fn put_changes(out: &mut Vec<u8>, changes: &Changes) {
         put_day(out, day);
     }
     if let Some(qualifying) = &changes.qualifying {
-        put_signed(out, qualifying.period);
+        put_signed(out, qualifying.period.number);
         put_signed(out, qualifying.points);
     }
     if let Some(change) = &changes.tier {
@@ -308,6 +312,9 @@ fn put_changes(out: &mut Vec<u8>, changes: &Changes) {
     if let Some(version) = changes.version {
         put_unsigned(out, version);
     }
+    if let Some(months) = changes.qualifying.and_then(|added| added.period.months) {
+        put_unsigned(out, months);
+    }
 }
 
 fn read_changes(reader: &mut Reader<'_>, bits: u32) -> Result<Changes, DecodeError> {
@@ -321,7 +328,7 @@ fn read_changes(reader: &mut Reader<'_>, bits: u32) -> Result<Changes, DecodeErr
         changes.activity = Some(reader.day()?);
     }
     if bits & QUALIFYING != 0 {
-        let period = reader.signed()?;
+        let period = Period { number: reader.signed()?, months: None };
         changes.qualifying = Some(Qualifying { period, points: reader.signed()? });
     }
     if bits & TIER != 0 {
@@ -359,13 +366,31 @@ fn read_changes(reader: &mut Reader<'_>, bits: u32) -> Result<Changes, DecodeErr
             points: reader.signed()?,
             amount: reader.option(Reader::number)?,
             key: reader.option(|reader| reader.bytes().map(Key::from_bytes))?,
+            is_whole: bits & WHOLE != 0,
         });
     }
     changes.closed = bits & CLOSED != 0;
     if bits & IN_FORCE != 0 {
         changes.version = Some(reader.unsigned()?);
     }
+    if bits & WINDOW != 0 {
+        let added = changes.qualifying.as_mut().ok_or(DecodeError)?;
+        added.period.months = Some(reader.unsigned()?);
+    }
+    if bits & WHOLE != 0 && changes.reversal.is_none() {
+        return Err(DecodeError);
+    }
     Ok(changes)
+}
+
+pub(crate) fn put_period(out: &mut Vec<u8>, period: Period) {
+    put_signed(out, period.number);
+    put_option(out, period.months, put_unsigned);
+}
+
+pub(crate) fn read_period(reader: &mut Reader<'_>) -> Result<Period, DecodeError> {
+    let number = reader.signed()?;
+    Ok(Period { number, months: reader.option(Reader::unsigned)? })
 }
 
 pub(crate) fn put_hold(out: &mut Vec<u8>, hold: &Hold) {

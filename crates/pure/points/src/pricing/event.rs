@@ -81,10 +81,12 @@ impl Programme {
                 let priced = self.price(rule, found, None, &[])?;
                 Body::Award(Award::of(Basis::Priced(priced)))
             }
-            (Some(_), None) => Body::Reverse { key: None, amount: None, points: None },
+            (Some(_), None) => {
+                Body::Reverse { key: None, source: None, amount: None, points: None }
+            }
             (Some(_), Some(field)) => {
                 let amount = super::amount_in(found[field].as_ref())?;
-                Body::Reverse { key: None, amount: Some(amount), points: None }
+                Body::Reverse { key: None, source: None, amount: Some(amount), points: None }
             }
         };
 

@@ -62,6 +62,7 @@ impl Programme {
             budgets: budgets.map(|(name, budget)| (named(name), units.of(budget.limit))).collect(),
             rewards: rewards.collect(),
             budget_default: "default".into(),
+            budgets_known: document.budgets.keys().map(named).collect(),
         };
 
         let mut problems = Vec::new();
@@ -85,7 +86,9 @@ impl Programme {
         let compiled = self.rule(rule, units, &mut fields);
         let group = &mut self.groups[place];
         group.fields = fields;
-        group.rules.push(compiled?);
+        let compiled = compiled?;
+        self.budgets_known.insert(compiled.budget.clone());
+        group.rules.push(compiled);
         self.order.push((rule.id, RulePlace { group: place, rule: group.rules.len() - 1 }));
         Ok(())
     }

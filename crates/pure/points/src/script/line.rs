@@ -172,6 +172,7 @@ impl Arguments<'_> {
             },
             "reverse" => Body::Reverse {
                 key: self.text("award"),
+                source: self.text("of"),
                 amount: self.number("amount")?,
                 points: self.named_points("points")?,
             },

@@ -154,7 +154,12 @@ fn perform(
         }
         Deed::Reverse { back, points } => {
             let key = number.saturating_sub(back);
-            let body = Body::Reverse { key: Some(format!("k{key}").into()), amount: None, points };
+            let body = Body::Reverse {
+                key: Some(format!("k{key}").into()),
+                source: None,
+                amount: None,
+                points,
+            };
             (make(body), member.reverse(key, points))
         }
         Deed::Look => (None, Ok(())),

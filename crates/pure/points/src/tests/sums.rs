@@ -72,8 +72,14 @@ fn points_are_used_in_the_order_in_which_they_came() {
         command("d", plain(5)),
         command("e", Body::Hold { points: Some(10), until_ms: None, reward: None }),
         command("f", Body::Capture { hold: "e".into(), points: Some(4) }),
-        command("g", Body::Reverse { key: Some("d".into()), amount: None, points: Some(3) }),
-        command("h", Body::Reverse { key: Some("b".into()), amount: None, points: None }),
+        command(
+            "g",
+            Body::Reverse { key: Some("d".into()), source: None, amount: None, points: Some(3) },
+        ),
+        command(
+            "h",
+            Body::Reverse { key: Some("b".into()), source: None, amount: None, points: None },
+        ),
         command("i", plain(50)),
     ] {
         let answers = ledger.execute(&programmes, NOW_MS, &[command]);

@@ -4,17 +4,22 @@ use super::{Lot, PendingLot, Wallet};
 use crate::encoding::{
     DecodeError, Reader, put_day, put_expiry, put_option, put_signed, put_text, put_unsigned,
 };
-use crate::entry::Qualifying;
 use crate::entry::codec::{
-    put_hold, put_last_expiry, put_reminder, read_hold, read_last_expiry, read_reminder,
+    put_hold, put_last_expiry, put_period, put_reminder, read_hold, read_last_expiry, read_period,
+    read_reminder,
 };
+use crate::entry::{Period, Qualifying};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Wallets of this version do not say how long their periods are. Those that know of none are
+/// written so.
+const VERSION_WITHOUT_WINDOWS: u8 = 1;
 
 impl Wallet {
     /// Appends the wallet to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.push(VERSION);
+        let has_windows = self.qualifying.iter().any(|found| found.period.months.is_some());
+        out.push(if has_windows { VERSION } else { VERSION_WITHOUT_WINDOWS });
         out.push(u8::from(self.closed));
         put_unsigned(out, self.sequence);
         put_unsigned(out, self.included);
@@ -24,7 +29,11 @@ impl Wallet {
 
         put_unsigned(out, self.qualifying.len() as u64);
         for found in &self.qualifying {
-            put_signed(out, found.period);
+            if has_windows {
+                put_period(out, found.period);
+            } else {
+                put_signed(out, found.period.number);
+            }
             put_signed(out, found.points);
         }
 
@@ -54,7 +63,9 @@ impl Wallet {
 
     /// Reads a wallet that fills the bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::begin(bytes, VERSION)?;
+        let has_windows = bytes.first() != Some(&VERSION_WITHOUT_WINDOWS);
+        let version = if has_windows { VERSION } else { VERSION_WITHOUT_WINDOWS };
+        let mut reader = Reader::begin(bytes, version)?;
         let wallet = Self {
             closed: reader.flag()?,
             sequence: reader.unsigned()?,
@@ -63,7 +74,11 @@ impl Wallet {
             tier: reader.option(Reader::text)?,
             tier_until: reader.option(Reader::day)?,
             qualifying: reader.list(|reader| {
-                let period = reader.signed()?;
+                let period = if has_windows {
+                    read_period(reader)?
+                } else {
+                    Period { number: reader.signed()?, months: None }
+                };
                 Ok(Qualifying { period, points: reader.signed()? })
             })?,
             activity: reader.option(Reader::day)?,

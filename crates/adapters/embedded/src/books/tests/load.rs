@@ -84,7 +84,11 @@ impl Scene {
             }
             10 => {
                 let of = Some(self.any_key());
-                command(member, &key, Body::Reverse { key: of, amount: None, points: None })
+                command(
+                    member,
+                    &key,
+                    Body::Reverse { key: of, source: None, amount: None, points: None },
+                )
             }
             _ => command(member, &key, Body::Adjust { points, expires_on: None }),
         };
