@@ -9,11 +9,15 @@ use raingauge_ports::points::{
     Death, Depth, LetterSelection, PeekedLetter, QUEUE_CALL_LEN_MAX, QueueControl, QueueError,
     QueueName, Receipt, Shelf,
 };
-use std::time::Duration;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 /// For how long letters are hidden from others while an operator looks at them. They are hidden
 /// no longer when the process ends before it shows them again.
-const LOOK: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_secs(120);
+/// How long a look takes at most. What is then done with its letters is done while they are hidden,
+/// so that no other look does it too.
+const LOOK_MAX: Duration = Duration::from_secs(60);
 /// The wait of a look: a receive that waits asks all servers of a queue, one that does not asks
 /// some of them, and may find nothing in a queue that has letters.
 const LOOK_WAIT: Duration = Duration::from_secs(1);
@@ -37,15 +41,19 @@ impl RemoteQueues {
         selection: &LetterSelection,
     ) -> Result<Look, QueueError> {
         let mut look = Look { selected: Vec::new(), others: Vec::new() };
-        while look.selected.len() < len_max
-            && look.selected.len() + look.others.len() < EXAMINED_MAX
-        {
+        let mut seen: HashSet<String> = HashSet::new();
+        let until = Instant::now() + LOOK_MAX;
+        while look.selected.len() < len_max && seen.len() < EXAMINED_MAX && Instant::now() < until {
             let left = len_max - look.selected.len();
             let next = calls::receive(&self.client, url, left, LOOK, LOOK_WAIT).await?;
             if next.is_empty() {
                 break;
             }
             for message in next {
+                // A message may be received twice in spite of all.
+                if !seen.insert(message.message_id().unwrap_or_default().to_owned()) {
+                    continue;
+                }
                 if selection.includes(&opened(&message).letter) {
                     look.selected.push(message);
                 } else {

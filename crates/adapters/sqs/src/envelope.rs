@@ -5,7 +5,7 @@
 //!   the body, as it is, or as a text of JSON if it has characters that SQS refuses
 //! ```
 
-use raingauge_ports::points::{Death, Letter, QueueError};
+use raingauge_ports::points::{Death, Letter, QUEUE_ID_LEN_MAX, QueueError};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -14,6 +14,9 @@ use std::borrow::Cow;
 pub const MESSAGE_LEN_MAX: usize = 262_144;
 /// The version of the envelope.
 const VERSION: u32 = 1;
+/// What is kept of the body of a dead letter that is too long with its death: it fits, however many
+/// of its characters are escaped.
+const CUT_BODY_LEN: usize = 32_768;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -82,6 +85,20 @@ pub fn seal(letter: &Letter, death: Option<(&Death, i64)>) -> Result<String, Que
         )));
     }
     Ok(message)
+}
+
+/// The text of a dead letter. A message of another program may be too long for it, and is cut, so
+/// that its receiver gets rid of it.
+pub fn seal_dead(letter: &Letter, death: &Death, sent_ms: i64) -> Result<String, QueueError> {
+    match seal(letter, Some((death, sent_ms))) {
+        Err(QueueError::TooLarge(_)) => {
+            let mut cut = letter.clone();
+            cut.body.truncate(cut.body.floor_char_boundary(CUT_BODY_LEN));
+            cut.id.truncate(cut.id.floor_char_boundary(QUEUE_ID_LEN_MAX));
+            seal(&cut, Some((death, sent_ms)))
+        }
+        sealed => sealed,
+    }
 }
 
 /// Opens a message. `None` for the text of another program, or of a newer version.
@@ -160,5 +177,9 @@ mod tests {
         }
         let long = Letter::new("a", "\u{1}".repeat(100_000));
         assert!(matches!(seal(&long, None), Err(QueueError::TooLarge(_))));
+        // A dead one is cut instead, and says why it died.
+        let dead = open(&seal_dead(&long, &death(), 5).unwrap()).unwrap();
+        assert_eq!(dead.letter.body.len(), CUT_BODY_LEN);
+        assert_eq!(dead.death, Some((death(), 5)));
     }
 }

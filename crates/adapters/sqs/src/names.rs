@@ -11,9 +11,10 @@ use std::time::Duration;
 
 /// For how long SQS keeps a letter: its longest, 14 days.
 const RETENTION_S: u32 = 1_209_600;
-/// After how many receives SQS itself gives a letter up. It catches only letters that end the
-/// process which receives them: all others are buried by their receiver, with a reason.
-const RECEIVES_MAX: u32 = 100;
+/// After how many receives SQS itself gives a letter up: its most. It catches only letters that end
+/// the process which receives them: all others are buried by their receiver, with a reason. Each
+/// receive counts, also while the ledger is away, so a lower number would bury letters that wait.
+const RECEIVES_MAX: u32 = 1_000;
 /// Longest call, beyond what a receive waits.
 const ANSWER_MAX: Duration = Duration::from_secs(15);
 
@@ -96,7 +97,12 @@ impl Options {
     ) -> Result<String, QueueError> {
         let name = self.name(queue, shelf);
         let url = match client.get_queue_url().queue_name(&name).send().await {
-            Ok(found) => found.queue_url,
+            Ok(found) => {
+                if let (Some(url), Some(policy)) = (found.queue_url(), &policy) {
+                    renew(client, url, policy).await;
+                }
+                found.queue_url
+            }
             Err(error)
                 if is_code(&error, "QueueDoesNotExist") || is_code(&error, "NonExistentQueue") =>
             {
@@ -115,6 +121,17 @@ impl Options {
             Err(error) => return Err(unavailable(error)),
         };
         url.ok_or_else(|| QueueError::Unavailable(format!("SQS says no address of queue {name}")))
+    }
+}
+
+/// Gives a queue that was made before the policy of today. Where that is not allowed, it keeps its
+/// own.
+async fn renew(client: &Client, url: &str, policy: &str) {
+    let name = QueueAttributeName::RedrivePolicy;
+    let renewed = client.set_queue_attributes().queue_url(url).attributes(name, policy);
+    if let Err(error) = renewed.send().await {
+        let error = unavailable(error);
+        tracing::warn!(%error, queue = url, "the redrive policy of a queue of SQS stays what it is");
     }
 }
 

@@ -45,10 +45,17 @@ impl RemoteQueues {
             // The first call alone waits.
             let wait = if received.is_empty() { receive.wait } else { Duration::ZERO };
             let left = receive.len_max - received.len();
-            let next = calls::receive(&self.client, url, left, receive.visibility, wait).await?;
-            if next.is_empty() {
-                break;
-            }
+            let next = match calls::receive(&self.client, url, left, receive.visibility, wait).await
+            {
+                Ok(next) if next.is_empty() => break,
+                Ok(next) => next,
+                // What was received before it is hidden, and would come late.
+                Err(error) if !received.is_empty() => {
+                    tracing::debug!(%error, "a receive ends early");
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             bytes += next.iter().filter_map(Message::body).map(str::len).sum::<usize>();
             received.extend(next.into_iter().map(letter_of));
         }
@@ -159,7 +166,7 @@ impl Queues for RemoteQueues {
                     attempts: burial.received.receives,
                     died_ms,
                 };
-                envelope::seal(&burial.received.letter, Some((&death, burial.received.sent_ms)))
+                envelope::seal_dead(&burial.received.letter, &death, burial.received.sent_ms)
             });
             let texts = sealed.collect::<Result<Vec<_>, _>>()?;
             let dead = self.url(queue, Shelf::Dead);

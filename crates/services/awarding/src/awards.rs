@@ -92,7 +92,10 @@ fn outcome(answer: Result<Answer, Error>) -> Outcome {
     }
 }
 
-/// Whether what is missing may be on its way.
+/// Whether what is missing may be on its way, or make room.
 fn may_come(code: Code) -> bool {
-    matches!(code, Code::FactorMissing | Code::ReferenceUnknown | Code::HoldUnknown)
+    matches!(
+        code,
+        Code::FactorMissing | Code::ReferenceUnknown | Code::HoldUnknown | Code::WalletFull
+    )
 }

@@ -14,6 +14,10 @@ pub const MALFORMED: &str = "malformed";
 /// A letter that was tried for too long.
 pub const TOO_OLD: &str = "too_old";
 
+/// Longest pause of a letter that waits without blame. A queue of a server counts each receive, and
+/// gives a letter up by itself after a number of them, so an outage of days must not take many.
+const SOON_MAX: Duration = Duration::from_secs(300);
+
 /// What became of a letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -21,7 +25,7 @@ pub enum Outcome {
     Done,
     /// It is tried again, with a pause that follows from how often it was received.
     Again(String),
-    /// It waits without blame: the ledger was busy.
+    /// It waits without blame, for this long at least: the ledger was busy, or away.
     Soon(Duration),
     /// It is given up for a reason, which is a stable word.
     Dead { reason: &'static str, why: String },
@@ -76,7 +80,10 @@ impl Letterbox {
             };
             match outcome {
                 Outcome::Done => deleted.push(received.receipt),
-                Outcome::Soon(pause) => hidden.push((received.receipt, pause)),
+                Outcome::Soon(least) => {
+                    let pause = self.retry.pause(&received.letter.id, received.receives);
+                    hidden.push((received.receipt, pause.min(SOON_MAX).max(least)));
+                }
                 Outcome::Again(why) if self.retry.is_too_old(received.sent_ms, now_ms) => {
                     buried.push(bury(received, TOO_OLD, why));
                 }
@@ -88,19 +95,48 @@ impl Letterbox {
             }
         }
 
-        if !buried.is_empty() {
-            let queue = self.queue.name();
-            tracing::warn!(queue, number = buried.len(), "letters of points are given up");
-            metrics::counter!("raingauge_points_dead_total", "queue" => queue)
-                .increment(buried.len() as u64);
-            self.queues.bury(self.queue, buried).await?;
+        // One that fails does not keep the others from being settled.
+        let results =
+            [self.bury(buried).await, self.hide(hidden).await, self.delete(deleted).await];
+        results.into_iter().collect()
+    }
+
+    /// Buries letters; where that fails for all of them, each by itself.
+    async fn bury(&self, burials: Vec<Burial>) -> Result<(), QueueError> {
+        if burials.is_empty() {
+            return Ok(());
         }
-        if !hidden.is_empty() {
-            self.queues.change_visibility(self.queue, hidden).await?;
+        let queue = self.queue.name();
+        tracing::warn!(queue, number = burials.len(), "letters of points are given up");
+        metrics::counter!("raingauge_points_dead_total", "queue" => queue)
+            .increment(burials.len() as u64);
+        let all = self.queues.bury(self.queue, burials.clone()).await;
+        if all.is_ok() || burials.len() == 1 {
+            return all;
         }
-        if !deleted.is_empty() {
-            self.queues.delete(self.queue, deleted).await?;
+
+        let mut first = Ok(());
+        for burial in burials {
+            let buried = self.queues.bury(self.queue, vec![burial]).await;
+            first = first.and(buried);
         }
-        Ok(())
+        first
+    }
+
+    async fn hide(&self, changes: Vec<(Receipt, Duration)>) -> Result<(), QueueError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.queues.change_visibility(self.queue, changes).await
+    }
+
+    async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), QueueError> {
+        if receipts.is_empty() {
+            return Ok(());
+        }
+        self.queues.delete(self.queue, receipts).await
     }
 }
+
+#[cfg(test)]
+mod tests;
