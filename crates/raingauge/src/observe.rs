@@ -4,20 +4,23 @@ mod table;
 
 use crate::settings::{LogFormat, Observe};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use raingauge_ports::clock::every;
 use std::io::{IsTerminal as _, stderr};
 use std::time::Duration;
 use table::{Kind, METRICS, Metric, PRODUCT_METRICS};
 use tracing_subscriber::EnvFilter;
 
-/// Upper bounds of the buckets of every histogram, in seconds: close together around 2 ms, the
+/// Upper bounds of the buckets of every histogram of times, in seconds: close together around 2 ms, the
 /// target for a batch of counts, and out to the longest time of a request by default.
 const LATENCY_BOUNDS_S: &[f64] = &[
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.001_5, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05,
     0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
+/// Upper bounds of the buckets of the numbers of commands that arrive together.
+const COMMANDS_BOUNDS: &[f64] =
+    &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0, 5_000.0, 10_000.0];
 /// Interval at which samples are folded into their histograms between reads of the metrics.
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -91,7 +94,10 @@ fn filter(
 }
 
 fn recorder_builder() -> Result<PrometheusBuilder, metrics_exporter_prometheus::BuildError> {
-    PrometheusBuilder::new().set_buckets(LATENCY_BOUNDS_S)
+    let commands = Matcher::Full("raingauge_resp_pipeline_commands".to_owned());
+    PrometheusBuilder::new()
+        .set_buckets(LATENCY_BOUNDS_S)?
+        .set_buckets_for_metric(commands, COMMANDS_BOUNDS)
 }
 
 fn all() -> impl Iterator<Item = &'static Metric> {

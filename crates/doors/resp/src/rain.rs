@@ -17,7 +17,7 @@ mod usage;
 use crate::observed::Observed;
 use raingauge_app::{App, Problem, Role};
 use raingauge_core::code::{Code, Refusal};
-use raingauge_resp::{Command, Drain, Id, Replies, Rights, Room};
+use raingauge_resp::{Command, Drain, Gate, Id, Replies, Room};
 use std::sync::Arc;
 
 /// Most commands that are answered together.
@@ -69,7 +69,7 @@ impl Rain {
     pub async fn run(
         &self,
         caller: &str,
-        rights: Rights,
+        gate: &Gate,
         drain: &Drain,
         from: usize,
         out: &mut Replies,
@@ -78,7 +78,7 @@ impl Rain {
         let mut together = Vec::new();
 
         while next < drain.len() && is_own(drain.get(next)) {
-            let family = match rights.admit(&drain.get(next)) {
+            let family = match gate.admit(&drain.get(next)) {
                 Ok(spec) => Family::of(spec.id),
                 Err(failure) => {
                     out.fail(&failure);
@@ -90,7 +90,7 @@ impl Rain {
             together.clear();
             while next < drain.len() && together.len() < COMMANDS_TOGETHER_MAX {
                 let command = drain.get(next);
-                let admitted = is_own(command).then(|| rights.admit(&command));
+                let admitted = is_own(command).then(|| gate.admit(&command));
                 let is_like = |id: Id| Family::of(id) == family;
                 if !matches!(admitted, Some(Ok(spec)) if is_like(spec.id)) {
                     break;

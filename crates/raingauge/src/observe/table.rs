@@ -463,4 +463,9 @@ impl Metric {
     ) -> Self {
         Self { name, kind: Kind::Histogram, labels, unit: Unit::Seconds, doc }
     }
+
+    /// A histogram of something else than times, whose buckets `observe.rs` sets.
+    const fn histogram_of(name: &'static str, unit: Unit, doc: &'static str) -> Self {
+        Self { name, kind: Kind::Histogram, labels: &[], unit, doc }
+    }
 }

@@ -209,4 +209,81 @@ pub const PRODUCT_METRICS: &[Metric] = &[
         &[],
         "Awards that an audit has found missing, or other than the programme of the time makes them.",
     ),
+    Metric::gauge("raingauge_resp_connections", Unit::Count, "Connections of Redis clients."),
+    Metric::counter(
+        "raingauge_resp_refused_total",
+        &[],
+        "Connections of Redis clients that were refused, because there were resp.connections_max.",
+    ),
+    Metric::counter(
+        "raingauge_resp_closed_total",
+        &["reason"],
+        "Connections of Redis clients that ended, by reason.",
+    ),
+    Metric::histogram_of(
+        "raingauge_resp_pipeline_commands",
+        Unit::Count,
+        "Commands that arrived together on a connection of a Redis client, of one arrival in 64.",
+    ),
+    Metric::counter(
+        "raingauge_objects_commands_total",
+        &[],
+        "Commands of Redis clients that ran over objects.",
+    ),
+    Metric::counter(
+        "raingauge_objects_hits_total",
+        &[],
+        "Keys that commands read and that were there.",
+    ),
+    Metric::counter(
+        "raingauge_objects_misses_total",
+        &[],
+        "Keys that commands read and that were not there.",
+    ),
+    Metric::counter(
+        "raingauge_objects_loads_total",
+        &[],
+        "Keys of objects that were read from the disk.",
+    ),
+    Metric::counter("raingauge_objects_expired_total", &[], "Objects that expired."),
+    Metric::counter(
+        "raingauge_objects_evicted_total",
+        &[],
+        "Objects that left memory and stay on the disk.",
+    ),
+    Metric::counter(
+        "raingauge_objects_groups_total",
+        &[],
+        "Groups of changes of objects, each of which became durable as a whole.",
+    ),
+    Metric::counter("raingauge_objects_syncs_total", &[], "Syncs of the log of objects."),
+    Metric::counter("raingauge_objects_checkpoints_total", &[], "Checkpoints of objects."),
+    Metric::gauge("raingauge_objects_keys", Unit::Count, "Objects, about."),
+    Metric::gauge(
+        "raingauge_objects_resident",
+        Unit::Count,
+        "Keys of objects in memory, and those that are known to be absent.",
+    ),
+    Metric::gauge("raingauge_objects_memory_bytes", Unit::Bytes, "Memory of objects, about."),
+    Metric::gauge(
+        "raingauge_objects_pending_bytes",
+        Unit::Bytes,
+        "Changes of objects in memory that wait for a checkpoint.",
+    ),
+    Metric::labelled_gauge(
+        "raingauge_objects_disk_bytes",
+        &["part"],
+        Unit::Bytes,
+        "Bytes of objects on disk, in their log and in their tables.",
+    ),
+    Metric::gauge(
+        "raingauge_objects_dead_ids",
+        Unit::Count,
+        "Deleted collections whose room on the disk is not free yet.",
+    ),
+    Metric::gauge(
+        "raingauge_objects_closed",
+        Unit::Count,
+        "1 when a write of objects failed, so that nothing is written until the process starts again; otherwise 0.",
+    ),
 ];
