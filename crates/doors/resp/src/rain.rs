@@ -76,32 +76,28 @@ impl Rain {
     ) -> usize {
         let mut next = from;
         let mut together = Vec::new();
+        let mut family = Family::Counts;
 
         while next < drain.len() && is_own(drain.get(next)) {
-            let family = match gate.admit(&drain.get(next)) {
-                Ok(spec) => Family::of(spec.id),
-                Err(failure) => {
-                    out.fail(&failure);
-                    next += 1;
-                    continue;
-                }
-            };
-
-            together.clear();
-            while next < drain.len() && together.len() < COMMANDS_TOGETHER_MAX {
-                let command = drain.get(next);
-                let admitted = is_own(command).then(|| gate.admit(&command));
-                let is_like = |id: Id| Family::of(id) == family;
-                if !matches!(admitted, Some(Ok(spec)) if is_like(spec.id)) {
-                    break;
-                }
-                together.push(command);
-                next += 1;
+            let command = drain.get(next);
+            let admitted = gate.admit(&command);
+            let is_alike = admitted.as_ref().is_ok_and(|spec| Family::of(spec.id) == family);
+            if !is_alike || together.len() == COMMANDS_TOGETHER_MAX {
+                self.answer(family, caller, &together, out).await;
+                together.clear();
             }
 
-            self.answer(family, caller, &together, out).await;
+            match admitted {
+                Ok(spec) => {
+                    family = Family::of(spec.id);
+                    together.push(command);
+                }
+                Err(failure) => out.fail(&failure),
+            }
+            next += 1;
         }
 
+        self.answer(family, caller, &together, out).await;
         next
     }
 
@@ -113,6 +109,9 @@ impl Rain {
         commands: &[Command<'_>],
         out: &mut Replies,
     ) {
+        if commands.is_empty() {
+            return;
+        }
         if let Some(role) = family.role().filter(|role| !self.app.node.has(*role)) {
             let refusal = role_absent(role);
             commands.iter().for_each(|_| refuse(&refusal, out));

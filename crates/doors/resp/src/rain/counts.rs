@@ -15,11 +15,11 @@ use raingauge_resp::{Arguments, Command, Failure, Id, Replies, number};
 pub async fn answer(app: &App, commands: &[Command<'_>], out: &mut Replies) {
     let mut batch = Batch::new(app.clock.now_s());
     for command in commands {
-        let len = ranges_of(*command).unwrap_or(0);
-        if !batch.has_room(len) {
+        let len = ranges_of(*command);
+        if !batch.has_room(*len.as_ref().unwrap_or(&0)) {
             batch.answer(app, out).await;
         }
-        batch.push(*command);
+        batch.push(*command, len);
     }
     batch.answer(app, out).await;
 }
@@ -85,10 +85,10 @@ impl<'a> Batch<'a> {
         self.ranges.is_empty() || self.ranges.len() + ranges <= COUNTS_PER_REQUEST_MAX
     }
 
-    /// Adds the ranges of a command.
-    fn push(&mut self, command: Command<'a>) {
+    /// Adds the ranges of a command, of which there are this many.
+    fn push(&mut self, command: Command<'a>, len: Result<usize, Failure>) {
         let arguments = command.arguments;
-        let len = match ranges_of(command) {
+        let len = match len {
             Ok(len) => len,
             Err(failure) => return self.replies.push(Reply::Malformed(failure)),
         };

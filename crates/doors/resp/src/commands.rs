@@ -1,0 +1,101 @@
+//! The commands of the door: about connections, and about the server.
+
+mod acl;
+mod catalog;
+mod clients;
+mod cluster;
+mod configuration;
+mod connection;
+mod help;
+mod info;
+mod latency;
+pub(crate) mod listening;
+mod operations;
+mod slots;
+
+use raingauge_objects::Session;
+use raingauge_resp::{Arguments, Command, Controls, Failure, Gate, Id, Replies, Spec};
+
+use crate::desk::Desk;
+
+/// Runs a command of the door, after the gate let it through. Never waits: what a command waits
+/// for, [`prepare`] waited for before.
+pub(crate) fn run(
+    desk: &mut Desk,
+    command: Command<'_>,
+    gate: &Gate,
+    replies: &mut Replies,
+) -> Result<(), Failure> {
+    let spec = gate.admit(&command)?;
+
+    dispatch(desk, spec, command.arguments, replies)
+}
+
+/// Waits for what a command needs, so that it answers at once afterwards.
+pub(crate) async fn prepare(
+    desk: &mut Desk,
+    session: &Session,
+    spec: &'static Spec,
+    arguments: Arguments<'_>,
+) {
+    match spec.id {
+        Id::Info => info::prepare(desk).await,
+        Id::Waitaof => operations::prepare_waitaof(desk, session, arguments).await,
+        Id::Save | Id::Bgsave | Id::Bgrewriteaof => operations::prepare_save(desk).await,
+        Id::ClusterCountkeysinslot | Id::ClusterGetkeysinslot => {
+            slots::prepare(desk, arguments).await;
+        }
+        _ => {}
+    }
+}
+
+/// Commands of the door inside a transaction.
+impl Controls for Desk {
+    fn control(&mut self, command: Command<'_>, replies: &mut Replies) -> Result<(), Failure> {
+        let spec = command.check()?;
+
+        match spec.id {
+            Id::Subscribe
+            | Id::Psubscribe
+            | Id::Ssubscribe
+            | Id::Unsubscribe
+            | Id::Punsubscribe
+            | Id::Sunsubscribe => {
+                Err(Failure::text("ERR subscribing is not allowed inside a transaction"))
+            }
+            _ => dispatch(self, spec, command.arguments, replies),
+        }
+    }
+
+    fn ran(&mut self, spec: &'static Spec, duration_us: u64, failed: bool) {
+        self.server.usage.ran(spec, duration_us, failed);
+    }
+}
+
+fn dispatch(
+    desk: &mut Desk,
+    spec: &'static Spec,
+    arguments: Arguments<'_>,
+    replies: &mut Replies,
+) -> Result<(), Failure> {
+    match spec.container().unwrap_or(spec.group) {
+        "connection" => connection::run(desk, spec.id, arguments, replies),
+        "pubsub" => listening::run(desk, spec.id, arguments, replies),
+        "acl" => acl::run(desk, spec.id, arguments, replies),
+        "client" => clients::run(desk, spec.id, arguments, replies),
+        "cluster" => cluster::run(desk, spec.id, arguments, replies),
+        "command" => catalog::run(spec.id, arguments, replies),
+        "config" => configuration::run(desk, spec.id, arguments, replies),
+        "latency" => latency::run(desk, spec.id, arguments, replies),
+
+        "server" if spec.id == Id::Info => {
+            info::run(desk, arguments, replies);
+            Ok(())
+        }
+        "server" if spec.id == Id::Command => {
+            catalog::all(replies);
+            Ok(())
+        }
+        _ => operations::run(desk, spec.id, arguments, replies),
+    }
+}

@@ -1,0 +1,542 @@
+//! One connection: reads, runs commands, and sends their replies in order.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use raingauge_objects::{Ran, Session, Subscriber};
+use raingauge_resp::{
+    Command, Drain, Failure, Flags, Gate, Id, Parser, ParserLimits, Replies, Room, Spec,
+};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::client::{Client, waits_with_writes};
+use crate::commands;
+use crate::desk::{Desk, ReplyMode};
+use crate::ending::Ending;
+use crate::limits::RESP_LOGIN_RECHECK;
+use crate::observed::Observer;
+use crate::outgoing::Outgoing;
+use crate::server::Server;
+
+/// One drain in so many is measured for the histogram of pipelines.
+const PIPELINE_SAMPLE: u64 = 64;
+
+/// A connection and all that it works with.
+pub(crate) struct Connection {
+    server: Arc<Server>,
+    client: Arc<Client>,
+    reader: OwnedReadHalf,
+    writer: OwnedWriteHalf,
+    parser: Parser,
+    drain: Drain,
+    session: Session,
+    desk: Desk,
+    replies: Replies,
+    outgoing: Outgoing,
+    observer: Observer,
+    login_checked: Instant,
+    drains: u64,
+    state: Arc<State>,
+}
+
+/// What the task around a connection looks at.
+#[derive(Default)]
+pub(crate) struct State {
+    /// Commands run or replies wait.
+    pub(crate) is_busy: AtomicBool,
+    /// The connection ends once it is no longer busy.
+    pub(crate) is_ending: AtomicBool,
+}
+
+/// What another part of a connection's loop found.
+enum Event {
+    Read(usize),
+    Message(Option<raingauge_objects::Message>),
+    Sent,
+    Idle,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        server: Arc<Server>,
+        client: Arc<Client>,
+        stream: TcpStream,
+        state: Arc<State>,
+    ) -> Connection {
+        let (reader, writer) = stream.into_split();
+        let desk = Desk::new(Arc::clone(&server), Arc::clone(&client));
+        let limits = ParserLimits {
+            trusted: desk.login.is_done(),
+            bulk_bytes_max: server.parameters.bulk_bytes_max(),
+        };
+
+        let mut connection = Connection {
+            session: server.objects.session(),
+            outgoing: Outgoing::new(Arc::clone(&server.objects)),
+            observer: server.observed.observer(),
+            replies: Replies::new(desk.protocol),
+            parser: Parser::new(limits),
+            drain: Drain::new(),
+            login_checked: Instant::now(),
+            drains: 0,
+            server,
+            client,
+            reader,
+            writer,
+            desk,
+            state,
+        };
+        connection.apply_login();
+        connection
+    }
+
+    /// Serves the client until the connection ends.
+    pub(crate) async fn run(&mut self) -> Ending {
+        loop {
+            let event = match self.wait().await {
+                Ok(event) => event,
+                Err(ending) => return ending,
+            };
+
+            let result = match event {
+                Event::Read(0) => Err(Ending::Client),
+                Event::Read(len) => self.received(len).await,
+                Event::Message(Some(message)) => self.message(&message),
+                Event::Message(None) => Err(Ending::Output),
+                Event::Idle => Err(Ending::Idle),
+                Event::Sent => self.sent(),
+            };
+
+            if let Err(ending) = result {
+                if matches!(ending, Ending::Quit | Ending::Protocol) {
+                    // The last reply says why; whether it arrives is the network's affair.
+                    let _ = self.outgoing.pump(&self.writer).await;
+                }
+                return ending;
+            }
+        }
+    }
+
+    /// Waits until there is something to do. Replies are sent all the while.
+    async fn wait(&mut self) -> Result<Event, Ending> {
+        let is_sending = !self.outgoing.is_empty();
+        if !is_sending {
+            self.state.is_busy.store(false, Ordering::Release);
+            if self.state.is_ending.load(Ordering::Acquire) {
+                return Err(Ending::Stopping);
+            }
+        }
+
+        let subscriber = self.desk.subscriber.as_ref();
+        let idle = self.server.parameters.idle_timeout().filter(|_| subscriber.is_none());
+        let mut space = self.parser.space();
+
+        tokio::select! {
+            biased;
+            sent = self.outgoing.pump(&self.writer), if is_sending => sent.map(|()| Event::Sent),
+            read = self.reader.read_buf(&mut space) => {
+                read.map(Event::Read).map_err(|_| Ending::Network)
+            }
+            message = next_message(subscriber), if subscriber.is_some() => {
+                Ok(Event::Message(message))
+            }
+            () = tokio::time::sleep(idle.unwrap_or_default()), if idle.is_some() => Ok(Event::Idle),
+        }
+    }
+
+    /// Everything was sent.
+    fn sent(&mut self) -> Result<(), Ending> {
+        let sent = self.outgoing.take_sent();
+
+        self.server.totals.sent.fetch_add(sent, Ordering::Relaxed);
+        self.client.numbers.sent.fetch_add(sent, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Puts a message of a channel behind the replies.
+    fn message(&mut self, message: &raingauge_objects::Message) -> Result<(), Ending> {
+        commands::listening::write_message(message, &mut self.replies);
+        self.outgoing.push(self.replies.take(), message.stamp);
+        self.check_output()
+    }
+
+    /// Runs all commands that are complete now.
+    async fn received(&mut self, len: usize) -> Result<(), Ending> {
+        self.state.is_busy.store(true, Ordering::Release);
+        self.server.totals.received.fetch_add(len as u64, Ordering::Relaxed);
+        self.client.numbers.received.fetch_add(len as u64, Ordering::Relaxed);
+        self.renew_login();
+
+        loop {
+            let was_trusted = self.parser.limits().trusted;
+            let mut drain = std::mem::take(&mut self.drain);
+            let parsed = self.parser.drain(&mut drain);
+            let is_empty = drain.is_empty();
+
+            let ran = if is_empty { Ok(()) } else { self.run_drain(&drain).await };
+            drain.clear();
+            self.drain = drain;
+            ran?;
+
+            if let Err(failure) = parsed {
+                self.server.usage.failure(failure.code());
+                self.replies.fail(&failure);
+                self.outgoing.push(self.replies.take(), 0);
+                return Err(Ending::Protocol);
+            }
+            if is_empty || was_trusted {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs the commands of a drain, in their order.
+    async fn run_drain(&mut self, drain: &Drain) -> Result<(), Ending> {
+        let began = Instant::now();
+        let waiting = self.outgoing.len();
+        let mut next = 0;
+
+        self.client.numbers.active_ms.store(self.server.clock.now_ms(), Ordering::Relaxed);
+        self.client.numbers.commands.fetch_add(drain.len() as u64, Ordering::Relaxed);
+        self.observer.drain(drain, self.session.database());
+        self.note_pipeline(drain);
+        if let Some(spec) = drain.get(drain.len() - 1).spec() {
+            self.client.note_last(spec);
+        }
+
+        while next < drain.len() {
+            if is_web_request(drain.get(next).arguments.at(0)) {
+                return Err(Ending::Protocol);
+            }
+            self.wait_while_paused(drain, next).await?;
+
+            next = match self.desk.reply_mode {
+                ReplyMode::SkipNext => {
+                    let mut single = Drain::new();
+                    single.push(drain.get(next).arguments);
+                    self.desk.reply_mode = ReplyMode::Skipping;
+                    self.step(&single, 0).await?;
+                    self.desk.reply_mode = self.desk.reply_mode.after_one();
+                    next + 1
+                }
+                _ => self.step(drain, next).await?,
+            };
+
+            self.check_output()?;
+            if let Some(ending) = self.desk.ending {
+                return Err(ending);
+            }
+        }
+
+        self.publish();
+        let written = self.outgoing.len().saturating_sub(waiting);
+        self.observer.replied(drain, began, Instant::now(), written, &self.desk.name);
+        Ok(())
+    }
+
+    /// Measures one drain in so many.
+    fn note_pipeline(&mut self, drain: &Drain) {
+        if self.drains.is_multiple_of(PIPELINE_SAMPLE) {
+            metrics::histogram!("raingauge_resp_pipeline_commands").record(drain.len() as f64);
+        }
+        self.drains = self.drains.wrapping_add(1);
+    }
+
+    /// Runs commands from an index on, and returns the index of the first that did not run.
+    async fn step(&mut self, drain: &Drain, next: usize) -> Result<usize, Ending> {
+        let command = drain.get(next);
+
+        if let Some(failure) = self.refusal(&command) {
+            self.refuse(&command, &failure);
+            self.push(0);
+            return Ok(next + 1);
+        }
+
+        let stays = command.spec().is_some_and(|spec| matches!(spec.id, Id::Quit | Id::Reset));
+        let room = match command.spec() {
+            Some(spec) if stays || !self.session.in_multi() => spec.room,
+            _ => Room::Objects,
+        };
+
+        match room {
+            Room::Objects => self.run_objects(drain, next).await,
+
+            Room::Rain => {
+                let next = match &self.server.rain {
+                    Some(rain) => {
+                        let caller = self.desk.login.user();
+                        let gate = &self.session.gate;
+                        rain.run(caller, gate, drain, next, &mut self.replies).await
+                    }
+                    None => {
+                        let failure = Failure::text("ERR this process has no counts");
+                        self.refuse(&command, &failure);
+                        next + 1
+                    }
+                };
+                self.push(0);
+                Ok(next)
+            }
+
+            Room::Door => {
+                self.run_own(command).await?;
+                Ok(next + 1)
+            }
+        }
+    }
+
+    /// Lets the service of objects run commands, and queues the replies with what they wait for.
+    async fn run_objects(&mut self, drain: &Drain, from: usize) -> Result<usize, Ending> {
+        let began = Instant::now();
+        let objects = Arc::clone(&self.server.objects);
+        let Ran { next, segments } = {
+            let run =
+                objects.run(&mut self.session, &mut self.desk, drain, from, &mut self.replies);
+            tokio::pin!(run);
+
+            // What was answered before is sent while these commands wait for something, and a
+            // client that leaves is noticed as long as it has sent no more than these commands.
+            let mut is_watched = true;
+            let mut first = [0];
+            loop {
+                let is_sending = !self.outgoing.is_empty();
+                tokio::select! {
+                    biased;
+                    ran = &mut run => break ran,
+                    sent = self.outgoing.pump(&self.writer), if is_sending => sent?,
+                    read = self.reader.peek(&mut first), if is_watched => match read {
+                        Ok(0) => return Err(Ending::Client),
+                        Ok(_) => is_watched = false,
+                        Err(_) => return Err(Ending::Network),
+                    },
+                }
+            }
+        };
+
+        if self.desk.reply_mode.is_silent() {
+            self.replies.take();
+        }
+
+        let mut taken = 0;
+        for segment in segments {
+            let buffers = self.replies.take_first(segment.end - taken);
+            taken = segment.end;
+            self.outgoing.push(buffers, segment.stamp);
+        }
+        self.push(0);
+
+        self.note_slow(drain, from, next, began.elapsed());
+        Ok(next)
+    }
+
+    /// Runs a command of the door.
+    async fn run_own(&mut self, command: Command<'_>) -> Result<(), Ending> {
+        let began = Instant::now();
+        self.publish();
+
+        // What these commands wait for is waited for here; the rest of them never waits.
+        if let Some(spec) = command.spec() {
+            let wait = commands::prepare(&mut self.desk, &self.session, spec, command.arguments);
+            tokio::pin!(wait);
+            loop {
+                let is_sending = !self.outgoing.is_empty();
+                tokio::select! {
+                    biased;
+                    () = &mut wait => break,
+                    sent = self.outgoing.pump(&self.writer), if is_sending => sent?,
+                }
+            }
+        }
+
+        let was_silent = self.desk.reply_mode.is_silent();
+        let mark = self.replies.mark();
+        let gate = &self.session.gate;
+        let result = commands::run(&mut self.desk, command, gate, &mut self.replies);
+        let failed = result.is_err();
+        if let Err(failure) = result {
+            self.replies.roll_back(mark);
+            self.refuse(&command, &failure);
+        }
+        if was_silent && self.desk.reply_mode.is_silent() {
+            self.replies.roll_back(mark);
+        }
+
+        if let Some(spec) = command.spec() {
+            let elapsed = began.elapsed();
+            self.server.usage.ran(spec, micros(elapsed), failed);
+            if spec.id == Id::Reset {
+                self.session.reset();
+            }
+            if !spec.flags.has(Flags::SKIP_SLOWLOG) {
+                self.note_duration(command, micros(elapsed));
+            }
+        }
+
+        self.apply_login();
+        self.push(0);
+        Ok(())
+    }
+
+    /// Why a command cannot run on this connection as it is: without a login, or between messages.
+    fn refusal(&self, command: &Command<'_>) -> Option<Failure> {
+        let spec = command.check().ok()?;
+
+        if !self.desk.login.is_done() && !spec.flags.has(Flags::NO_AUTH) {
+            return Some(Failure::text("NOAUTH Authentication required."));
+        }
+        if self.desk.only_listens() && !commands::listening::is_allowed(spec) {
+            return Some(Failure::owned(format!(
+                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
+                 RESET are allowed in this context",
+                spec.name
+            )));
+        }
+
+        None
+    }
+
+    /// Replies with a failure, and counts it.
+    fn refuse(&mut self, command: &Command<'_>, failure: &Failure) {
+        self.server.usage.failure(failure.code());
+        if let Some(spec) = command.spec() {
+            self.desk.note_refusal(spec, failure);
+        }
+        if !self.desk.reply_mode.is_silent() {
+            self.replies.fail(failure);
+        }
+    }
+
+    /// Queues what was written to the replies.
+    fn push(&mut self, stamp: u64) {
+        if !self.replies.is_empty() {
+            self.outgoing.push(self.replies.take(), stamp);
+        }
+    }
+
+    /// Ends the connection of a client that does not read its replies.
+    fn check_output(&self) -> Result<(), Ending> {
+        if self.outgoing.len() <= self.server.settings.output_bytes_max {
+            return Ok(());
+        }
+
+        self.server.totals.overrun_connections.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(
+            client = self.client.id,
+            address = %self.client.address,
+            bytes = self.outgoing.len(),
+            "a client was disconnected, since it does not read its replies"
+        );
+        Err(Ending::Output)
+    }
+
+    /// Waits while `CLIENT PAUSE` holds commands back.
+    async fn wait_while_paused(&mut self, drain: &Drain, next: usize) -> Result<(), Ending> {
+        loop {
+            let clients = Arc::clone(&self.server.clients);
+            let resumed = clients.resumed();
+            tokio::pin!(resumed);
+            let now_ms = self.server.clock.now_ms();
+            let writes = || {
+                (next..drain.len())
+                    .filter_map(|index| drain.get(index).spec())
+                    .any(|spec: &Spec| waits_with_writes(spec))
+            };
+
+            let Some(wait_ms) = clients.wait_ms(now_ms, writes) else {
+                return Ok(());
+            };
+            // The commands that end a pause go on through it.
+            let spec = drain.get(next).spec();
+            if spec.is_some_and(|spec| spec.container() == Some("client")) {
+                return Ok(());
+            }
+
+            let is_sending = !self.outgoing.is_empty();
+            tokio::select! {
+                biased;
+                sent = self.outgoing.pump(&self.writer), if is_sending => sent?,
+                () = &mut resumed => {}
+                () = tokio::time::sleep(Duration::from_millis(wait_ms.unsigned_abs())) => {}
+            }
+        }
+    }
+
+    /// Keeps commands that took long. The time of a run is that of all its commands.
+    fn note_slow(&self, drain: &Drain, from: usize, next: usize, elapsed: Duration) {
+        let count = (next - from).max(1) as u64;
+        let duration_us = micros(elapsed) / count;
+        if !self.server.slowlog.is_slow(duration_us) {
+            return;
+        }
+
+        for index in from..next {
+            let command = drain.get(index);
+            let skips = command.spec().is_none_or(|spec| spec.flags.has(Flags::SKIP_SLOWLOG));
+            if !skips {
+                self.note_duration(command, duration_us);
+            }
+        }
+    }
+
+    fn note_duration(&self, command: Command<'_>, duration_us: u64) {
+        if self.server.slowlog.is_slow(duration_us) {
+            let at_s = self.server.clock.now_s();
+            self.server.slowlog.note(command.arguments, &self.client, at_s, duration_us);
+        }
+    }
+
+    /// Looks up from time to time whether the token of the connection still holds.
+    fn renew_login(&mut self) {
+        if self.login_checked.elapsed() >= RESP_LOGIN_RECHECK {
+            self.login_checked = Instant::now();
+            self.desk.login.renew();
+            self.apply_login();
+        }
+    }
+
+    /// Lets the parser and the service know what the caller may do.
+    fn apply_login(&mut self) {
+        let rights = self.desk.login.rights();
+        if self.session.gate.rights != rights || self.session.gate.slots.is_none() {
+            self.session.gate = Gate { rights, slots: self.server.slots.clone() };
+        }
+
+        self.parser.set_limits(ParserLimits {
+            trusted: self.desk.login.is_done(),
+            bulk_bytes_max: self.server.parameters.bulk_bytes_max(),
+        });
+    }
+
+    /// Shows the state of the connection to others.
+    fn publish(&self) {
+        let numbers = &self.client.numbers;
+        let session = &self.session;
+        let queued = if session.in_multi() { session.queued() as i64 } else { -1 };
+
+        numbers.database.store(session.database().into(), Ordering::Relaxed);
+        numbers.queued.store(queued, Ordering::Relaxed);
+        numbers.watched.store(session.watched(), Ordering::Relaxed);
+        numbers.unread_bytes.store(self.parser.pending_len(), Ordering::Relaxed);
+        numbers.unsent_bytes.store(self.outgoing.len(), Ordering::Relaxed);
+    }
+}
+
+/// Whether the line comes from a browser: a page of a stranger could else send commands to a door
+/// of this machine that asks for no login.
+fn is_web_request(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
+}
+
+async fn next_message(subscriber: Option<&Subscriber>) -> Option<raingauge_objects::Message> {
+    match subscriber {
+        Some(subscriber) => subscriber.next().await,
+        None => None,
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

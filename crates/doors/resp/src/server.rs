@@ -1,0 +1,164 @@
+//! What all connections of the door share.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use raingauge_objects::Objects;
+use raingauge_people::tokens::Tokens;
+use raingauge_ports::clock::Clock;
+use raingauge_resp::{Failure, SlotNode, Slots};
+use sha2::{Digest, Sha256};
+
+use crate::client::Clients;
+use crate::nodes::Node;
+use crate::observed::Observed;
+use crate::parameters::Parameters;
+use crate::rain::Rain;
+use crate::refusals::Refusals;
+use crate::settings::{ClusterMode, Settings};
+use crate::slowlog::Slowlog;
+use crate::usage::Usage;
+
+/// The version of Redis whose commands and replies the door has.
+pub(crate) const REDIS_VERSION: &str = "7.2.4";
+
+/// What the door is opened with.
+pub struct Deps {
+    pub objects: Arc<Objects>,
+    pub tokens: Arc<Tokens>,
+    /// Counts and events; none where the process has none.
+    pub rain: Option<Arc<Rain>>,
+    pub observed: Arc<Observed>,
+    pub clock: Arc<dyn Clock>,
+    pub settings: Settings,
+    /// Where the door listens.
+    pub address: SocketAddr,
+}
+
+/// The state of the door.
+pub(crate) struct Server {
+    pub(crate) objects: Arc<Objects>,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) rain: Option<Arc<Rain>>,
+    pub(crate) observed: Arc<Observed>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    pub(crate) address: SocketAddr,
+    pub(crate) clients: Arc<Clients>,
+    pub(crate) parameters: Parameters,
+    pub(crate) usage: Usage,
+    pub(crate) slowlog: Slowlog,
+    pub(crate) refusals: Refusals,
+    pub(crate) slots: Option<Arc<Slots>>,
+    pub(crate) started_ms: i64,
+    /// 40 hexadecimal digits that no other start has.
+    pub(crate) run_id: String,
+    pub(crate) totals: Totals,
+    /// Keys of each database, as of the last time that they were asked for.
+    pub(crate) keyspace: Mutex<Vec<(u8, u64)>>,
+}
+
+/// Numbers of `INFO stats`.
+#[derive(Default)]
+pub(crate) struct Totals {
+    pub(crate) received: AtomicU64,
+    pub(crate) sent: AtomicU64,
+    pub(crate) refused_connections: AtomicU64,
+    pub(crate) overrun_connections: AtomicU64,
+    pub(crate) saved_ms: AtomicU64,
+}
+
+impl Server {
+    pub(crate) fn new(deps: Deps) -> Server {
+        let started_ms = deps.clock.now_ms();
+        let seed = format!("{} {started_ms} {}", deps.address, std::process::id());
+        let slots = slots(&deps.settings, deps.address).map(Arc::new);
+        let parameters = Parameters::new(&deps.settings, deps.address.port(), slots.is_some());
+
+        Server {
+            slowlog: Slowlog::default(),
+            refusals: Refusals::default(),
+            clients: Arc::default(),
+            usage: Usage::default(),
+            totals: Totals::default(),
+            keyspace: Mutex::default(),
+            run_id: digits(&seed),
+            started_ms,
+            parameters,
+            slots,
+            objects: deps.objects,
+            tokens: deps.tokens,
+            rain: deps.rain,
+            observed: deps.observed,
+            clock: deps.clock,
+            settings: deps.settings,
+            address: deps.address,
+        }
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.slots.is_some()
+    }
+
+    /// The map of slots, for commands that make no sense without one.
+    pub(crate) fn slots(&self) -> Result<&Slots, Failure> {
+        let refusal = Failure::text("ERR This instance has cluster support disabled");
+
+        self.slots.as_deref().ok_or(refusal)
+    }
+
+    pub(crate) fn reset_stats(&self) {
+        self.usage.reset();
+        self.totals.received.store(0, Ordering::Relaxed);
+        self.totals.sent.store(0, Ordering::Relaxed);
+        self.totals.refused_connections.store(0, Ordering::Relaxed);
+        self.totals.overrun_connections.store(0, Ordering::Relaxed);
+        self.objects.reset_stats();
+    }
+}
+
+/// The slots that the settings tell clients of.
+fn slots(settings: &Settings, address: SocketAddr) -> Option<Slots> {
+    let own = settings.own_address();
+    let own = if own.is_empty() { address.to_string() } else { own };
+
+    match settings.cluster {
+        ClusterMode::No => None,
+
+        ClusterMode::Single => {
+            let announced = crate::nodes::host_and_port(&own);
+            let (host, port) = match announced {
+                Some((host, port)) => (host.to_owned(), port),
+                None => (address.ip().to_string(), address.port()),
+            };
+            let ranges = vec![(0, raingauge_resp::slot::COUNT - 1)];
+
+            Slots::new(vec![SlotNode { id: digits(&own), host, port, ranges }], 0)
+        }
+
+        ClusterMode::Static => {
+            let index = settings.nodes.iter().position(|node| node.address() == own)?;
+            let nodes = settings.nodes.iter().map(slot_node).collect();
+
+            Slots::new(nodes, index)
+        }
+    }
+}
+
+fn slot_node(node: &Node) -> SlotNode {
+    SlotNode {
+        id: digits(&node.address()),
+        host: node.host.clone(),
+        port: node.port,
+        ranges: node.slots.clone(),
+    }
+}
+
+/// 40 hexadecimal digits that follow from a text: the form of ids in Redis.
+fn digits(text: &str) -> String {
+    let mut digits = hex::encode(Sha256::digest(text.as_bytes()));
+    digits.truncate(40);
+    digits
+}
