@@ -169,11 +169,8 @@ impl List {
         self.touch_all(end..len);
 
         let gone = self.entries.range(..start).chain(self.entries.range(end..));
-        let (mut bytes, mut packed_len) = (0, 0);
-        for entry in gone {
-            bytes += entry.len();
-            packed_len += varint::blob_len(entry);
-        }
+        let bytes: usize = gone.clone().map(Bytes::len).sum();
+        let packed_len: usize = gone.map(|entry| varint::blob_len(entry)).sum();
         self.bytes -= bytes;
         self.packed_len -= packed_len;
 

@@ -12,11 +12,15 @@ mod lifetimes;
 mod lists;
 mod picks;
 mod ranges;
+#[cfg(test)]
+mod recorded;
 mod sets;
 mod sets_algebra;
 mod sorted;
 mod strings;
 mod strings_edit;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use crate::turn::Handler;

@@ -95,7 +95,8 @@ proptest! {
 
     #[test]
     fn the_list_is_a_vector(steps in steps(300)) {
-        let (mut list, mut model) = (List::new(), Vec::new());
+        let mut list = List::new();
+        let mut model = Vec::new();
         run(&mut list, &mut model, &steps);
         agree(&list, &model);
 
@@ -108,7 +109,8 @@ proptest! {
     /// Records of a wide list, changed by what is taken after each part of the steps, are the list.
     #[test]
     fn changes_keep_the_records_in_step(parts in prop::collection::vec(steps(40), 1..10)) {
-        let (mut list, mut model) = (List::new(), Vec::new());
+        let mut list = List::new();
+        let mut model = Vec::new();
         run(&mut list, &mut model, &parts[0]);
         prop_assert!(list.take_changes().is_empty(), "nothing is remembered yet");
 

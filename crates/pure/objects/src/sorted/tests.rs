@@ -120,14 +120,16 @@ proptest! {
 
     #[test]
     fn the_set_is_a_sorted_vector(steps in steps(300, 600)) {
-        let (mut sorted, mut model) = (Sorted::new(), Model::default());
+        let mut sorted = Sorted::new();
+        let mut model = Model::default();
         run(&mut sorted, &mut model, &steps);
         agree(&sorted, &model);
     }
 
     #[test]
     fn ranges_are_slices(steps in steps(300, 600), from in 0usize..320, to in 0usize..320) {
-        let (mut sorted, mut model) = (Sorted::new(), Model::default());
+        let mut sorted = Sorted::new();
+        let mut model = Model::default();
         run(&mut sorted, &mut model, &steps);
 
         let end = to.min(model.0.len());
@@ -146,7 +148,8 @@ proptest! {
         min_in: bool,
         max_in: bool,
     ) {
-        let (mut sorted, mut model) = (Sorted::new(), Model::default());
+        let mut sorted = Sorted::new();
+        let mut model = Model::default();
         run(&mut sorted, &mut model, &steps);
 
         let bound = |score, within: bool| {
@@ -200,7 +203,8 @@ proptest! {
     /// Records of a wide set, changed by what is taken after each part of the steps, are the set.
     #[test]
     fn changes_keep_the_records_in_step(parts in prop::collection::vec(steps(200, 80), 1..8)) {
-        let (mut sorted, mut model) = (Sorted::new(), Model::default());
+        let mut sorted = Sorted::new();
+        let mut model = Model::default();
         run(&mut sorted, &mut model, &parts[0]);
         prop_assert!(sorted.take_changes().is_empty(), "nothing is remembered yet");
 
@@ -234,7 +238,8 @@ proptest! {
         between in prop::collection::vec(steps(400, 30), 0..20),
         count in 1usize..40,
     ) {
-        let (mut sorted, mut model) = (Sorted::new(), Model::default());
+        let mut sorted = Sorted::new();
+        let mut model = Model::default();
         run(&mut sorted, &mut model, &before);
         let mut stayed: Vec<Vec<u8>> = model.0.iter().map(|(name, _)| name.clone()).collect();
         let mut seen = std::collections::BTreeSet::new();
