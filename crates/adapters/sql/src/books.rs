@@ -24,10 +24,11 @@ use crate::database::{Change, Database, Statement, Unavailable, Written};
 use crate::queues::Queues;
 use load::Grounds;
 use many::Many;
-use raingauge_points::{Footprint, Snapshot, Turn};
+use raingauge_points::{BudgetId, Footprint, Snapshot, Turn};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::points::{Chain, Error, Head};
 use rows::HeadRow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
@@ -124,8 +125,11 @@ impl<D: Database> Books<D> {
         footprint: &Footprint,
         decide: &mut dyn FnMut(&[Head], Snapshot) -> Turn,
     ) -> Result<Vec<Head>, Error> {
+        // What an attempt found beyond its footprint, the next one locks before it reads.
+        let mut budgets: BTreeSet<BudgetId> = footprint.budgets.iter().cloned().collect();
         for _ in 0..COLLISIONS_MAX {
-            if let Some(heads) = self.try_turn(books, footprint, decide).await? {
+            let tried = self.try_turn(books, footprint, &mut budgets, decide);
+            if let Some(heads) = tried.await? {
                 return Ok(heads);
             }
         }
@@ -138,10 +142,11 @@ impl<D: Database> Books<D> {
         &self,
         books: &[u16],
         footprint: &Footprint,
+        budgets: &mut BTreeSet<BudgetId>,
         decide: &mut dyn FnMut(&[Head], Snapshot) -> Turn,
     ) -> Result<Option<Vec<Head>>, Error> {
         let mut change = self.database.begin(None).await?;
-        let loading = load::grounds::<D>(&mut change, self.count, books, footprint);
+        let loading = load::grounds::<D>(&mut change, self.count, books, footprint, budgets);
         let Some(Grounds { heads, snapshot, stored }) = loading.await? else {
             change.give_up().await;
             return Ok(None);

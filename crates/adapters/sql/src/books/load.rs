@@ -55,16 +55,21 @@ pub struct StoredRows {
 /// Locks the heads and budgets of a turn in the order that all turns keep, and loads its footprint.
 /// The first read follows the locks of the heads, so it sees everything that was committed before.
 /// `None` when the locks of two turns crossed.
+///
+/// `wanted` are the budgets to lock. Those that turn out to be needed are added: their locks come
+/// late, behind the first read, where a database may refuse a row that another turn has changed
+/// since. The next attempt locks them in time.
 pub async fn grounds<D: Database>(
     change: &mut D::Change<'_>,
     count: u16,
     books: &[u16],
     footprint: &Footprint,
+    wanted: &mut BTreeSet<BudgetId>,
 ) -> Result<Option<Grounds>, Error> {
     if !lock_heads(change, books).await? {
         return Ok(None);
     }
-    let Some(budgets) = budgets::<D>(change, &footprint.budgets).await? else {
+    let Some(budgets) = budgets::<D>(change, wanted).await? else {
         return Ok(None);
     };
 
@@ -98,8 +103,9 @@ pub async fn grounds<D: Database>(
     snapshot.totals.0 = totals(change, books, &programmes).await?;
 
     // What a reversal gives back to is known only now.
-    let missing = snapshot.missing();
-    let Some(given_back) = self::budgets::<D>(change, &missing.budgets).await? else {
+    let missing: BTreeSet<BudgetId> = snapshot.missing().budgets.into_iter().collect();
+    wanted.extend(missing.iter().cloned());
+    let Some(given_back) = self::budgets::<D>(change, &missing).await? else {
         return Ok(None);
     };
     snapshot.budgets.extend(given_back);
@@ -124,9 +130,8 @@ async fn lock_heads(change: &mut impl Change, books: &[u16]) -> Result<bool, Err
 /// of two turns crossed.
 async fn budgets<D: Database>(
     change: &mut D::Change<'_>,
-    ids: &[BudgetId],
+    ids: &BTreeSet<BudgetId>,
 ) -> Result<Option<HashMap<BudgetId, i64>>, Error> {
-    let ids: BTreeSet<&BudgetId> = ids.iter().collect();
     let mut budgets = HashMap::with_capacity(ids.len());
     for id in ids {
         let lock = named(D::POINTS.lock_budget, &id.programme, &id.name);

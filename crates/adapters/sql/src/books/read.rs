@@ -3,7 +3,7 @@
 use super::Books;
 use super::load::{BUDGET, BY_KEY, named, wallet_searches};
 use super::rows::{TotalRow, bytes, entry_of, number, text_of, total_of, wallet_of};
-use crate::database::{Database, Statement};
+use crate::database::{Change as _, Database, Statement};
 use raingauge_points::{
     BudgetId, Entry, Footprint, Key, Points, Snapshot, Totals, Turn, Wallet, WalletId,
 };
@@ -39,6 +39,7 @@ const TOTALS: &str = "SELECT book, total, amount FROM points_totals
 const PLACE: &str = "SELECT sequence FROM points_positions WHERE consumer = ? AND book = ?";
 const PUT_PLACE: &str = "REPLACE INTO points_positions (consumer, book, sequence) VALUES (?, ?, ?)";
 
+type WalletRow = (Vec<u8>, Vec<u8>);
 type DueRow = (i64, Vec<u8>, Vec<u8>);
 
 impl<D: Database> Books<D> {
@@ -94,18 +95,25 @@ impl<D: Database> Books<D> {
     }
 
     async fn wallets_now(&self, ids: &[WalletId]) -> Result<Vec<Option<Wallet>>, Error> {
+        let searches = wallet_searches(self.count, ids);
         let mut found = HashMap::with_capacity(ids.len());
-        for (programme, statements) in wallet_searches(self.count, ids) {
+        if let [(programme, statements)] = &searches[..]
+            && let [statement] = &statements[..]
+        {
+            let rows: Vec<WalletRow> = self.database.rows(statement.clone()).await?;
+            add_wallets(programme, rows, &mut found)?;
+            return Ok(ids.iter().map(|id| found.get(id).cloned()).collect());
+        }
+
+        // A turn may change several of them, so all are read as they were at one moment.
+        let mut change = self.database.begin(None).await?;
+        for (programme, statements) in searches {
             for statement in statements {
-                let rows: Vec<(Vec<u8>, Vec<u8>)> = self.database.rows(statement).await?;
-                for (member, record) in rows {
-                    let member = text_of(member)?;
-                    let id = WalletId { programme: Arc::clone(&programme), member };
-                    let wallet = wallet_of(&id, &record)?;
-                    found.insert(id, wallet);
-                }
+                let rows: Vec<WalletRow> = change.rows(statement).await?;
+                add_wallets(&programme, rows, &mut found)?;
             }
         }
+        change.give_up().await;
         Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
     }
 
@@ -129,11 +137,13 @@ impl<D: Database> Books<D> {
 
     async fn budgets_now(&self, ids: &[BudgetId]) -> Result<Vec<Points>, Error> {
         let mut used = Vec::with_capacity(ids.len());
+        let mut change = self.database.begin(None).await?;
         for id in ids {
             let statement = named(BUDGET, &id.programme, &id.name);
-            let rows: Vec<(i64,)> = self.database.rows(statement).await?;
+            let rows: Vec<(i64,)> = change.rows(statement).await?;
             used.push(rows.first().map_or(0, |(used,)| *used));
         }
+        change.give_up().await;
         Ok(used)
     }
 
@@ -153,6 +163,19 @@ impl<D: Database> Books<D> {
         let statement = Statement::new(text).with(i64::from(id.book(self.count)));
         statement.with(bytes(&id.programme)).with(bytes(&id.member))
     }
+}
+
+fn add_wallets(
+    programme: &Arc<str>,
+    rows: Vec<WalletRow>,
+    found: &mut HashMap<WalletId, Wallet>,
+) -> Result<(), Error> {
+    for (member, record) in rows {
+        let id = WalletId { programme: Arc::clone(programme), member: text_of(member)? };
+        let wallet = wallet_of(&id, &record)?;
+        found.insert(id, wallet);
+    }
+    Ok(())
 }
 
 impl<D: Database> points::Books for Books<D> {

@@ -1,8 +1,8 @@
-use super::stage::{HOUR_MS, PROGRAMME, Stage, award, command, wallet};
+use super::stage::{DAY_MS, HOUR_MS, PROGRAMME, Stage, award, command, wallet};
 use crate::error::Error;
 use crate::intake::Manner;
 use raingauge_core::code::Code;
-use raingauge_points::{Answer, Body, Kind};
+use raingauge_points::{Answer, Body, Command, Kind};
 use raingauge_ports::campaigns::sender::Response;
 use raingauge_ports::points::{Books, QueueName};
 use serde_json::json;
@@ -181,4 +181,26 @@ fn a_ledger_that_is_new_begins_at_the_end_of_the_log() {
     stage.turn(&mut process).unwrap();
     assert_eq!(stage.entries().len(), 2);
     assert_eq!(stage.entries()[1].programme.as_ref(), PROGRAMME);
+}
+
+/// The day of a partner is that of the turn, which another process may have begun.
+#[test]
+fn a_partner_keeps_to_its_day_when_another_clock_is_ahead() {
+    let (stage, mut ahead) = Stage::with_programme();
+    let mut with_partner = super::stage::programme();
+    with_partner["partners"] = json!([{ "name": "skyair", "perDayMax": 800 }]);
+    stage.save(with_partner);
+    stage.settle_down(&mut ahead);
+    let mut behind = stage.open();
+
+    let gift = |key: &str| Command { source: "skyair".into(), ..award("bob", key, 500) };
+    stage.clock.advance(3 * DAY_MS);
+    let first = stage.submit(&mut ahead, vec![gift("k-1")]);
+    assert!(matches!(first[0], Ok(Answer::Done(_))), "{first:?}");
+    stage.clock.advance(-3 * DAY_MS);
+    let second = stage.submit(&mut behind, vec![gift("k-2")]);
+    assert!(
+        matches!(&second[0], Ok(Answer::Refused { refusal, .. }) if refusal.code == Code::PartnerLimit),
+        "{second:?}"
+    );
 }
