@@ -34,6 +34,8 @@ pub const OBJECT_NAME_LEN_MAX: usize = 32 * 1_024;
 pub const OBJECT_ENTRY_LEN_MAX: usize = 60 * 1_024;
 /// Longest head and longest value of an entry, in bytes: the largest string and what its head adds.
 pub const OBJECT_VALUE_LEN_MAX: usize = (512 << 20) + 64;
+/// Bytes of a head that a scan returns, at most.
+pub const OBJECT_SCAN_HEAD_LEN: usize = 48;
 /// Largest group, in bytes as the log holds it.
 pub const OBJECT_GROUP_BYTES_MAX: usize = 1 << 30;
 

@@ -365,6 +365,7 @@ fn measure(run: &Run) {
     disk_max = disk_max.max(disk);
     let compacted = run.compacts.then(|| {
         engine.keyspace.major_compact().expect("compacted");
+        settle(&engine);
         (disk_bytes(&run.folder), bytes_written() - written_before)
     });
 
@@ -404,8 +405,17 @@ fn measure(run: &Run) {
     let _ = std::fs::remove_dir_all(&run.folder);
 }
 
-/// Waits until fjall neither flushes nor compacts.
+/// Waits until fjall neither flushes nor compacts, and has removed the files that no read needs: it
+/// does that when a memory table is full.
 fn settle(engine: &Engine) {
+    for _ in 0..3 {
+        engine.keyspace.insert("settle", "").expect("a value");
+        engine.keyspace.rotate_memtable_and_wait().expect("a table");
+        wait_for_workers(engine);
+    }
+}
+
+fn wait_for_workers(engine: &Engine) {
     let mut quiet = 0;
     while quiet < 10 {
         std::thread::sleep(Duration::from_millis(50));

@@ -10,6 +10,9 @@
 //!   ├── campaigns/
 //!   │   ├── ledger/  fjall                     the ledger of campaigns
 //!   │   └── tables/  fjall                     uploaded tables
+//!   ├── objects/
+//!   │   ├── log/     00000000000000000000.objects …   groups of effects, since the last checkpoint
+//!   │   └── state/   fjall                     heads, entries, the position in the log
 //!   └── points/
 //!       ├── journal/  00000000000000000000.book …   entries, in blocks durable together
 //!       ├── state/    fjall                     what follows from them: wallets, keys, statements
@@ -30,6 +33,7 @@ mod faults;
 mod files;
 mod ledger;
 mod log;
+mod objects;
 mod queues;
 mod room;
 mod store;
@@ -47,6 +51,7 @@ pub use log::{
     Allowed as RepairAllowed, Fault as LogFault, Inspection as LogInspection,
     Options as LogOptions, Repair as LogRepair, SegmentLog,
 };
+pub use objects::{ObjectFiles, Options as ObjectOptions};
 pub use queues::{LetterQueues, Options as QueueOptions};
 pub use tiles::{Options as TileOptions, TileStore};
 pub use uploads::{Options as TableOptions, UploadedTables};

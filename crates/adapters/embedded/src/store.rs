@@ -6,7 +6,7 @@
 //! ([`markers`]) reveal a hole in an earlier journal.
 
 mod blank;
-mod journals;
+pub mod journals;
 mod markers;
 
 use blank::{discard, is_blank};

@@ -203,8 +203,7 @@ impl ObjectStore for Objects {
     ) -> BoxFuture<'_, Result<Vec<FoundHead>, Error>> {
         self.read(|content| {
             let heads = content.database(database).heads.range((behind(after), Bound::Unbounded));
-            let found = heads
-                .map(|(name, head)| FoundHead { name: name.clone(), head: head.bytes.clone() });
+            let found = heads.map(|(name, head)| FoundHead::new(name.clone(), &head.bytes));
             found.take(len_max).collect()
         })
     }

@@ -4,7 +4,7 @@ mod databases;
 mod entries;
 mod heads;
 
-use crate::objects::{Durability, Effect, Group, Key, ObjectControl, ObjectStore, Old, SyncMode};
+use crate::objects::{Durability, Effect, Group, Key, ObjectControl, ObjectStore, Old};
 use bytes::Bytes;
 
 /// Runs the whole suite. `fresh` returns an empty store each time.

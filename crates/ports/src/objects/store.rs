@@ -1,6 +1,6 @@
 //! The store as the keyspace uses it.
 
-use super::{Error, Group, Key, Progress};
+use super::{Error, Group, Key, OBJECT_SCAN_HEAD_LEN, Progress};
 use crate::BoxFuture;
 use bytes::Bytes;
 
@@ -22,11 +22,21 @@ pub struct EntryPage {
     pub has_more: bool,
 }
 
-/// A key with its head.
+/// A key with the beginning of its head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundHead {
     pub name: Bytes,
+    /// The first [`OBJECT_SCAN_HEAD_LEN`] bytes, fewer if there are no more: a scan of everything
+    /// copies no values.
     pub head: Bytes,
+}
+
+impl FoundHead {
+    /// Cuts a head.
+    pub fn new(name: Bytes, head: &[u8]) -> Self {
+        let len = head.len().min(OBJECT_SCAN_HEAD_LEN);
+        Self { name, head: Bytes::copy_from_slice(&head[..len]) }
+    }
 }
 
 /// The objects of one process. Reads include every group that was submitted before the call;
@@ -45,7 +55,7 @@ pub trait ObjectStore: Send + Sync {
         bytes_max: usize,
     ) -> BoxFuture<'_, Result<EntryPage, Error>>;
 
-    /// Returns at most `len_max` heads behind a name, in order of the names, expired ones too.
+    /// Returns at most `len_max` keys behind a name, in order of the names, expired ones too.
     fn scan(
         &self,
         database: u8,

@@ -27,8 +27,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The segments of a journal.
-pub const BOOK: Form =
-    Form { suffix: ".book", file_magic: [None, Some(b"RAINBOOK")], block_magic: b"RBK1" };
+pub const BOOK: Form = Form {
+    suffix: ".book",
+    file_magic: [None, Some(b"RAINBOOK")],
+    block_magic: b"RBK1",
+    is_written_ahead: false,
+};
 /// The position and the two chains.
 const PAYLOAD_HEAD_LEN: usize = 8 + 32 + 32;
 /// What an operator does about damage.

@@ -452,7 +452,7 @@ impl Folder for Disk {
 }
 
 fn is_segment(name: &str) -> bool {
-    name.ends_with(".log") || name.ends_with(".book")
+    [".log", ".book", ".objects"].into_iter().any(|suffix| name.ends_with(suffix))
 }
 
 /// What the sync of a folder makes durable.

@@ -39,7 +39,8 @@ impl Mending {
         self.sync.iter().try_for_each(|file| file.sync())
     }
 
-    /// Writes the header and the last block of a segment again, and syncs it.
+    /// Writes the header and the last block of a segment again, or all that may not be durable, and
+    /// syncs it.
     fn write_again(&mut self, segment: &Segment, tail: &Tail) -> io::Result<()> {
         self.again.push((Arc::clone(&segment.file), 0, segment.head.bytes()));
         if let Some(at) = tail.last_at {

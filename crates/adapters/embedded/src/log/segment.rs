@@ -22,6 +22,7 @@
 
 use crate::files::File;
 use raingauge_ports::log::{Block, Error, Offset};
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 
@@ -42,6 +43,9 @@ pub struct Form {
     pub file_magic: [Option<&'static [u8; 8]>; 2],
     /// The beginning of a block.
     pub block_magic: &'static [u8; 4],
+    /// Whether blocks are written before the ones in front of them are durable. Each then begins
+    /// with the offset before which all was durable when it was written, u64.
+    pub is_written_ahead: bool,
 }
 
 /// The segments of the event log.
@@ -49,6 +53,7 @@ pub const EVENTS: Form = Form {
     suffix: ".log",
     file_magic: [Some(b"RAINLOG1"), Some(b"RAINLOG2")],
     block_magic: b"RGB1",
+    is_written_ahead: false,
 };
 
 /// The header of a segment.
@@ -224,33 +229,65 @@ pub struct Tail {
     pub end: Offset,
     /// When the last block was appended; 0 if there is none.
     pub appended_ms: i64,
-    /// Where the last block begins.
+    /// Where the last block begins; in a log that is written ahead, the first one that may not be
+    /// durable.
     pub last_at: Option<u64>,
 }
 
 /// Walks the blocks of a segment and finds their end. Bytes behind the last intact block are a tail
-/// that was being written. But if an intact block follows them, something in the middle is damaged,
-/// and that is an error.
+/// that was being written. But if an intact block follows them that was written when they were
+/// durable, something in the middle is damaged, and that is an error.
 pub fn find_tail(file: &dyn File, head: &Head) -> Result<Tail, Error> {
     let file_len = file.size()?;
     let mut tail = Tail { len: head.len(), end: head.base, appended_ms: 0, last_at: None };
+    let mut ahead = VecDeque::new();
     while tail.len < file_len {
         match read_block(file, head, tail.len, tail.end) {
             Ok(block) => {
-                tail.last_at = Some(tail.len);
+                if head.form.is_written_ahead {
+                    let durable = durable_before(&block);
+                    while ahead.pop_front_if(|(end, _)| *end <= durable).is_some() {}
+                } else {
+                    ahead.clear();
+                }
+                ahead.push_back((block.end(), tail.len));
+                tail.last_at = ahead.front().map(|(_, at)| *at);
                 tail.len += (BLOCK_HEADER_LEN + block.bytes.len()) as u64;
                 tail.end = block.end();
                 tail.appended_ms = block.appended_ms;
             }
-            Err(error @ Error::Corrupt(_)) => match next_sound(file, head, tail)? {
-                Some(_) => return Err(error),
-                None => break,
-            },
+            Err(error @ Error::Corrupt(_)) if was_durable(file, head, tail)? => return Err(error),
+            Err(Error::Corrupt(_)) => break,
             Err(error) => return Err(error),
         }
     }
 
     Ok(tail)
+}
+
+/// The offset before which all was durable when a block was written ahead.
+fn durable_before(block: &Block) -> Offset {
+    block.bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// Whether a later block tells that the one at the tail was durable.
+fn was_durable(file: &dyn File, head: &Head, tail: Tail) -> Result<bool, Error> {
+    let mut broken = tail;
+    while let Some((at, header)) = next_sound(file, head, broken)? {
+        if !head.form.is_written_ahead {
+            return Ok(true);
+        }
+
+        broken = Tail { len: at, end: header.base, ..tail };
+        while let Ok(block) = read_block(file, head, broken.len, broken.end) {
+            if durable_before(&block) > tail.end {
+                return Ok(true);
+            }
+            broken.len += (BLOCK_HEADER_LEN + block.bytes.len()) as u64;
+            broken.end = block.end();
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the position and the header of the first intact block behind `tail`, not at it.
@@ -259,7 +296,7 @@ pub fn next_sound(
     head: &Head,
     tail: Tail,
 ) -> Result<Option<(u64, BlockHeader)>, Error> {
-    let mut rest = vec![0; (file.size()? - tail.len) as usize];
+    let mut rest = vec![0; file.size()?.saturating_sub(tail.len) as usize];
     file.read_at(&mut rest, tail.len)?;
 
     // Entries in between have a minimum length, and times never go back.

@@ -5,7 +5,7 @@ use super::segment::{BLOCK_HEADER_LEN, BlockHeader, Form, Head, Tail, read_block
 use crate::files::{File, Folder};
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::log::{Block, Error, Offset};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +15,11 @@ use std::time::{Duration, Instant};
 /// Number of recent read ends that are cached, so that a reader that continues finds its position
 /// at once.
 const PLACES_MAX: usize = 16;
+/// A walk to an offset remembers a block in about as many bytes, so that the next one begins near
+/// its own.
+const WAYPOINT_BYTES: u64 = 256 * 1_024;
+/// Most blocks that are remembered so.
+const WAYPOINTS_MAX: usize = 4_096;
 
 pub struct Segments {
     form: &'static Form,
@@ -34,6 +39,8 @@ struct Inner {
     appended_ms: i64,
     /// Positions of blocks that readers have reached.
     places: VecDeque<(Offset, Place)>,
+    /// Blocks that walks have passed, by their first offset.
+    waypoints: BTreeMap<Offset, Place>,
 }
 
 impl Inner {
@@ -86,7 +93,8 @@ impl Segments {
         segments: VecDeque<Segment>,
         (end, appended_ms): (Offset, i64),
     ) -> Self {
-        let inner = Inner { segments, end, appended_ms, places: VecDeque::new() };
+        let (places, waypoints) = (VecDeque::new(), BTreeMap::new());
+        let inner = Inner { segments, end, appended_ms, places, waypoints };
         let inner = Mutex::new(inner);
         let grown = Condvar::new();
         let is_trimming = AtomicBool::new(false);
@@ -185,9 +193,39 @@ impl Segments {
         count: u32,
         appended_ms: i64,
     ) -> Result<Written, Failure> {
+        self.write_with(block, count, appended_ms, write_durably)
+    }
+
+    /// The same without waiting for the disk: [`Self::sync`] makes it durable. Whatever fails here
+    /// leaves unknown what the disk holds.
+    pub fn write_ahead(
+        &self,
+        block: &mut [u8],
+        count: u32,
+        appended_ms: i64,
+    ) -> Result<Written, Failure> {
+        let write =
+            |file: &dyn File, block: &[u8], at| file.write_at(block, at).map_err(Failure::Broken);
+        self.write_with(block, count, appended_ms, write)
+    }
+
+    /// Waits until the blocks that were written before are durable. Another thread may write.
+    pub fn sync(&self) -> io::Result<()> {
+        // A segment that is followed by another one was synced when that began.
+        let last = self.inner.lock().segments.back().map(|last| Arc::clone(&last.file));
+        last.map_or(Ok(()), |file| file.sync())
+    }
+
+    fn write_with(
+        &self,
+        block: &mut [u8],
+        count: u32,
+        appended_ms: i64,
+        write: impl FnOnce(&dyn File, &[u8], u64) -> Result<(), Failure>,
+    ) -> Result<Written, Failure> {
         let (file, head, at, base) = self.place_for_block().map_err(Failure::NotTaken)?;
         seal_block(&head, block, count, base, appended_ms);
-        write_durably(&*file, block, at)?;
+        write(&*file, block, at)?;
 
         let mut inner = self.inner.lock();
         inner.end += Offset::from(count);
@@ -221,6 +259,11 @@ impl Segments {
         };
 
         if is_full {
+            // Blocks may have been written ahead, and no sync reaches this segment again.
+            if self.form.is_written_ahead {
+                self.sync()?;
+            }
+
             // Done outside the lock, so that readers need not wait for the disk.
             let created = create(self.form, &*self.folder, end, end)?;
             self.inner.lock().segments.push_back(created);
@@ -322,13 +365,51 @@ impl Segments {
             && inner.segments.get(behind).is_some_and(|next| next.head.after <= from);
         let index = if is_lost { behind } else { behind - 1 };
         let segments: VecDeque<Segment> = inner.segments.iter().skip(index).cloned().collect();
+        let head = &segments[0].head;
+        let nearest = inner.waypoints.range(..=from).next_back().map(|(_, place)| place);
+        let nearest = nearest.filter(|place| place.segment_base == head.base);
+        let begins_at = nearest.map_or(head.len(), |place| place.at);
 
         drop(inner);
         let at = match place {
             Some(place) => place.at,
-            None => walk_to(&segments[0], from)?,
+            None => self.walk_to(&segments[0], begins_at, from)?,
         };
         Ok(Some((segments, at)))
+    }
+
+    /// Returns the position of the block that holds `offset`, going from header to header from a
+    /// block that does not lie behind it; of the first block if all lie behind it.
+    fn walk_to(&self, segment: &Segment, begins_at: u64, offset: Offset) -> Result<u64, Error> {
+        let mut passed = Vec::new();
+        let mut noted_at = begins_at;
+        let mut at = begins_at;
+        while at < segment.len {
+            let header = BlockHeader::read(segment.head.form, &*segment.file, at)?
+                .ok_or_else(|| damaged(&segment.name, at, offset))?;
+            if at - noted_at >= WAYPOINT_BYTES {
+                noted_at = at;
+                passed.push((header.base, Place { segment_base: segment.head.base, at }));
+            }
+            if header.end() > offset {
+                self.remember_passed(passed);
+                return Ok(at);
+            }
+            at += header.block_len();
+        }
+        Err(damaged(&segment.name, at, offset))
+    }
+
+    fn remember_passed(&self, passed: Vec<(Offset, Place)>) {
+        if passed.is_empty() {
+            return;
+        }
+        let mut inner = self.inner.lock();
+        if inner.waypoints.len() + passed.len() > WAYPOINTS_MAX {
+            inner.waypoints.clear();
+        }
+        // A walk over a long segment may pass more of them.
+        inner.waypoints.extend(passed.into_iter().take(WAYPOINTS_MAX));
     }
 
     /// Returns the offset of the first entry of the block at `at`, which holds `from` or is the
@@ -375,8 +456,13 @@ impl Segments {
             let mut inner = self.inner.lock();
             inner.segments.pop_front();
             inner.places.retain(|(_, place)| place.segment_base != first.head.base);
+            inner.waypoints.retain(|_, place| place.segment_base != first.head.base);
             drop(inner);
-            tracing::info!(path = %self.path_of(&first), bytes = first.len, "trimmed a segment of the event log");
+            if self.form.is_written_ahead {
+                tracing::debug!(path = %self.path_of(&first), bytes = first.len, "trimmed a segment");
+            } else {
+                tracing::info!(path = %self.path_of(&first), bytes = first.len, "trimmed a segment of the event log");
+            }
             self.is_trimming.store(true, Ordering::Relaxed);
             self.sync_trimmed()?;
         }
@@ -474,21 +560,6 @@ pub fn create(
             Err(error)
         }
     }
-}
-
-/// Returns the position of the block that holds `offset`, going from header to header; of the first
-/// block if all lie behind it.
-fn walk_to(segment: &Segment, offset: Offset) -> Result<u64, Error> {
-    let mut at = segment.head.len();
-    while at < segment.len {
-        let header = BlockHeader::read(segment.head.form, &*segment.file, at)?
-            .ok_or_else(|| damaged(&segment.name, at, offset))?;
-        if header.end() > offset {
-            return Ok(at);
-        }
-        at += header.block_len();
-    }
-    Err(damaged(&segment.name, at, offset))
 }
 
 fn damaged(path: &str, at: u64, offset: Offset) -> Error {

@@ -15,7 +15,8 @@
 
 use super::Fault;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::Xxh3;
 
 const BEGIN_LEN: usize = 13;
 const ITEM_LEN: usize = 21;
@@ -46,8 +47,64 @@ pub fn check(folder: &Path, advice: &str) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Cuts the last journal off behind its last sound batch, for a store whose batches are all synced
+/// and follow from a log: a power cut leaves any pages of the batch that was being written, and
+/// fjall refuses one that has an end and another checksum. What was durable is not lost unnoticed,
+/// since the log no longer has what a lost batch included.
+pub fn cut_torn(folder: &Path) -> Result<(), Fault> {
+    let failed = |error: io::Error| Fault::Io(error.to_string());
+    let Some(path) = journals(folder).map_err(failed)?.pop() else {
+        return Ok(());
+    };
+    let bytes = std::fs::read(&path).map_err(failed)?;
+    let len = checked_len(&bytes);
+    if bytes[len..].iter().all(|byte| *byte == 0) {
+        return Ok(());
+    }
+
+    tracing::warn!(path = %path.display(), len, "cutting off a batch that was never complete");
+    let file = std::fs::OpenOptions::new().write(true).open(&path).map_err(failed)?;
+    file.set_len(len as u64).and_then(|()| file.sync_all()).map_err(failed)
+}
+
+/// Returns the length of the batches that are whole and match their checksums.
+fn checked_len(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    let mut sound = 0;
+    let mut items = None;
+    let mut hasher = Xxh3::new();
+
+    while let Some(len) = entry_len(&bytes[at..]) {
+        let entry = &bytes[at..at + len];
+        at += len;
+        match (entry[0], items) {
+            (1, None) => {
+                let count = entry[1..5].try_into().map_or(0, u32::from_le_bytes);
+                (items, hasher) = (Some(count), Xxh3::new());
+            }
+            (2 | 4, Some(left)) if left > 0 => {
+                items = Some(left - 1);
+                hasher.update(entry);
+            }
+            (3, Some(0)) if entry[1..9] == hasher.digest().to_le_bytes() => {
+                (items, sound) = (None, at);
+            }
+            _ => break,
+        }
+    }
+
+    sound
+}
+
 /// The journals before the last, oldest first.
-fn sealed(folder: &Path) -> io::Result<Vec<std::path::PathBuf>> {
+fn sealed(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut journals = journals(folder)?;
+    journals.pop();
+    Ok(journals)
+}
+
+/// All journals, oldest first.
+fn journals(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -65,7 +122,6 @@ fn sealed(folder: &Path) -> io::Result<Vec<std::path::PathBuf>> {
     }
 
     journals.sort_unstable();
-    journals.pop();
     Ok(journals.into_iter().map(|(_, path)| path).collect())
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Subject, drop_head, key, put};
 use crate::objects::{
-    Effect, Error, Group, INTERNAL_DATABASE, Key, OBJECT_NAME_LEN_MAX, ObjectControl, ObjectStore,
-    Old,
+    Effect, Error, Group, INTERNAL_DATABASE, Key, OBJECT_NAME_LEN_MAX, OBJECT_SCAN_HEAD_LEN,
+    ObjectControl, ObjectStore, Old,
 };
 use bytes::Bytes;
 
@@ -79,7 +79,10 @@ pub async fn keys_are_scanned_in_order(subject: &Subject<impl ObjectStore + Obje
         subject.put(vec![put(0, name, name, Old::Absent)]).await;
     }
     subject.put(vec![drop_head(0, "key 07", Old::Present)]).await;
-    subject.put(vec![put(1, "key 03", "", Old::Absent)]).await;
+    let long = "v".repeat(OBJECT_SCAN_HEAD_LEN + 1);
+    subject.put(vec![put(1, "key 03", &long, Old::Absent)]).await;
+    let cut = subject.store.scan(1, None, 1).await.expect("a part");
+    assert_eq!(cut[0].head, long[..OBJECT_SCAN_HEAD_LEN]);
 
     let mut found = Vec::new();
     let mut after = None;

@@ -1,0 +1,378 @@
+//! Checkpoints: the thread that writes what changed to its place and shortens the log.
+//!
+//! ```text
+//!   current layer ──freeze──▶ frozen layer ──▶ log synced up to it ──▶ unknown heads looked up
+//!        ▲                                                                     │
+//!   new groups         frozen layer dropped, log trimmed ◀── one batch with the position
+//! ```
+//!
+//! Between checkpoints the thread removes the entries of dead wide objects, a few at a time.
+
+use super::disk::{Records, Write};
+use super::journal::now_ms;
+use super::keys::{self, ANCHOR, Anchor, DueKey, Generation, Head, Place};
+use super::layer::{Changes, Found, Layer, due_key};
+use super::state::{Frozen, Shared, State};
+use crate::store::Fault;
+use bytes::Bytes;
+use hashbrown::{HashMap, HashSet};
+use parking_lot::MutexGuard;
+use raingauge_ports::objects::Error;
+use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Threads that look up heads of which nothing is known: each look-up may wait for the disk.
+const LOOKUP_THREADS: usize = 8;
+/// Fewer keys than this are looked up by the calling thread.
+const LOOKUP_LEN_MIN: usize = 64;
+/// Entries of dead objects that are removed with one batch.
+const REAPED_LEN: usize = 2_000;
+/// The pause between such batches.
+const REAPING_PAUSE: Duration = Duration::from_millis(5);
+
+/// Runs until the store stops, with a last checkpoint, or is closed.
+pub fn run(shared: &Shared) {
+    let ran = std::panic::catch_unwind(AssertUnwindSafe(|| take_turns(shared)));
+    match ran {
+        Ok(Ok(())) => {}
+        Ok(Err(Error::Closed(_))) => {}
+        Ok(Err(error)) => drop(shared.close(&error.to_string())),
+        Err(_) => drop(shared.close("a checkpoint panicked, which is a defect of raingauge")),
+    }
+}
+
+fn take_turns(shared: &Shared) -> Result<(), Error> {
+    let mut before = Instant::now();
+    loop {
+        let has_dead = !shared.state.lock().dead.is_empty();
+        let interval = shared.checkpoint_interval;
+        let until = before + interval;
+        let is_due = wait(shared, if has_dead { Instant::now() + REAPING_PAUSE } else { until });
+
+        if is_due || before.elapsed() >= interval {
+            checkpoint(shared)?;
+            before = Instant::now();
+        } else if has_dead {
+            reap(shared)?;
+        }
+        let state = shared.state.lock();
+        state.check()?;
+        if state.is_stopping {
+            return Ok(());
+        }
+    }
+}
+
+/// Waits until a checkpoint is due, or a time. Returns whether one is due.
+fn wait(shared: &Shared, until: Instant) -> bool {
+    let mut state = shared.state.lock();
+    loop {
+        let is_wanted = state.requested > shared.checkpoints.borrow().served;
+        let is_full = state.current.bytes() >= shared.layer_bytes;
+        if is_wanted || is_full || state.is_stopping || state.closed.is_some() {
+            return true;
+        }
+        if shared.checkpoint_wake.wait_until(&mut state, until).timed_out() {
+            return false;
+        }
+    }
+}
+
+/// Writes what changed since the last checkpoint, if anything did.
+pub fn checkpoint(shared: &Shared) -> Result<(), Error> {
+    let began = Instant::now();
+    let resolving = shared.resolving.lock();
+    let requested = shared.state.lock().requested;
+    let Some(layer) = freeze(shared) else {
+        shared.serve(requested);
+        return Ok(());
+    };
+
+    // What the records include must be in the log, or its stamps would be used again.
+    shared.write()?;
+    shared.sync()?;
+
+    let found = look_up(&*shared.records, &layer)?;
+    let (letters, dead) = {
+        let mut state = shared.state.lock();
+        if let Some(frozen) = &mut state.frozen {
+            frozen.found = found;
+        }
+        (std::mem::take(&mut state.dead_letters), state.dead_of(&layer.flushed))
+    };
+    drop(resolving);
+
+    let (writes, due_min) = {
+        let state = shared.state.lock();
+        let found = state.frozen.as_ref().map(|frozen| &frozen.found);
+        let anchor = state.anchor_of(&layer);
+        let found = found.map_or_else(HashMap::new, |found| {
+            found.iter().map(|(generation, found)| (*generation, found.left.clone())).collect()
+        });
+        drop(state);
+        writes_of(&*shared.records, &layer, &anchor, &found, letters, dead)
+    };
+    shared.records.commit(writes)?;
+
+    let stamp = layer.stamp;
+    let flushed = layer.flushed.clone();
+    let garbage = settle(shared, layer);
+    shared.due.lock().rewind(due_min);
+    for generation in flushed {
+        shared.records.remove(generation)?;
+    }
+    shared.journal.trim(stamp)?;
+    shared.complete(requested, began.elapsed());
+    drop(garbage);
+    Ok(())
+}
+
+/// Puts an empty layer in the place of the one that takes groups. Returns `None` if nothing changed.
+fn freeze(shared: &Shared) -> Option<Arc<Layer>> {
+    let mut state = shared.state.lock();
+    if state.current.is_empty_since(state.anchor.stamp) && state.dead_letters.is_empty() {
+        return None;
+    }
+    let next = state.current.next();
+    let mut layer = std::mem::replace(&mut state.current, next);
+    let garbage = std::mem::take(&mut layer.garbage);
+    let layer = Arc::new(layer);
+    state.frozen = Some(Frozen { layer: Arc::clone(&layer), found: HashMap::new() });
+    drop(state);
+    drop(garbage);
+    Some(layer)
+}
+
+impl State {
+    /// The anchor with which a layer becomes durable.
+    fn anchor_of(&self, layer: &Layer) -> Anchor {
+        let found = self.frozen.as_ref().map(|frozen| &frozen.found);
+        let keys = |generation: Generation| {
+            let before = self.counts.get(&generation).copied().unwrap_or(0);
+            let added = layer.generations.get(&generation).map_or(0, |changes| changes.added);
+            let found = found.and_then(|found| found.get(&generation));
+            (before + added - found.map_or(0, |found| found.present)).max(0) as u64
+        };
+        Anchor {
+            stamp: layer.stamp,
+            next_id: layer.next_id,
+            next_generation: layer.next_generation,
+            databases: layer.databases.map(|generation| (generation, keys(generation))),
+        }
+    }
+
+    /// The records of dead objects of generations that were flushed.
+    fn dead_of(&self, flushed: &[Generation]) -> Vec<(Generation, u64)> {
+        let of = |generation: &Generation| {
+            let ids = self.dead.get(generation).into_iter().flatten();
+            ids.map(|id| (*generation, *id)).collect::<Vec<_>>()
+        };
+        flushed.iter().flat_map(of).collect()
+    }
+}
+
+/// After a commit: the frozen layer is what the disk has.
+fn settle(shared: &Shared, layer: Arc<Layer>) -> (Arc<Layer>, Option<Frozen>) {
+    let mut state = shared.state.lock();
+    let anchor = state.anchor_of(&layer);
+    let frozen = state.frozen.take();
+
+    for (generation, changes) in &layer.generations {
+        let found = frozen.as_ref().and_then(|frozen| frozen.found.get(generation));
+        let left = found.into_iter().flat_map(|found| &found.left);
+        if shared.records.has(Place::Entries(*generation)) {
+            let dead = changes.killed.iter().chain(left).copied();
+            state.dead.entry(*generation).or_default().extend(dead);
+        }
+    }
+    state.dead.retain(|generation, ids| !ids.is_empty() && !layer.flushed.contains(generation));
+    state.counts =
+        anchor.databases.iter().map(|(generation, keys)| (*generation, *keys as i64)).collect();
+    state.anchor = anchor;
+    drop(state);
+    // They are dropped by the caller, after others could go on.
+    (layer, frozen)
+}
+
+/// The batch of a checkpoint, and the first time at which something in it is due.
+fn writes_of(
+    records: &dyn Records,
+    layer: &Layer,
+    anchor: &Anchor,
+    left: &HashMap<Generation, Vec<u64>>,
+    letters: Vec<DueKey>,
+    dead: Vec<(Generation, u64)>,
+) -> (Vec<Write>, Option<DueKey>) {
+    let now_ms = now_ms();
+    let mut writes = vec![Write::put(Place::Meta, ANCHOR.to_vec(), anchor.encode())];
+    let mut due = HashSet::new();
+
+    for (generation, changes) in &layer.generations {
+        let left = left.get(generation).map(Vec::as_slice).unwrap_or_default();
+        push_changes(records, *generation, changes, left, &mut writes);
+        for (name, head) in &changes.heads {
+            if let Some(at_ms) = head.as_ref().and_then(|head| head.expires_ms) {
+                due.insert(due_key(at_ms, now_ms, *generation, name.clone()));
+            }
+        }
+    }
+
+    let buried: HashSet<DueKey> = letters.into_iter().filter(|key| !due.contains(key)).collect();
+    writes.extend(buried.iter().map(|key| Write::remove(Place::Meta, key.encode())));
+    writes.extend(
+        dead.iter()
+            .map(|(generation, id)| Write::remove(Place::Meta, keys::dead(*generation, *id))),
+    );
+    writes.extend(due.iter().map(|key| Write::put(Place::Meta, key.encode(), Vec::new())));
+    (writes, due.into_iter().min())
+}
+
+fn push_changes(
+    records: &dyn Records,
+    generation: Generation,
+    changes: &Changes,
+    left: &[u64],
+    writes: &mut Vec<Write>,
+) {
+    let place = Place::Heads(generation);
+    let has_heads = records.has(place);
+    let mut heads: Vec<(&Bytes, &Option<Head>)> = changes.heads.iter().collect();
+    heads.sort_unstable_by_key(|(name, _)| *name);
+    for (name, head) in heads {
+        match head {
+            Some(head) => writes.push(Write::put(place, keys::head(name), head.encode())),
+            // Nothing has to be removed where nothing ever was.
+            None if has_heads => writes.push(Write::remove(place, keys::head(name))),
+            None => {}
+        }
+    }
+
+    let place = Place::Entries(generation);
+    let has_entries = records.has(place);
+    let mut ids: Vec<u64> = changes.entries.keys().copied().collect();
+    ids.sort_unstable();
+    for id in ids.into_iter().filter(|id| !changes.killed.contains(id) && !left.contains(id)) {
+        for (sub, value) in changes.entries.get(&id).into_iter().flatten() {
+            let key = keys::entry(id, sub);
+            match value {
+                Some(value) => writes.push(Write::put(place, key, value.to_vec())),
+                None if has_entries => writes.push(Write::remove(place, key)),
+                None => {}
+            }
+        }
+    }
+
+    if has_entries {
+        let dead: HashSet<u64> = changes.killed.iter().chain(left).copied().collect();
+        writes.extend(
+            dead.into_iter()
+                .map(|id| Write::put(Place::Meta, keys::dead(generation, id), Vec::new())),
+        );
+    }
+}
+
+/// Looks up the keys of a layer of which it is not known whether they had a head.
+fn look_up(records: &dyn Records, layer: &Layer) -> Result<HashMap<Generation, Found>, Fault> {
+    let mut found = HashMap::new();
+    for (generation, changes) in &layer.generations {
+        if !changes.unknown.is_empty() {
+            found.insert(*generation, find(records, *generation, &changes.unknown)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Looks up heads in equal parts, each on a thread of its own, the first one on this.
+pub fn find(
+    records: &dyn Records,
+    generation: Generation,
+    unknown: &[(Bytes, Option<u64>)],
+) -> Result<Found, Fault> {
+    let mut unknown: Vec<&(Bytes, Option<u64>)> = unknown.iter().collect();
+    unknown.sort_unstable();
+    let threads = if unknown.len() < LOOKUP_LEN_MIN { 1 } else { LOOKUP_THREADS };
+
+    let find_all = |part: &[&(Bytes, Option<u64>)]| -> Result<Found, Fault> {
+        let mut found = Found::default();
+        for (name, spared) in part {
+            let Some(record) = records.get(Place::Heads(generation), &keys::head(name))? else {
+                continue;
+            };
+            found.present += 1;
+            let head = Head::decode(record).ok_or_else(|| malformed(name))?;
+            found.left.extend(head.wide.filter(|id| Some(*id) != *spared));
+        }
+        Ok(found)
+    };
+    let mut parts = unknown.chunks(unknown.len().div_ceil(threads).max(1));
+    let own = parts.next().unwrap_or_default();
+
+    std::thread::scope(|scope| {
+        let others: Vec<_> = parts.map(|part| scope.spawn(move || find_all(part))).collect();
+        let mut found = find_all(own)?;
+        for other in others {
+            let other = other.join().unwrap_or_else(|why| std::panic::resume_unwind(why))?;
+            found.present += other.present;
+            found.left.extend(other.left);
+        }
+        Ok(found)
+    })
+}
+
+pub fn malformed(name: &[u8]) -> Fault {
+    let name = String::from_utf8_lossy(&name[..name.len().min(64)]);
+    Fault::Corrupt(format!("the head of {name:?} is malformed"))
+}
+
+/// Removes some entries of a dead object, and its record with the last ones.
+fn reap(shared: &Shared) -> Result<(), Error> {
+    let first = {
+        let state = shared.state.lock();
+        let first =
+            state.dead.iter().find_map(|(generation, ids)| Some((*generation, *ids.first()?)));
+        first
+    };
+    let Some((generation, id)) = first else {
+        return Ok(());
+    };
+
+    let place = Place::Entries(generation);
+    let mut writes = Vec::new();
+    shared.records.scan(place, keys::entries(id, None), &mut |key, _| {
+        writes.push(Write::remove(place, key.to_vec()));
+        let is_enough = writes.len() == REAPED_LEN;
+        Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+
+    let is_last = writes.len() < REAPED_LEN;
+    if is_last {
+        writes.push(Write::remove(Place::Meta, keys::dead(generation, id)));
+    }
+    shared.records.commit(writes)?;
+    if is_last {
+        let mut state = shared.state.lock();
+        forget(&mut state, generation, id);
+    }
+    Ok(())
+}
+
+fn forget(state: &mut MutexGuard<'_, State>, generation: Generation, id: u64) {
+    if let Some(ids) = state.dead.get_mut(&generation) {
+        ids.remove(&id);
+        if ids.is_empty() {
+            state.dead.remove(&generation);
+        }
+    }
+}
+
+impl Write {
+    pub fn put(place: Place, key: Vec<u8>, value: Vec<u8>) -> Self {
+        Self { place, key, value: Some(value) }
+    }
+
+    pub fn remove(place: Place, key: Vec<u8>) -> Self {
+        Self { place, key, value: None }
+    }
+}

@@ -1,0 +1,204 @@
+//! The records of a checkpoint on fjall.
+
+use super::Options;
+use super::keys::{Generation, Place};
+use crate::store::{self, Fault, Store};
+use bytes::Bytes;
+use fjall::config::{
+    BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy,
+};
+use fjall::{CompressionType, Keyspace, KeyspaceCreateOptions, KvSeparationOptions};
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+use std::ops::{ControlFlow, Range};
+use std::path::Path;
+
+/// Version of the records.
+const FORMAT: u32 = 1;
+/// Smallest value that is shared with fjall instead of copied. A smaller one would keep the whole
+/// block in memory in which it lies.
+const SHARED_LEN_MIN: usize = 4 << 10;
+/// Part of a file of separated values that has to be overwritten before the file is written again.
+const STALENESS: f32 = 0.33;
+
+/// A change of a record; `None` removes it. A batch changes a record once.
+pub struct Write {
+    pub place: Place,
+    pub key: Vec<u8>,
+    pub value: Option<Vec<u8>>,
+}
+
+/// Called with a key and its value, until it breaks.
+pub type Visit<'a> = dyn FnMut(&[u8], Bytes) -> Result<ControlFlow<()>, Fault> + 'a;
+
+/// A store of records. Tests put one in its place that fails.
+pub trait Records: Send + Sync {
+    fn get(&self, place: Place, key: &[u8]) -> Result<Option<Bytes>, Fault>;
+
+    /// Visits the records of a range in order.
+    fn scan(&self, place: Place, range: Range<Vec<u8>>, visit: &mut Visit<'_>)
+    -> Result<(), Fault>;
+
+    /// Writes records, all or none, durably.
+    fn commit(&self, writes: Vec<Write>) -> Result<(), Fault>;
+
+    /// Whether a place was ever written to.
+    fn has(&self, place: Place) -> bool;
+
+    /// Places that exist beside the first.
+    fn places(&self) -> Vec<Place>;
+
+    /// Removes all records of a generation.
+    fn remove(&self, generation: Generation) -> Result<(), Fault>;
+
+    /// Bytes on disk.
+    fn bytes(&self) -> u64;
+}
+
+/// The records on fjall, each place a keyspace.
+pub struct FjallRecords {
+    store: Store,
+    keyspaces: RwLock<HashMap<Place, Keyspace>>,
+    separate_bytes: u32,
+    memtable_bytes: u64,
+}
+
+impl FjallRecords {
+    pub fn open(folder: &Path, options: &Options) -> Result<Self, Fault> {
+        let settings = store::Options {
+            name: "meta",
+            format: FORMAT,
+            block_cache_bytes: options.block_cache_bytes(),
+            open_files_max: options.open_files_max,
+            memtable_bytes: options.memtable_bytes(),
+            advice: "restore the data folder from a backup",
+        };
+        store::journals::cut_torn(folder)?;
+        let store = Store::open(folder, &settings)?;
+        let records = Self {
+            store,
+            keyspaces: RwLock::default(),
+            separate_bytes: options.separate_bytes,
+            memtable_bytes: options.memtable_bytes(),
+        };
+
+        for name in records.store.database.list_keyspace_names() {
+            if let Some(place) = Place::of_name(&name) {
+                records.create(place)?;
+            }
+        }
+        Ok(records)
+    }
+
+    /// Opens a keyspace, or creates it.
+    fn create(&self, place: Place) -> Result<Keyspace, Fault> {
+        if let Some(keyspace) = self.keyspace(place) {
+            return Ok(keyspace);
+        }
+        let layout = || layout(place, self.separate_bytes, self.memtable_bytes);
+        let keyspace = self.store.database.keyspace(&place.name(), layout)?;
+        self.keyspaces.write().insert(place, keyspace.clone());
+        Ok(keyspace)
+    }
+
+    fn keyspace(&self, place: Place) -> Option<Keyspace> {
+        match place {
+            Place::Meta => Some(self.store.keyspace.clone()),
+            place => self.keyspaces.read().get(&place).cloned(),
+        }
+    }
+}
+
+/// Small values lie in the tables: a value in a file of its own costs a second read, and its room is
+/// only free again once every table that refers to the file was written again.
+fn layout(place: Place, separate_bytes: u32, memtable_bytes: u64) -> KeyspaceCreateOptions {
+    // Entries are read in ranges, for which filters are of no use.
+    let filter = match place {
+        Place::Entries(_) => FilterPolicyEntry::None,
+        _ => FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0)),
+    };
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(memtable_bytes)
+        .data_block_size_policy(BlockSizePolicy::all(4 << 10))
+        .data_block_hash_ratio_policy(HashRatioPolicy::all(1.33))
+        .filter_policy(FilterPolicy::all(filter))
+        .with_kv_separation(Some(
+            KvSeparationOptions::default()
+                .compression(CompressionType::None)
+                .separation_threshold(separate_bytes)
+                .staleness_threshold(STALENESS)
+                .age_cutoff(1.0),
+        ))
+}
+
+fn bytes_of(value: fjall::Slice) -> Bytes {
+    if value.len() < SHARED_LEN_MIN {
+        Bytes::copy_from_slice(&value)
+    } else {
+        Bytes::from_owner(value)
+    }
+}
+
+impl Records for FjallRecords {
+    fn get(&self, place: Place, key: &[u8]) -> Result<Option<Bytes>, Fault> {
+        let Some(keyspace) = self.keyspace(place) else {
+            return Ok(None);
+        };
+        Ok(keyspace.get(key)?.map(bytes_of))
+    }
+
+    fn scan(
+        &self,
+        place: Place,
+        range: Range<Vec<u8>>,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Fault> {
+        let Some(keyspace) = self.keyspace(place).filter(|_| range.start < range.end) else {
+            return Ok(());
+        };
+        for guard in keyspace.range(range) {
+            let (key, value) = guard.into_inner()?;
+            if visit(&key, bytes_of(value))?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(&self, writes: Vec<Write>) -> Result<(), Fault> {
+        let mut batch = self.store.synced_batch();
+        for Write { place, key, value } in writes {
+            match value {
+                Some(value) => batch.insert(&self.create(place)?, key, value),
+                None => {
+                    if let Some(keyspace) = self.keyspace(place) {
+                        batch.remove(&keyspace, key);
+                    }
+                }
+            }
+        }
+        self.store.commit(batch)
+    }
+
+    fn has(&self, place: Place) -> bool {
+        place == Place::Meta || self.keyspaces.read().contains_key(&place)
+    }
+
+    fn places(&self) -> Vec<Place> {
+        self.keyspaces.read().keys().copied().collect()
+    }
+
+    fn remove(&self, generation: Generation) -> Result<(), Fault> {
+        for place in [Place::Heads(generation), Place::Entries(generation)] {
+            let keyspace = self.keyspaces.write().remove(&place);
+            if let Some(keyspace) = keyspace {
+                self.store.database.delete_keyspace(keyspace)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.store.database.disk_space().unwrap_or(0)
+    }
+}

@@ -1,0 +1,55 @@
+//! Options of the object store.
+
+use raingauge_ports::objects::SyncMode;
+use std::time::Duration;
+
+/// Options of the objects of a data folder.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// When the log is synced without being asked.
+    pub sync_mode: SyncMode,
+    /// Memory of the whole door, of which the store takes parts.
+    pub memory_bytes: usize,
+    /// Longest time from a group to the checkpoint that includes it.
+    pub checkpoint_interval: Duration,
+    /// Size at which the log begins a new segment file. At most 1 GiB.
+    pub segment_bytes: u64,
+    /// Size from which fjall keeps values apart from its tables.
+    pub separate_bytes: u32,
+    /// Most table files that fjall keeps open.
+    pub open_files_max: usize,
+    /// Bytes that are kept free on the disk.
+    pub reserve_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            sync_mode: SyncMode::Always,
+            memory_bytes: 256 << 20,
+            checkpoint_interval: Duration::from_secs(10),
+            segment_bytes: 64 << 20,
+            separate_bytes: 4 << 10,
+            open_files_max: 500,
+            reserve_bytes: 0,
+        }
+    }
+}
+
+impl Options {
+    /// Bytes of fjall's own cache of blocks: a quarter of the memory.
+    pub fn block_cache_bytes(&self) -> u64 {
+        self.memory_bytes as u64 / 4
+    }
+
+    /// Bytes of records that fjall holds before it writes a table.
+    pub fn memtable_bytes(&self) -> u64 {
+        (self.memory_bytes as u64 / 16).clamp(4 << 20, 64 << 20)
+    }
+
+    /// Bytes of changes for which a checkpoint is due. While it is written, as many again may
+    /// gather: together a tenth of the memory.
+    pub fn layer_bytes(&self) -> usize {
+        (self.memory_bytes / 20).clamp(1 << 20, 64 << 20)
+    }
+}

@@ -1,0 +1,349 @@
+//! What the threads of the store share.
+
+use super::journal::{Journal, PAYLOAD_HEAD_LEN, now_ms};
+use super::keys::{Anchor, DueKey, Generation, Head, Place};
+use super::layer::{Below, Found, Layer};
+use super::waiters::Waiters;
+use super::{disk, groups};
+use crate::log::segment::{BLOCK_HEADER_LEN, PAYLOAD_LEN_MAX};
+use crate::log::segments::Failure;
+use crate::room::Room;
+use bytes::Bytes;
+use hashbrown::HashMap;
+use parking_lot::{Condvar, Mutex};
+use raingauge_ports::log;
+use raingauge_ports::objects::{Error, Group, Progress, SyncMode};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Bytes of groups after which a block is closed.
+const BLOCK_BYTES: usize = 4 << 20;
+/// Bytes of a written block's memory that are used again.
+const SPARE_BYTES_MAX: usize = 1 << 20;
+/// Groups are refused when the changes in memory are this many times those of a checkpoint.
+const REFUSED_LAYERS: usize = 8;
+
+/// The store behind its ports.
+pub struct Shared {
+    pub journal: Journal,
+    pub records: Box<dyn disk::Records>,
+    pub room: Room,
+    pub state: Mutex<State>,
+    /// Wakes the thread of the log.
+    pub log_wake: Condvar,
+    /// Wakes the thread of the checkpoints.
+    pub checkpoint_wake: Condvar,
+    /// Held by whoever writes blocks.
+    pub writing: Mutex<()>,
+    /// Held while keys are looked up of which it is not known whether they had a head.
+    pub resolving: Mutex<()>,
+    /// Held while due keys are looked for.
+    pub due: Mutex<super::expiry::Due>,
+    pub progress: Progress,
+    pub written: Waiters,
+    pub synced: Waiters,
+    mode: AtomicU8,
+    /// The greatest stamp that somebody wants to be synced.
+    pub wanted: AtomicU64,
+    /// Checkpoints that are complete.
+    pub checkpoints: watch::Sender<Completed>,
+    pub layer_bytes: usize,
+    pub checkpoint_interval: Duration,
+    pub syncs: AtomicU64,
+}
+
+/// What waits for checkpoints looks at.
+#[derive(Clone, Debug, Default)]
+pub struct Completed {
+    /// How many were completed.
+    pub count: u64,
+    /// How many requests they have served.
+    pub served: u64,
+    pub took: Duration,
+    /// Milliseconds since 1970; 0 before the first.
+    pub at_ms: i64,
+    /// No more will follow.
+    pub is_over: bool,
+}
+
+/// What is behind the lock.
+pub struct State {
+    pub current: Layer,
+    /// What a checkpoint is writing.
+    pub frozen: Option<Frozen>,
+    /// What the last checkpoint includes.
+    pub anchor: Anchor,
+    /// Heads on disk by generation.
+    pub counts: HashMap<Generation, i64>,
+    /// Dead wide objects with entries on disk.
+    pub dead: HashMap<Generation, BTreeSet<u64>>,
+    /// Records of the index of expiries that lead nowhere.
+    pub dead_letters: Vec<DueKey>,
+    /// Blocks that are to be written.
+    queue: VecDeque<Block>,
+    spare: Option<Vec<u8>>,
+    /// How often a checkpoint was requested.
+    pub requested: u64,
+    /// The thread of the checkpoints writes a last one and ends.
+    pub is_stopping: bool,
+    /// The thread of the log writes and syncs what is queued and ends.
+    pub is_ending: bool,
+    /// Why no groups are taken any more.
+    pub closed: Option<String>,
+}
+
+pub struct Frozen {
+    pub layer: Arc<Layer>,
+    /// What was found of keys of which nothing was known.
+    pub found: HashMap<Generation, Found>,
+}
+
+struct Block {
+    bytes: Vec<u8>,
+    count: u32,
+}
+
+impl State {
+    pub fn new(anchor: Anchor, dead: HashMap<Generation, BTreeSet<u64>>) -> Self {
+        let counts =
+            anchor.databases.iter().map(|(generation, keys)| (*generation, *keys as i64)).collect();
+        Self {
+            current: Layer::above(&anchor),
+            frozen: None,
+            anchor,
+            counts,
+            dead,
+            dead_letters: Vec::new(),
+            queue: VecDeque::new(),
+            spare: None,
+            requested: 0,
+            is_stopping: false,
+            is_ending: false,
+            closed: None,
+        }
+    }
+
+    pub fn check(&self) -> Result<(), Error> {
+        match &self.closed {
+            Some(why) => Err(Error::Closed(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Applies the group that follows.
+    pub fn apply(&mut self, group: Group, records: &dyn disk::Records) {
+        let Self { current, frozen, .. } = self;
+        let below = |generation: Generation, name: &Bytes| {
+            let frozen = frozen.as_ref().and_then(|frozen| frozen.layer.head(generation, name));
+            match frozen {
+                Some(Some(head)) => Below::Present { wide: head.wide },
+                Some(None) => Below::Absent,
+                None if records.has(Place::Heads(generation)) => Below::Disk,
+                None => Below::Absent,
+            }
+        };
+        for effect in group.effects {
+            current.apply(effect, &below);
+        }
+        current.stamp += 1;
+    }
+
+    /// Bytes in memory that wait for a checkpoint, about.
+    pub fn pending_bytes(&self) -> usize {
+        let frozen = self.frozen.as_ref().map_or(0, |frozen| frozen.layer.bytes());
+        self.current.bytes() + frozen
+    }
+
+    /// The pending change of a head: `Some(None)` if it was dropped.
+    pub fn pending_head(&self, generation: Generation, name: &[u8]) -> Option<Option<&Head>> {
+        let current = self.current.head(generation, name);
+        current.or_else(|| self.frozen.as_ref()?.layer.head(generation, name))
+    }
+
+    fn push(&mut self, group: &Group) {
+        let len = group.effects.iter().map(|effect| effect.len() + 32).sum::<usize>();
+        let fits = |block: &Block| {
+            block.bytes.len() < BLOCK_BYTES && block.bytes.len() + len < PAYLOAD_LEN_MAX
+        };
+        if !self.queue.back().is_some_and(fits) {
+            let mut bytes = self.spare.take().unwrap_or_default();
+            bytes.resize(BLOCK_HEADER_LEN + PAYLOAD_HEAD_LEN, 0);
+            self.queue.push_back(Block { bytes, count: 0 });
+        }
+        if let Some(block) = self.queue.back_mut() {
+            groups::push(group, &mut block.bytes);
+            block.count += 1;
+        }
+    }
+
+    pub fn is_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+}
+
+/// Parts of a store before its threads run.
+pub struct Opened {
+    pub journal: Journal,
+    pub records: Box<dyn disk::Records>,
+    pub room: Room,
+    pub state: State,
+}
+
+impl Shared {
+    pub fn new(opened: Opened, options: &super::Options) -> Self {
+        let Opened { journal, records, room, state } = opened;
+        Self {
+            progress: Progress::at(journal.end()),
+            journal,
+            records,
+            room,
+            state: Mutex::new(state),
+            log_wake: Condvar::new(),
+            checkpoint_wake: Condvar::new(),
+            writing: Mutex::default(),
+            resolving: Mutex::default(),
+            due: Mutex::default(),
+            written: Waiters::default(),
+            synced: Waiters::default(),
+            mode: AtomicU8::new(options.sync_mode as u8),
+            wanted: AtomicU64::new(0),
+            checkpoints: watch::Sender::default(),
+            layer_bytes: options.layer_bytes(),
+            checkpoint_interval: options.checkpoint_interval,
+            syncs: AtomicU64::new(0),
+        }
+    }
+
+    pub fn mode(&self) -> SyncMode {
+        const MODES: [SyncMode; 3] = [SyncMode::Always, SyncMode::EverySecond, SyncMode::No];
+        let mode = self.mode.load(Ordering::Relaxed);
+        MODES.into_iter().find(|known| *known as u8 == mode).unwrap_or_default()
+    }
+
+    pub fn set_mode(&self, mode: SyncMode) {
+        self.mode.store(mode as u8, Ordering::Relaxed);
+    }
+
+    pub fn submit(&self, group: Group) -> Result<u64, Error> {
+        group.check()?;
+        if let Err(log::Error::Full { free_bytes, reserve_bytes }) = self.room.check() {
+            return Err(Error::Full { free_bytes, reserve_bytes });
+        }
+
+        let mut state = self.state.lock();
+        state.check()?;
+        let pending = state.pending_bytes();
+        if pending > self.layer_bytes * REFUSED_LAYERS {
+            return Err(Error::Busy { pending_bytes: pending as u64 });
+        }
+
+        state.push(&group);
+        state.apply(group, &*self.records);
+        let stamp = state.current.stamp;
+        self.progress.raise_submitted(stamp);
+        if state.current.bytes() >= self.layer_bytes {
+            self.checkpoint_wake.notify_one();
+        }
+        Ok(stamp)
+    }
+
+    /// Whether callers are slowed down until the checkpoint that runs is complete.
+    pub fn is_behind(&self) -> bool {
+        let state = self.state.lock();
+        state.frozen.is_some() && state.current.bytes() > self.layer_bytes
+    }
+
+    /// Writes what is queued, unless another thread is doing that. Returns whether it did.
+    pub fn try_write(&self) -> Result<bool, Error> {
+        let Some(_writing) = self.writing.try_lock() else {
+            return Ok(false);
+        };
+        self.write_queue()?;
+        Ok(true)
+    }
+
+    /// Writes what is queued.
+    pub fn write(&self) -> Result<(), Error> {
+        let _writing = self.writing.lock();
+        self.write_queue()
+    }
+
+    fn write_queue(&self) -> Result<(), Error> {
+        loop {
+            let block = {
+                let mut state = self.state.lock();
+                state.check()?;
+                state.queue.pop_front()
+            };
+            let Some(Block { mut bytes, count }) = block else {
+                return Ok(());
+            };
+
+            match self.journal.write(&mut bytes, count, self.progress.synced()) {
+                Ok(end) => {
+                    self.progress.raise_written(end);
+                    self.written.reach(end);
+                }
+                // What was promised to be in order is in memory, and cannot be taken back.
+                Err(Failure::NotTaken(error) | Failure::Broken(error)) => {
+                    return Err(self.close(&error.to_string()));
+                }
+            }
+
+            if bytes.capacity() <= SPARE_BYTES_MAX {
+                bytes.clear();
+                self.state.lock().spare = Some(bytes);
+            }
+        }
+    }
+
+    /// Makes durable what was written.
+    pub fn sync(&self) -> Result<(), Error> {
+        let stamp = self.progress.written();
+        self.state.lock().check()?;
+        if stamp > self.progress.synced() {
+            let synced = self.journal.sync(stamp);
+            synced.map_err(|error| self.close(&error.to_string()))?;
+            self.syncs.fetch_add(1, Ordering::Relaxed);
+            self.progress.raise_synced(stamp);
+            self.synced.reach(stamp);
+        }
+        Ok(())
+    }
+
+    /// Takes no more groups, and confirms none of those that are not durable.
+    pub fn close(&self, why: &str) -> Error {
+        let mut state = self.state.lock();
+        if state.closed.is_none() {
+            tracing::error!(%why, "the object store failed and takes no more writes");
+            state.closed = Some(why.to_owned());
+        }
+        let why = state.closed.clone().unwrap_or_default();
+        drop(state);
+
+        self.written.give_up();
+        self.synced.give_up();
+        self.checkpoints.send_modify(|completed| completed.is_over = true);
+        self.log_wake.notify_all();
+        self.checkpoint_wake.notify_all();
+        Error::Closed(why)
+    }
+
+    /// Notes that a checkpoint is complete, which began after this many requests.
+    pub fn complete(&self, requested: u64, took: Duration) {
+        self.checkpoints.send_modify(|completed| {
+            completed.count += 1;
+            completed.took = took;
+            completed.at_ms = now_ms();
+        });
+        self.serve(requested);
+    }
+
+    /// Notes that requests are served.
+    pub fn serve(&self, requested: u64) {
+        self.checkpoints.send_modify(|completed| completed.served = requested);
+    }
+}

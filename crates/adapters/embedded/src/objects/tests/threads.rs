@@ -1,0 +1,92 @@
+//! Many callers at once, while checkpoints run.
+
+use super::*;
+use std::sync::atomic::AtomicU64;
+
+const CALLERS: u64 = 8;
+const GROUPS: u64 = 150;
+
+/// Each caller counts in keys of its own, and reads what it has written at once.
+async fn count_up(
+    store: Arc<ObjectFiles>,
+    caller: u64,
+    durability: Durability,
+    least: Arc<AtomicU64>,
+) {
+    for number in 1..=GROUPS {
+        let name = format!("key {caller} {}", number % 7);
+        let text = number.to_string();
+        let group = Group { effects: vec![put(&name, text.clone(), Old::Unknown)] };
+        let stamp = store.submit(group).expect("it is taken");
+        least.fetch_max(stamp, Ordering::Relaxed);
+
+        let heads = store.heads(vec![Key::new(0, name)]).await.expect("a head");
+        assert_eq!(heads, [Some(Bytes::from(text))]);
+        store.durable(stamp, durability).await.expect("it is durable");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn callers_in_parallel_lose_nothing_in_any_mode() {
+    for mode in [SyncMode::Always, SyncMode::EverySecond, SyncMode::No] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = Options {
+            sync_mode: mode,
+            memory_bytes: 0,
+            checkpoint_interval: Duration::from_millis(5),
+            segment_bytes: 4_000,
+            ..options()
+        };
+        let store = Arc::new(ObjectFiles::open(folder.path(), &options).expect("opened"));
+        let newest = Arc::new(AtomicU64::new(0));
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|caller| {
+                let durability = match mode {
+                    SyncMode::Always => Durability::Synced,
+                    _ => Durability::Written,
+                };
+                let call = count_up(Arc::clone(&store), caller, durability, Arc::clone(&newest));
+                tokio::spawn(call)
+            })
+            .collect();
+        for caller in callers {
+            caller.await.expect("it counted");
+        }
+        assert_eq!(newest.load(Ordering::Relaxed), CALLERS * GROUPS);
+
+        let check = async |store: &ObjectFiles| {
+            assert_eq!(store.count(0).await, Ok(CALLERS * 7));
+            for caller in 0..CALLERS {
+                for part in 0..7 {
+                    let last = (1..=GROUPS).rev().find(|number| number % 7 == part);
+                    let expected = Bytes::from(last.unwrap_or_default().to_string());
+                    let key = Key::new(0, format!("key {caller} {part}"));
+                    assert_eq!(store.heads(vec![key]).await, Ok(vec![Some(expected)]));
+                }
+            }
+        };
+        check(&store).await;
+        drop(store);
+        check(&ObjectFiles::open(folder.path(), &options).expect("opened")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_closed_confirms_nothing_more() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options { sync_mode: SyncMode::No, ..options() };
+    let store = ObjectFiles::open(folder.path(), &options).expect("opened");
+    let effects = vec![put("a", "1", Old::Absent)];
+    let stamp = store.submit(Group { effects: effects.clone() }).expect("taken");
+
+    // The thread of the log cannot write as long as this is held.
+    let writing = store.shared.writing.lock();
+    let durable = store.durable(stamp, Durability::Synced);
+    store.shared.close("as the test wants it");
+    drop(writing);
+    let closed = Err(Error::Closed("as the test wants it".to_owned()));
+    assert_eq!(durable.await, closed);
+    assert_eq!(store.submit(Group { effects }), closed.map(|()| 0));
+    assert!(store.checkpoint().await.is_err());
+    assert_eq!(store.status().closed.as_deref(), Some("as the test wants it"));
+}
