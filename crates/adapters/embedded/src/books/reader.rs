@@ -24,7 +24,7 @@ impl Inner {
             return Ok(Vec::new());
         }
 
-        self.records.scan(range, true, &mut |_, value| {
+        self.records.view().scan(range, true, &mut |_, value| {
             places.push(Place::from_bytes(value).ok_or_else(|| malformed("a statement row"))?);
             let is_enough = places.len() == len_max;
             Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -75,7 +75,8 @@ impl PointBooks {
 impl BookReader for PointBooks {
     fn wallets(&self, ids: Vec<WalletId>) -> BoxFuture<'_, Result<Vec<Option<Wallet>>, Error>> {
         self.in_background(move |inner| {
-            ids.iter().map(|id| state::wallet(&*inner.records, id)).collect()
+            let view = inner.records.view();
+            ids.iter().map(|id| state::wallet(&*view, id)).collect()
         })
     }
 
@@ -104,12 +105,13 @@ impl BookReader for PointBooks {
     }
 
     fn totals(&self, programme: Arc<str>) -> BoxFuture<'_, Result<Totals, Error>> {
-        self.in_background(move |inner| state::totals(&*inner.records, &programme))
+        self.in_background(move |inner| state::totals(&*inner.records.view(), &programme))
     }
 
     fn budgets(&self, ids: Vec<BudgetId>) -> BoxFuture<'_, Result<Vec<Points>, Error>> {
         self.in_background(move |inner| {
-            let used = |id| Ok(state::budget(&*inner.records, id)?.unwrap_or(0));
+            let view = inner.records.view();
+            let used = |id| Ok(state::budget(&*view, id)?.unwrap_or(0));
             ids.iter().map(used).collect()
         })
     }

@@ -1,7 +1,7 @@
 //! The records that follow from the journal, on fjall.
 
 use crate::store::{Fault, Store};
-use fjall::PersistMode;
+use fjall::{Iter, Keyspace, PersistMode, Readable as _, Snapshot};
 use raingauge_ports::points::Error;
 use std::ops::{ControlFlow, Range};
 
@@ -11,8 +11,8 @@ pub type Writes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 /// Called with a key and its value, until it breaks.
 pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, Error> + 'a;
 
-/// A store of records by key. Tests put one in its place that loses its end.
-pub trait Records: Send + Sync {
+/// Records as they are read.
+pub trait View {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault>;
 
     /// Visits the records of a range in order, or backwards.
@@ -22,6 +22,13 @@ pub trait Records: Send + Sync {
         is_backwards: bool,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error>;
+}
+
+/// A store of records by key. Tests put one in its place that loses its end.
+pub trait Records: View + Send + Sync {
+    /// The records as they are now. What is committed later does not change the view, nor does a
+    /// commit under way show a part of itself.
+    fn view(&self) -> Box<dyn View + '_>;
 
     /// Writes records, all or none. A power cut may undo it, with all that came after it.
     fn commit(&self, writes: Writes) -> Result<(), Fault>;
@@ -30,7 +37,7 @@ pub trait Records: Send + Sync {
     fn sync(&self) -> Result<(), Fault>;
 }
 
-impl Records for Store {
+impl View for Store {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         Self::get(self, key)
     }
@@ -41,14 +48,44 @@ impl Records for Store {
         is_backwards: bool,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
-        let mut found = self.keyspace.range(range);
-        while let Some(guard) = if is_backwards { found.next_back() } else { found.next() } {
-            let (key, value) = guard.into_inner().map_err(Fault::from)?;
-            if visit(&key, &value)?.is_break() {
-                break;
-            }
+        visit_all(self.keyspace.range(range), is_backwards, visit)
+    }
+}
+
+/// The records of a moment.
+struct StoreView<'s> {
+    snapshot: Snapshot,
+    keyspace: &'s Keyspace,
+}
+
+impl View for StoreView<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        Ok(self.snapshot.get(self.keyspace, key)?.map(|value| value.to_vec()))
+    }
+
+    fn scan(
+        &self,
+        range: Range<Vec<u8>>,
+        is_backwards: bool,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Error> {
+        visit_all(self.snapshot.range(self.keyspace, range), is_backwards, visit)
+    }
+}
+
+fn visit_all(mut found: Iter, is_backwards: bool, visit: &mut Visit<'_>) -> Result<(), Error> {
+    while let Some(guard) = if is_backwards { found.next_back() } else { found.next() } {
+        let (key, value) = guard.into_inner().map_err(Fault::from)?;
+        if visit(&key, &value)?.is_break() {
+            break;
         }
-        Ok(())
+    }
+    Ok(())
+}
+
+impl Records for Store {
+    fn view(&self) -> Box<dyn View + '_> {
+        Box::new(StoreView { snapshot: self.database.snapshot(), keyspace: &self.keyspace })
     }
 
     fn commit(&self, writes: Writes) -> Result<(), Fault> {

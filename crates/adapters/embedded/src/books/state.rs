@@ -3,7 +3,7 @@
 use super::journal::{ADVICE, Pages};
 use super::keys;
 use super::place::Place;
-use super::records::{Records, Writes};
+use super::records::{View, Writes};
 use raingauge_points::{
     BudgetId, Entry, Footprint, Key, Points, Snapshot, TotalId, Totals, Turn, Wallet, WalletId,
 };
@@ -28,7 +28,7 @@ pub fn malformed(what: &str) -> Error {
 }
 
 /// Returns how far the records include the journal. The position is not among them.
-pub fn head(records: &dyn Records) -> Result<Head, Error> {
+pub fn head(records: &dyn View) -> Result<Head, Error> {
     let Some(bytes) = records.get(&keys::HEAD)? else {
         return Ok(Head::of_book(BOOK));
     };
@@ -71,14 +71,14 @@ fn decode_head(bytes: &[u8]) -> Option<Head> {
     })
 }
 
-pub fn wallet(records: &dyn Records, id: &WalletId) -> Result<Option<Wallet>, Error> {
+pub fn wallet(records: &dyn View, id: &WalletId) -> Result<Option<Wallet>, Error> {
     let bytes = records.get(&keys::wallet(id))?;
     let wallet = bytes.map(|bytes| Wallet::decode(&bytes).map_err(|_| malformed("a wallet")));
     wallet.transpose()
 }
 
 pub fn entry_of_key(
-    records: &dyn Records,
+    records: &dyn View,
     pages: &Pages,
     key: Key,
 ) -> Result<Option<Arc<Entry>>, Error> {
@@ -89,7 +89,7 @@ pub fn entry_of_key(
     pages.entry_at(&place).map(Some)
 }
 
-pub fn budget(records: &dyn Records, id: &BudgetId) -> Result<Option<Points>, Error> {
+pub fn budget(records: &dyn View, id: &BudgetId) -> Result<Option<Points>, Error> {
     let bytes = records.get(&keys::budget(id))?;
     let used = bytes.map(|bytes| {
         bytes[..].try_into().map(Points::from_le_bytes).map_err(|_| malformed("a budget"))
@@ -98,7 +98,7 @@ pub fn budget(records: &dyn Records, id: &BudgetId) -> Result<Option<Points>, Er
 }
 
 /// The sums of a programme.
-pub fn totals(records: &dyn Records, programme: &str) -> Result<Totals, Error> {
+pub fn totals(records: &dyn View, programme: &str) -> Result<Totals, Error> {
     let mut totals = Totals::default();
     records.scan(keys::totals(programme), false, &mut |key, value| {
         let id = keys::total_of(BOOK, key).ok_or_else(|| malformed("a total"))?;

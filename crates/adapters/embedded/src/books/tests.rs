@@ -8,6 +8,7 @@ use super::*;
 use crate::files::simulated::{Disk, Fault as DiskFault};
 use load::{Scene, same_content};
 use raingauge_memory::Books as Twin;
+use raingauge_points::Body;
 use raingauge_ports::contract::books::{self as contract, Clerk, award, burn, wait, wallet};
 use raingauge_ports::points::BookReader;
 use std::cell::RefCell;
@@ -231,4 +232,58 @@ fn what_is_read_while_turns_are_written_is_exact() {
         reader.join().unwrap();
     });
     assert_eq!(books.inner.statement(&bob, None, 1_000).unwrap().len(), 200);
+}
+
+/// A transfer changes two wallets in one turn, and a reader sees both of them changed or neither.
+#[test]
+fn readers_see_whole_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let books = open(folder.path()).unwrap();
+    let clerk = Clerk::new(&books);
+    clerk.execute(&[award("bob", "order-1", 1_000)]);
+    let is_done = AtomicBool::new(false);
+
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            while !is_done.load(Ordering::Acquire) {
+                let view = books.inner.records.view();
+                let found = ["bob", "eve"].map(|member| {
+                    let found = state::wallet(&*view, &wallet(member)).unwrap();
+                    found.map_or(0, |wallet| wallet.balance())
+                });
+                assert_eq!(found.iter().sum::<i64>(), 1_000, "{found:?}");
+            }
+        });
+        for number in 0..300 {
+            let (from, to) = if number % 2 == 0 { ("bob", "eve") } else { ("eve", "bob") };
+            let transfer = Body::Transfer { to: to.into(), points: 1_000 };
+            clerk.execute(&[contract::command(from, &format!("move-{number}"), transfer)]);
+        }
+        is_done.store(true, Ordering::Release);
+        reader.join().unwrap();
+    });
+}
+
+/// In a segment so long that walks through it remember places on the way.
+#[test]
+fn entries_are_found_by_their_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { segment_bytes: 4 << 20, ..options() };
+    let books = PointBooks::open(folder.path(), &options).unwrap();
+    let clerk = Clerk::new(&books);
+    let gift = |number: usize| {
+        let reason = Some(Arc::from("r".repeat(250)));
+        raingauge_points::Command { reason, ..award("bob", &format!("gift-{number}"), 1) }
+    };
+    for turn in 0..150 {
+        let gifts: Vec<_> = (turn * 20..turn * 20 + 20).map(gift).collect();
+        clerk.execute(&gifts);
+    }
+
+    let found = |sequence| books.inner.pages.entry(sequence).unwrap();
+    assert!(found(0).is_none() && found(3_001).is_none());
+    for sequence in (1..=3_000).step_by(37).chain((1..=3_000).rev().step_by(41)) {
+        let entry = found(sequence).unwrap();
+        assert_eq!((entry.sequence, entry.member_sequence), (sequence, sequence));
+    }
 }

@@ -85,7 +85,8 @@ impl Inner {
         peeked.collect()
     }
 
-    /// Dead letters of a selection, as many as one call may change.
+    /// Dead letters of a selection, as many as one call may change. Ids are looked for among all of
+    /// them, so letters are sent and received beside it: some may be gone when it returns.
     fn selected(
         &self,
         queue: QueueName,
@@ -100,7 +101,9 @@ impl Inner {
             }
             let key = guard.key().map_err(failed)?;
             let number = keys::dead_number_of(&key).ok_or_else(|| malformed("a place"))?;
-            let letter = self.letter(number)?;
+            // Another call may have taken it since.
+            let Some(value) = self.store.get(&keys::letter(number))? else { continue };
+            let letter = keys::letter_of(&value).ok_or_else(|| malformed("a letter"))?;
             if selection.includes(&letter) {
                 bytes += letter.body.len();
                 found.push((number, letter));
@@ -109,10 +112,26 @@ impl Inner {
         Ok(found)
     }
 
+    /// Those of the letters that are dead still. The caller holds the lock.
+    fn still_dead(
+        &self,
+        queue: QueueName,
+        found: Vec<(Number, Letter)>,
+    ) -> Result<Vec<(Number, Letter)>, QueueError> {
+        let mut dead = Vec::with_capacity(found.len());
+        for (number, letter) in found {
+            if self.store.get(&keys::dead(queue, number))?.is_some() {
+                dead.push((number, letter));
+            }
+        }
+        Ok(dead)
+    }
+
     /// A redriven letter has a new number, so that its age counts from now.
     fn redrive(&self, queue: QueueName, selection: &LetterSelection) -> Result<usize, QueueError> {
+        let found = self.selected(queue, selection)?;
         let mut state = self.state.lock();
-        let selected = self.selected(queue, selection)?;
+        let selected = self.still_dead(queue, found)?;
         let now_ms = self.clock.machine_ms();
         let mut newest = state.newest;
         let mut places = Vec::with_capacity(selected.len());
@@ -141,8 +160,9 @@ impl Inner {
     }
 
     fn discard(&self, queue: QueueName, selection: &LetterSelection) -> Result<usize, QueueError> {
+        let found = self.selected(queue, selection)?;
         let mut state = self.state.lock();
-        let selected = self.selected(queue, selection)?;
+        let selected = self.still_dead(queue, found)?;
         let mut batch = self.store.synced_batch();
         for (number, _) in &selected {
             batch.remove(&self.store.keyspace, keys::dead(queue, *number));

@@ -21,7 +21,10 @@ const RECORDS: [(&str, &str); 11] = [
     ("02876d540be05d8fc056a61b01fe48d33e", "02000000000000000101000059000000328669d2"),
     ("02c6412ec9a802b7d0351aff3fdf30cbdd", "0100000000000000900000006d000000be0221ae"),
     ("030007918073686f7000626f62", ""),
-    ("0473686f7000626f62006f2d31", "01010001000863616d706169676ee80200000000000001010000"),
+    (
+        "0473686f7000626f62006f2d31",
+        "02010001f388ec2f2d2dfc30000863616d706169676ee8020000000000000101000000",
+    ),
     ("0573686f70006275726e65643a64656661756c74", "1e000000000000000000000000000000"),
     ("0573686f70006973737565643a63616d706169676e", "4cffffffffffffffffffffffffffffff"),
     ("0573686f70006f75747374616e64696e673a323032362d3037", "96000000000000000000000000000000"),
@@ -58,7 +61,8 @@ fn a_journal_of_version_1_can_be_read() {
     assert_eq!(rows, [(Kind::Bonus, 180, 180), (Kind::Burn, -30, 150)]);
     assert_eq!(entries[0].reference.as_deref(), Some("o-1"));
 
-    // The records are those that version 1 would have made.
+    // The records are those that version 1 would have made, but for that of the reference: it is of
+    // a newer version, which says what each award is one of.
     let records = &books.inner.records;
     let mut found = Vec::new();
     let visited = records.scan(keys::all(), false, &mut |key, value| {

@@ -5,7 +5,7 @@
 //! histories, starting at `RAINGAUGE_SIMULATION_SEED`.
 
 use super::*;
-use crate::books::records::{Visit, Writes};
+use crate::books::records::{View, Visit, Writes};
 use crate::books::verify::compare_all;
 use crate::files::simulated::{Random, Synced};
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ fn put(content: &mut Content, writes: Writes) {
     }
 }
 
-impl Records for LossyRecords {
+impl View for LossyRecords {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         Ok(self.0.lock().now.get(key).cloned())
     }
@@ -108,6 +108,12 @@ impl Records for LossyRecords {
             }
         }
         Ok(())
+    }
+}
+
+impl Records for LossyRecords {
+    fn view(&self) -> Box<dyn View + '_> {
+        Box::new(self.copied())
     }
 
     fn commit(&self, writes: Writes) -> Result<(), Fault> {
