@@ -12,8 +12,6 @@ mod lifetimes;
 mod lists;
 mod picks;
 mod ranges;
-#[cfg(test)]
-mod recorded;
 mod sets;
 mod sets_algebra;
 mod sorted;
