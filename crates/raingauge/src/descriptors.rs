@@ -25,6 +25,8 @@ struct Demand {
     doors: usize,
     /// For each door, besides its reserve.
     connections: usize,
+    /// For the door for Redis clients, which is one of the doors; 0 without it.
+    resp_connections: usize,
     /// Segments of the log, and tables of the store, at most.
     segments: usize,
     tables: usize,
@@ -34,6 +36,7 @@ struct Demand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shares {
     connections: usize,
+    resp_connections: usize,
     segments: usize,
     tables: usize,
 }
@@ -68,16 +71,30 @@ pub fn fit(settings: &mut Settings) -> anyhow::Result<()> {
         );
     }
 
+    if shares.resp_connections < wanted.resp_connections {
+        tracing::warn!(
+            limit,
+            connections_max = shares.resp_connections,
+            wanted = wanted.resp_connections,
+            "fewer Redis clients are taken than resp.connections_max, since files need some of the limit of open files: \
+             raise it, with `ulimit -n` or LimitNOFILE"
+        );
+        settings.resp.connections_max = shares.resp_connections;
+    }
+
     settings.server.connections_max = shares.connections;
     settings.tiles.open_files_max = shares.tables;
     Ok(())
 }
 
 fn wanted(settings: &Settings) -> Demand {
-    let doors = 1 + usize::from(settings.server.grpc_listen.is_some());
+    let has_resp = settings.resp.listen.is_some();
+    let doors = 1 + usize::from(settings.server.grpc_listen.is_some()) + usize::from(has_resp);
     let connections = settings.server.connections_max;
+    let resp_connections = if has_resp { settings.resp.connections_max } else { 0 };
     if settings.cluster.is_cluster() {
-        return Demand { doors, connections, segments: 0, tables: 0 };
+        let tables = if has_resp { TABLES_MAX } else { 0 };
+        return Demand { doors, connections, resp_connections, segments: 0, tables };
     }
 
     // One more segment is written to, and one is about to be removed.
@@ -86,6 +103,7 @@ fn wanted(settings: &Settings) -> Demand {
     Demand {
         doors,
         connections,
+        resp_connections,
         segments: usize::try_from(segments).unwrap_or(usize::MAX),
         tables: TABLES_MAX,
     }
@@ -107,9 +125,11 @@ fn shares(limit: usize, wanted: Demand) -> Option<Shares> {
     let tables = (left / 4).min(wanted.tables);
     let segments = (left / 4).min(wanted.segments);
     let each_door = (left - tables - segments) / wanted.doors;
-    let connections = each_door.saturating_sub(RESERVE_MAX).min(wanted.connections);
+    let each_door = each_door.saturating_sub(RESERVE_MAX);
+    let connections = each_door.min(wanted.connections);
+    let resp_connections = each_door.min(wanted.resp_connections);
     let suffices = connections >= CONNECTIONS_MIN.min(wanted.connections);
-    suffices.then_some(Shares { connections, segments, tables })
+    suffices.then_some(Shares { connections, resp_connections, segments, tables })
 }
 
 #[cfg(test)]
@@ -119,8 +139,15 @@ mod tests {
     #[test]
     fn connections_leave_room_for_files() {
         let shares = |limit, doors, connections| {
-            let found =
-                shares(limit, Demand { doors, connections, segments: 514, tables: TABLES_MAX })?;
+            let demand = Demand {
+                doors,
+                connections,
+                resp_connections: 50_000,
+                segments: 514,
+                tables: TABLES_MAX,
+            };
+            let found = shares(limit, demand)?;
+            assert!(found.resp_connections >= found.connections.min(50_000));
             Some((found.connections, found.segments, found.tables))
         };
         assert_eq!(shares(65_536, 2, 10_000), Some((10_000, 514, TABLES_MAX)));

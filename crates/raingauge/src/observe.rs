@@ -11,8 +11,8 @@ use std::time::Duration;
 use table::{Kind, METRICS, Metric, PRODUCT_METRICS};
 use tracing_subscriber::EnvFilter;
 
-/// Upper bounds of the buckets of every histogram of times, in seconds: close together around 2 ms, the
-/// target for a batch of counts, and out to the longest time of a request by default.
+/// Upper bounds of the buckets of every histogram of times, in seconds: close together around 2 ms,
+/// the target for a batch of counts, and out to the longest time of a request by default.
 const LATENCY_BOUNDS_S: &[f64] = &[
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.001_5, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05,
     0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,

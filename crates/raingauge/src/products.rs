@@ -8,7 +8,9 @@
 //!                                                       ├─ services ──▶ threads of their own
 //!                                                       ├─ waits ─────▶ what senders wait for
 //!                                                       ├─ routes ────▶ HTTP door, contract
+//!                                                       ├─ methods ───▶ gRPC door
 //!                                                       ├─ pages ─────▶ portal, navigation
+//!                                                       ├─ objects ───▶ door for Redis clients
 //!                                                       └─ tasks ─────▶ background work
 //! ```
 //!
@@ -19,7 +21,10 @@
 pub mod tests;
 
 mod campaigns;
+mod objects;
 mod points;
+
+pub use objects::OpenObjects;
 
 use crate::services::{BookPlace, Consumers};
 use anyhow::Context as _;
@@ -27,6 +32,7 @@ use raingauge_app::{Role, Wait};
 use raingauge_consumers::{Consumer, Runner};
 use raingauge_counters::Counters;
 use raingauge_counters::documents::DocumentKind;
+use raingauge_grpc::MethodSource;
 use raingauge_http::Routes;
 use raingauge_portal::Pages;
 use raingauge_ports::BoxFuture;
@@ -48,7 +54,7 @@ use std::sync::Arc;
 
 /// The products of this program.
 /// Each may use what those before it add.
-pub const PRODUCTS: &[Product] = &[points::PRODUCT, campaigns::PRODUCT];
+pub const PRODUCTS: &[Product] = &[points::PRODUCT, campaigns::PRODUCT, objects::PRODUCT];
 
 /// One product.
 #[derive(Clone, Copy)]
@@ -141,17 +147,26 @@ pub struct Additions {
     /// What callers that send events may wait for.
     pub waits: Vec<Wait>,
     pub routes: Routes,
+    /// Methods of the gRPC door.
+    pub methods: Vec<Arc<dyn MethodSource>>,
     pub pages: Pages,
     /// Work that runs until the process ends.
     pub tasks: Vec<BoxFuture<'static, ()>>,
     /// Awards points for the products that follow.
     pub points: Option<Arc<dyn Points>>,
+    /// What the door for Redis clients works on, where it is to open.
+    pub objects: Option<OpenObjects>,
 }
 
 /// Work of a product that goes on while the process runs.
 pub trait Service: Send + Sync {
     /// Why it makes no progress, in a sentence.
     fn trouble(&self) -> Option<String>;
+
+    /// Why this process should get no requests any more, in a sentence.
+    fn failure(&self) -> Option<String> {
+        None
+    }
 
     /// Ends it, behind what is under way. Blocks the thread.
     fn stop(&self);
@@ -181,16 +196,28 @@ impl Openings {
         let mut all = Additions::default();
         for opening in self.0.iter() {
             let foundation = Foundation { points: all.points.clone(), ..foundation.clone() };
-            let Additions { kinds, consumers, services, waits, routes, pages, tasks, points } =
-                (opening.open)(foundation).await?;
+            let Additions {
+                kinds,
+                consumers,
+                services,
+                waits,
+                routes,
+                methods,
+                pages,
+                tasks,
+                points,
+                objects,
+            } = (opening.open)(foundation).await?;
             all.kinds.extend(kinds);
             all.consumers.extend(consumers);
             all.services.extend(services);
             all.waits.extend(waits);
             all.routes = all.routes.join(routes);
+            all.methods.extend(methods);
             all.pages = all.pages.join(pages);
             all.tasks.extend(tasks);
             all.points = all.points.or(points);
+            all.objects = all.objects.or(objects);
         }
         Ok(all)
     }
@@ -204,9 +231,11 @@ impl Default for Additions {
             services: Vec::new(),
             waits: Vec::new(),
             routes: Routes::everywhere(),
+            methods: Vec::new(),
             pages: Pages::default(),
             tasks: Vec::new(),
             points: None,
+            objects: None,
         }
     }
 }

@@ -1,12 +1,13 @@
 //! `raingauge serve`: engines, services, doors, and a graceful shutdown.
 
-use crate::products::Additions;
+use crate::products::{Additions, OpenObjects};
 use crate::services::{Engines, Process, Startup, Surroundings};
 use crate::settings::{CommandOption, Settings};
 use crate::{descriptors, first_link, observe, pages, portal, settings};
 use anyhow::Context;
 use metrics_exporter_prometheus::PrometheusHandle;
 use raingauge_app::{App, Role};
+use raingauge_grpc::MethodSource;
 use raingauge_http::Routes;
 use raingauge_http::connections::{self, Certificates, Door, Limits, Places};
 use raingauge_portal::{Pages, Portal};
@@ -29,6 +30,8 @@ const LEAVE_MAX: Duration = Duration::from_secs(2);
 /// A running server.
 pub struct Server {
     pub address: SocketAddr,
+    /// Where Redis clients reach it, if that door is open.
+    pub resp_address: Option<SocketAddr>,
     /// Whether the doors speak TLS.
     pub has_tls: bool,
     process: Arc<Process>,
@@ -46,6 +49,7 @@ impl Server {
         // once.
         let doors = Doors::bind(settings).await?;
         let address = doors.http.local_addr()?;
+        let resp_address = doors.resp.as_ref().map(|(resp, _)| resp.local_addr()).transpose()?;
         warn_of_open_doors(settings, address);
 
         let engines = doors.open_engines(settings).await?;
@@ -59,7 +63,7 @@ impl Server {
 
         let (process, added) = Process::assemble(engines, settings, surroundings).await?;
         let process = Arc::new(process);
-        let Additions { routes, pages, tasks: added_tasks, .. } = added;
+        let Additions { routes, methods, pages, tasks: added_tasks, objects, .. } = added;
 
         let app = &process.app;
         let has_portal = app.node.has(Role::Portal);
@@ -68,7 +72,7 @@ impl Server {
 
         let certificates = doors.certificates.clone();
         let pages = portal.clone().map(|portal| (portal, pages));
-        let serving = doors.open(app, routes, pages, &stopping).await?;
+        let serving = doors.open(app, routes, methods, pages, objects, &stopping).await?;
         let mut tasks = background(&process, portal.clone());
         tasks.push(tokio::spawn(observe::keep_up(metrics)));
         tasks.extend(added_tasks.into_iter().map(tokio::spawn));
@@ -77,7 +81,17 @@ impl Server {
         tasks.extend(certificates.map(|certificates| tokio::spawn(certificates.follow())));
 
         let drain_timeout = settings.server.drain_timeout;
-        Ok(Self { address, has_tls, process, portal, stop, serving, tasks, drain_timeout })
+        Ok(Self {
+            address,
+            resp_address,
+            has_tls,
+            process,
+            portal,
+            stop,
+            serving,
+            tasks,
+            drain_timeout,
+        })
     }
 
     pub fn app(&self) -> &App {
@@ -148,6 +162,7 @@ struct Doors {
     http: std::net::TcpListener,
     http_places: Arc<Places>,
     grpc: Option<(TcpListener, Arc<Places>)>,
+    resp: Option<(TcpListener, raingauge_resp_door::Settings)>,
     limits: Limits,
     certificates: Option<Arc<Certificates>>,
 }
@@ -162,6 +177,10 @@ impl Doors {
             Some(listen) => Some((bind(listen).await?, places("grpc"))),
             None => None,
         };
+        let resp = match settings.resp.listen {
+            Some(listen) => Some((bind(listen).await?, settings.resp.clone())),
+            None => None,
+        };
         let limits = Limits {
             head: server.head_timeout,
             idle: server.idle_timeout,
@@ -169,7 +188,7 @@ impl Doors {
         };
 
         let certificates = server.tls.as_ref().map(Certificates::load).transpose()?;
-        Ok(Self { http, http_places: places("http"), grpc, limits, certificates })
+        Ok(Self { http, http_places: places("http"), grpc, resp, limits, certificates })
     }
 
     /// Opens the engines, which may take as long as one is away. Until then the HTTP door reports
@@ -194,7 +213,9 @@ impl Doors {
         self,
         app: &Arc<App>,
         routes: Routes,
+        methods: Vec<Arc<dyn MethodSource>>,
         pages: Option<(Portal, Pages)>,
+        objects: Option<OpenObjects>,
         stopping: &watch::Receiver<bool>,
     ) -> anyhow::Result<Vec<JoinHandle<()>>> {
         let timeout = app.limits.request_timeout;
@@ -206,13 +227,19 @@ impl Doors {
 
         if let Some((listener, places)) = self.grpc {
             tracing::info!(grpc_address = %listener.local_addr()?, "the gRPC door is open");
-            let raingauge_grpc::Routers { router, reserve } = raingauge_grpc::routers(app).await?;
+            let raingauge_grpc::Routers { router, reserve } =
+                raingauge_grpc::routers(app, &methods).await?;
             let limits = self.limits;
             let certificates = self.certificates;
             let grpc =
                 Door { name: "grpc", listener, places, limits, certificates, router, reserve };
 
             serving.push(grpc.open(stopping));
+        }
+
+        if let (Some((listener, settings)), Some(objects)) = (self.resp, objects) {
+            tracing::info!(resp_address = %listener.local_addr()?, "the door for Redis clients is open");
+            serving.push(objects.open(app, settings, listener, stopping)?);
         }
 
         Ok(serving)

@@ -66,6 +66,8 @@ compose! {
         cache: Cache,
         #[cfg(feature = "cluster")]
         redis: engines::RedisSettings,
+        resp: raingauge_resp_door::Settings,
+        objects: raingauge_objects::Settings,
     } with {
         products: Openings = Openings::default(),
     }

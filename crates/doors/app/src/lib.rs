@@ -77,9 +77,10 @@ pub struct App {
 }
 
 impl App {
-    /// Why events are not taken or counts not answered, in a sentence.
+    /// Why events are not taken, counts not answered or objects not changed, in a sentence.
     pub fn unready(&self) -> Option<String> {
-        self.ingest.check().err().map(|error| error.to_string())
+        let refused = self.ingest.check().err().map(|error| error.to_string());
+        refused.or_else(|| (self.node.failure)())
     }
 }
 

@@ -14,8 +14,8 @@ settings! {
         /// Host and port that clients of a cluster are sent to, where they differ from
         /// resp.listen.
         announce: String = text("");
-        /// The cluster that clients see: `no` is none; `single`, one in which this process has every
-        /// slot; `static`, that of resp.nodes.
+        /// The cluster that clients see: `no` is none; `single`, one in which this process has
+        /// every slot; `static`, that of resp.nodes.
         cluster: ClusterMode = one_of(&["no", "single", "static"]);
         /// The processes of a static cluster, each with host, port and its slots, with commas:
         /// "a:7001 0-8191, b:7001 8192-16383".

@@ -56,7 +56,7 @@ pub fn figures(present: Option<&Rates>, stats: &Stats) -> Markup {
                         (figure("Groups", rate(rates.groups), format!("{} of the log", syncs(rates.syncs))))
                         (figure("Expired", rate(rates.expired), "keys".to_owned()))
                         (figure("Left memory", rate(rates.evicted), "objects that stay on the disk".to_owned()))
-                        (figure("Not synced", words::number(i128::from(stats.submitted.saturating_sub(stats.synced))), "groups that a power cut could take back".to_owned()))
+                        (figure("Not synced", unsynced(stats), "groups that a power cut could take back".to_owned()))
                     }
                 }
             }
@@ -71,6 +71,10 @@ fn figure(label: &str, value: String, quiet: String) -> Markup {
             dd { b.figure { (value) } span.quiet { (quiet) } }
         }
     }
+}
+
+fn unsynced(stats: &Stats) -> String {
+    words::number(stats.submitted.saturating_sub(stats.synced).into())
 }
 
 fn rate(per_s: f64) -> String {
@@ -272,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn few_values_that_are_most_bytes_are_said() {
+    fn few_values_may_be_most_of_the_bytes() {
         let mut found = Sizes::default();
         (0..99).for_each(|_| found.note(1_000));
         found.note(1_000_000);

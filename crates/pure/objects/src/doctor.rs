@@ -2,7 +2,7 @@
 //! would send them together.
 //!
 //! ```text
-//!   command ─▶ reply ─▶ command ─▶ reply ─▶ …      each within GAP_MAX of the reply before: a burst
+//!   command ─▶ reply ─▶ command ─▶ reply ─▶ …      each within GAP_US_MAX of the reply before
 //!   └────────── elapsed: the server works for a small part of it ──────────┘
 //! ```
 //!
@@ -152,7 +152,7 @@ fn with_commas(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

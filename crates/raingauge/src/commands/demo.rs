@@ -36,6 +36,9 @@ pub struct Demo {
     /// Address and port of the page and of the HTTP door
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     listen: String,
+    /// Address and port of the door for Redis clients; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
+    resp_listen: String,
     /// An empty folder to keep the data in
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -78,14 +81,20 @@ impl Demo {
     }
 
     fn start(&self, folder: &Path) -> anyhow::Result<OwnServer> {
-        let mut settings = serve::load_settings(None, Some(folder), Some(&self.listen))?;
-        if settings.server.listen.ip().is_loopback() {
+        let mut options = serve::options(Some(folder), Some(&self.listen));
+        options.push(("resp.listen", "--resp-listen", self.resp_listen.clone()));
+        let mut settings = serve::settings(None, options)?;
+        let resp = settings.resp.listen;
+        let is_local = resp.is_none_or(|resp| resp.ip().is_loopback());
+        if settings.server.listen.ip().is_loopback() && is_local {
             settings.auth.tokens.clear();
             settings.auth.required = false;
             // The person who tries the demo sits at this machine, and opens the pages at once.
             settings.people.sign_in = false;
         } else {
-            bail!("the demo listens on this machine alone: give --listen 127.0.0.1:PORT");
+            bail!(
+                "the demo listens on this machine alone: give --listen and --resp-listen 127.0.0.1:PORT"
+            );
         }
 
         OwnServer::start(settings).map_err(|error| {
@@ -113,6 +122,13 @@ impl Demo {
                      Bob's 180 points: {0}/points/rewards/members/bob",
                     own.url()
                 ))?;
+                if let Some(address) = own.resp_address() {
+                    print(&format!(
+                        "counts and objects for Redis clients: redis-cli -p {} RAIN.COUNT \
+                         live:pickups -1d now",
+                        address.port()
+                    ))?;
+                }
                 note("an interrupt (Ctrl-C) ends it");
             }
         }

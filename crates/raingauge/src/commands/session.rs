@@ -8,6 +8,7 @@ use raingauge_app::App;
 use raingauge_console::{Client, Trust};
 use raingauge_core::access::{Scope, Scopes};
 use raingauge_people::tokens::{Token, new_token};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -83,6 +84,11 @@ impl OwnServer {
 
     pub fn url(&self) -> String {
         format!("http://{}", self.server.address)
+    }
+
+    /// Where Redis clients reach it, if that door is open.
+    pub fn resp_address(&self) -> Option<SocketAddr> {
+        self.server.resp_address
     }
 
     pub fn app(&self) -> &App {

@@ -88,10 +88,12 @@ impl Process {
         let (people, made_tokens) = people(&engines, settings);
         let running = Arc::new(engines.running);
         let troubled = (Arc::clone(&running), Arc::clone(&consumers), Arc::clone(&services));
+        let failing = Arc::clone(&services);
         let app = App {
             node: Node {
                 roles: settings.cluster.roles.clone(),
                 draining: surroundings.draining,
+                failure: Box::new(move || failing.iter().find_map(|service| service.failure())),
                 troubles: Box::new(move || {
                     let (running, consumers, services) = &troubled;
                     let consumers = consumers.lock();

@@ -1,4 +1,4 @@
-//! Doors that others reach: they need tokens, sign-in, and TLS.
+//! Doors that others reach: they need tokens, sign-in, and TLS, which that for Redis clients lacks.
 //!
 //! A loopback address says little about the callers: a proxy on the same machine forwards the whole
 //! network. So every sign that others are expected (an address for browsers, a sign-in provider, a
@@ -10,23 +10,41 @@ use raingauge_people::settings::is_of_this_machine;
 use raingauge_settings::Reader;
 use std::net::SocketAddr;
 
+/// The address of the door for Redis clients.
+const RESP: &str = "resp.listen";
+
 /// Refuses a configuration in which strangers would be administrators, or secrets would cross the
 /// network in clear text.
 pub fn contradictions(settings: &Settings, reader: &mut Reader) {
     refuse_without_tokens(settings, reader);
     refuse_without_sign_in(settings, reader);
     refuse_plaintext(settings, reader);
+    refuse_plaintext_resp(settings, reader);
 }
 
 /// Returns the doors that other machines reach, by their keys.
 fn open_doors(settings: &Settings) -> impl Iterator<Item = (&'static str, SocketAddr)> {
+    tls_doors(settings).chain(open_resp(settings).map(|address| (RESP, address)))
+}
+
+/// Returns those of them that may speak TLS.
+fn tls_doors(settings: &Settings) -> impl Iterator<Item = (&'static str, SocketAddr)> {
     let server = &settings.server;
     let doors =
         [("server.listen", Some(server.listen)), ("server.grpc_listen", server.grpc_listen)];
     doors
         .into_iter()
         .filter_map(|(key, address)| Some((key, address?)))
-        .filter(|(_, address)| !address.ip().to_canonical().is_loopback())
+        .filter(|(_, address)| is_open(address))
+}
+
+/// Returns the address of the door for Redis clients, if other machines reach it.
+fn open_resp(settings: &Settings) -> Option<SocketAddr> {
+    settings.resp.listen.filter(is_open)
+}
+
+fn is_open(address: &SocketAddr) -> bool {
+    !address.ip().to_canonical().is_loopback()
 }
 
 /// Returns the address for browsers, if it leads to another machine than theirs.
@@ -109,7 +127,7 @@ fn refuse_plaintext(settings: &Settings, reader: &mut Reader) {
         return;
     }
 
-    for (key, address) in open_doors(settings) {
+    for (key, address) in tls_doors(settings) {
         if reader.is_wrong(key) {
             continue;
         }
@@ -124,11 +142,27 @@ fn refuse_plaintext(settings: &Settings, reader: &mut Reader) {
     }
 }
 
+/// The door for Redis clients speaks no TLS: beyond loopback it needs a network that is safe.
+fn refuse_plaintext_resp(settings: &Settings, reader: &mut Reader) {
+    let Some(address) = open_resp(settings).filter(|_| !settings.server.plaintext) else { return };
+    if !reader.are_right(&[RESP, "server.plaintext"]) {
+        return;
+    }
+
+    let message = format!(
+        "{address} can be reached from other machines, and tokens and values would cross the \
+         network in clear: this door speaks no TLS"
+    );
+    let advice = "Listen on 127.0.0.1 behind a proxy with TLS, such as stunnel; or set \
+                  server.plaintext when nobody else can listen on that network";
+    reader.refuse(RESP, message, advice);
+}
+
 /// Returns what the operator should know of a valid configuration.
 pub fn warnings(settings: &Settings) -> Vec<String> {
     let server = &settings.server;
     let mut warnings = Vec::new();
-    if open_doors(settings).next().is_some() && server.tls.is_none() {
+    if tls_doors(settings).next().is_some() && server.tls.is_none() {
         let why = if server.plaintext {
             "server.plaintext is set"
         } else {
@@ -137,6 +171,18 @@ pub fn warnings(settings: &Settings) -> Vec<String> {
         warnings.push(format!(
             "a door that other machines reach speaks no TLS, because {why}: tokens and passwords cross that network in clear"
         ));
+    }
+
+    if let Some(address) = open_resp(settings) {
+        warnings.push(format!(
+            "the door for Redis clients on {address} speaks no TLS, because server.plaintext is set: tokens and values cross \
+             that network in clear"
+        ));
+    }
+    if settings.resp.listen.is_some() && settings.cluster.is_cluster() {
+        let warning = "the objects of Redis clients are kept in the data folder of this process alone, and not in the cluster: \
+                       other processes have objects of their own";
+        warnings.push(warning.to_owned());
     }
 
     #[cfg(feature = "cluster")]

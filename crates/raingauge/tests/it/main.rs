@@ -23,6 +23,7 @@ mod model;
 mod operations;
 mod points;
 mod portal;
+mod redis_door;
 mod replay;
 mod rollout;
 mod scripts;

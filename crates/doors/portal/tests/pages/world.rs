@@ -248,6 +248,7 @@ impl World {
             node: Node {
                 roles: raingauge_app::Role::ALL.to_vec(),
                 draining: tokio::sync::watch::channel(false).1,
+                failure: Box::new(|| None),
                 troubles: Box::new(Vec::new),
                 metrics: Arc::new(String::new),
             },
