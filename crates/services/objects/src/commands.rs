@@ -19,6 +19,7 @@ mod strings;
 mod strings_edit;
 #[cfg(test)]
 mod tests;
+mod timeouts;
 mod walk;
 
 use crate::turn::Handler;

@@ -1,5 +1,6 @@
 //! Commands about lists.
 
+mod blocking;
 mod edit;
 mod ends;
 mod read;
@@ -19,6 +20,11 @@ pub(super) const COMMANDS: &[(Id, Handler)] = &[
     (Id::Lmpop, ends::lmpop),
     (Id::Lmove, ends::lmove),
     (Id::Rpoplpush, ends::rpoplpush),
+    (Id::Blpop, blocking::blpop),
+    (Id::Brpop, blocking::brpop),
+    (Id::Blmpop, blocking::blmpop),
+    (Id::Blmove, blocking::blmove),
+    (Id::Brpoplpush, blocking::brpoplpush),
     (Id::Llen, read::llen),
     (Id::Lrange, read::lrange),
     (Id::Lindex, read::lindex),

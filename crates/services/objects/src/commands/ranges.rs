@@ -77,6 +77,19 @@ pub(super) fn count(arguments: Arguments<'_>, index: usize) -> Result<usize, Fai
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
+/// The number of keys at an index, and the keys behind it, which a word follows: the indexes of the
+/// keys, so that the end of the range is that of the word.
+pub(super) fn keys_before_word(
+    arguments: Arguments<'_>,
+    index: usize,
+) -> Result<Range<usize>, Failure> {
+    let len = at_least(arguments, index, 1, "ERR numkeys should be greater than 0")?;
+    let end = usize::try_from(len).ok().and_then(|len| len.checked_add(index + 1));
+    let end = end.filter(|end| *end < arguments.len()).ok_or(Failure::Syntax)?;
+
+    Ok(index + 1..end)
+}
+
 /// Reads `COUNT n`, or nothing, up to the end of a command that takes from the first of some keys.
 pub(super) fn parse_count(arguments: Arguments<'_>, first: usize) -> Result<usize, Failure> {
     if arguments.len() == first {

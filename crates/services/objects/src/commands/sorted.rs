@@ -1,6 +1,7 @@
 //! Commands about sorted sets.
 
 mod add;
+mod blocking;
 mod combine;
 mod pop;
 mod range;
@@ -36,6 +37,9 @@ pub(super) const COMMANDS: &[(Id, Handler)] = &[
     (Id::Zpopmin, pop::zpopmin),
     (Id::Zpopmax, pop::zpopmax),
     (Id::Zmpop, pop::zmpop),
+    (Id::Bzpopmin, blocking::bzpopmin),
+    (Id::Bzpopmax, blocking::bzpopmax),
+    (Id::Bzmpop, blocking::bzmpop),
     (Id::Zunion, combine::zunion),
     (Id::Zinter, combine::zinter),
     (Id::Zdiff, combine::zdiff),

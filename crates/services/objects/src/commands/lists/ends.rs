@@ -1,12 +1,14 @@
 //! What happens at the ends of lists: pushes, pops and moves from one list to another.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use raingauge_resp::{Arguments, Failure, Replies};
 use raingauge_values::list::Side;
 use raingauge_values::{Collection, List};
 
 use super::side;
-use crate::commands::ranges::{at_least, count, parse_count};
+use crate::commands::ranges::{count, keys_before_word, parse_count};
 use crate::notify::Class;
 use crate::turn::Turn;
 
@@ -63,22 +65,14 @@ pub(super) fn lmpop(
     arguments: Arguments<'_>,
     replies: &mut Replies,
 ) -> Result<(), Failure> {
-    let keys_len = at_least(arguments, 1, 1, "ERR numkeys should be greater than 0")?;
-    let word = usize::try_from(keys_len).ok().and_then(|len| len.checked_add(2));
-    let word = word.filter(|word| *word < arguments.len()).ok_or(Failure::Syntax)?;
-    let side = side(arguments, word)?;
-    let count = parse_count(arguments, word + 1)?;
+    let keys = keys_before_word(arguments, 1)?;
+    let side = side(arguments, keys.end)?;
+    let count = parse_count(arguments, keys.end + 1)?;
 
-    for index in 2..word {
-        let key = arguments.at(index);
-        if turn.list(key)?.is_some() {
-            replies.array(2);
-            replies.bulk(key);
-            reply_entries(replies, take(turn, key, side, count)?);
-            return Ok(());
-        }
+    match first_list(turn, arguments, keys)? {
+        Some(key) => reply_popped(turn, key, side, count, replies)?,
+        None => replies.null_array(),
     }
-    replies.null_array();
     Ok(())
 }
 
@@ -160,8 +154,43 @@ fn pop(
     Ok(())
 }
 
+/// The first of some keys that has a list.
+pub(super) fn first_list<'a>(
+    turn: &Turn<'_>,
+    arguments: Arguments<'a>,
+    keys: Range<usize>,
+) -> Result<Option<&'a [u8]>, Failure> {
+    for index in keys {
+        let key = arguments.at(index);
+        if turn.list(key)?.is_some() {
+            return Ok(Some(key));
+        }
+    }
+
+    Ok(None)
+}
+
+/// Removes entries of a key, and replies the key and them.
+pub(super) fn reply_popped(
+    turn: &mut Turn<'_>,
+    key: &[u8],
+    side: Side,
+    count: usize,
+    replies: &mut Replies,
+) -> Result<(), Failure> {
+    replies.array(2);
+    replies.bulk(key);
+    reply_entries(replies, take(turn, key, side, count)?);
+    Ok(())
+}
+
 /// Removes entries from an end of a list, with the event of it.
-fn take(turn: &mut Turn<'_>, key: &[u8], side: Side, count: usize) -> Result<Vec<Bytes>, Failure> {
+pub(super) fn take(
+    turn: &mut Turn<'_>,
+    key: &[u8],
+    side: Side,
+    count: usize,
+) -> Result<Vec<Bytes>, Failure> {
     let mut entries = Vec::new();
     if let Some(list) = turn.list_mut(key)? {
         entries.extend((0..count.min(list.len())).map_while(|_| list.pop(side)));
@@ -172,7 +201,7 @@ fn take(turn: &mut Turn<'_>, key: &[u8], side: Side, count: usize) -> Result<Vec
 }
 
 /// Moves an entry from the first key to the second, which may be the same.
-fn move_entry(
+pub(super) fn move_entry(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     from: Side,

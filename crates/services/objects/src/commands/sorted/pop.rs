@@ -1,16 +1,18 @@
 //! Members with the lowest or highest scores, removed and returned.
 
+use std::ops::Range;
+
 use raingauge_resp::{Arguments, Failure, Replies};
 use raingauge_values::{Blob, Collection};
 
 use super::reply_members;
-use crate::commands::ranges::{at_least, count, parse_count};
+use crate::commands::ranges::{count, keys_before_word, parse_count};
 use crate::notify::Class;
 use crate::turn::Turn;
 
 /// The end of the order that members are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     Lowest,
     Highest,
 }
@@ -36,29 +38,62 @@ pub(super) fn zmpop(
     arguments: Arguments<'_>,
     replies: &mut Replies,
 ) -> Result<(), Failure> {
-    let keys_len = at_least(arguments, 1, 1, "ERR numkeys should be greater than 0")?;
-    let word = usize::try_from(keys_len).ok().and_then(|len| len.checked_add(2));
-    let word = word.filter(|word| *word < arguments.len()).ok_or(Failure::Syntax)?;
-    let end = if arguments.is(word, "min") {
-        End::Lowest
-    } else if arguments.is(word, "max") {
-        End::Highest
-    } else {
-        return Err(Failure::Syntax);
-    };
-    let count = parse_count(arguments, word + 1)?;
+    let keys = keys_before_word(arguments, 1)?;
+    let end = end(arguments, keys.end)?;
+    let count = parse_count(arguments, keys.end + 1)?;
 
-    for index in 2..word {
+    match first_sorted(turn, arguments, keys)? {
+        Some(key) => reply_popped(turn, key, end, count, replies)?,
+        None => replies.null_array(),
+    }
+    Ok(())
+}
+
+/// Reads `MIN` or `MAX`.
+pub(super) fn end(arguments: Arguments<'_>, index: usize) -> Result<End, Failure> {
+    if arguments.is(index, "min") {
+        Ok(End::Lowest)
+    } else if arguments.is(index, "max") {
+        Ok(End::Highest)
+    } else {
+        Err(Failure::Syntax)
+    }
+}
+
+/// The first of some keys that has a sorted set.
+pub(super) fn first_sorted<'a>(
+    turn: &Turn<'_>,
+    arguments: Arguments<'a>,
+    keys: Range<usize>,
+) -> Result<Option<&'a [u8]>, Failure> {
+    for index in keys {
         let key = arguments.at(index);
         if turn.sorted(key)?.is_some() {
-            let members = take(turn, key, end, count)?;
-            replies.array(2);
-            replies.bulk(key);
-            reply_pairs(replies, &members);
-            return Ok(());
+            return Ok(Some(key));
         }
     }
-    replies.null_array();
+
+    Ok(None)
+}
+
+/// Removes members of a key, and replies the key and them.
+pub(super) fn reply_popped(
+    turn: &mut Turn<'_>,
+    key: &[u8],
+    end: End,
+    count: usize,
+    replies: &mut Replies,
+) -> Result<(), Failure> {
+    let members = take(turn, key, end, count)?;
+
+    replies.array(2);
+    replies.bulk(key);
+    replies.array(members.len());
+    for (name, score) in members {
+        replies.array(2);
+        replies.bulk(&name);
+        replies.double(score);
+    }
     Ok(())
 }
 
@@ -90,7 +125,8 @@ fn pop(
     Ok(())
 }
 
-fn take(
+/// Removes members from an end of the order, with the event of it.
+pub(super) fn take(
     turn: &mut Turn<'_>,
     key: &[u8],
     end: End,
@@ -107,14 +143,4 @@ fn take(
     let event = if end == End::Lowest { "zpopmin" } else { "zpopmax" };
     turn.notify(Class::Sorted, event, key);
     Ok(members)
-}
-
-/// Members as pairs in either protocol.
-fn reply_pairs(replies: &mut Replies, members: &[(Blob, f64)]) {
-    replies.array(members.len());
-    for (name, score) in members {
-        replies.array(2);
-        replies.bulk(name);
-        replies.double(*score);
-    }
 }
