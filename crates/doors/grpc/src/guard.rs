@@ -90,7 +90,10 @@ pub async fn pass(State(guard): State<Arc<Guard>>, mut request: Request, next: N
     request.extensions_mut().insert(Deadline::after(timeout));
 
     let answer = match guard.access.check(request.headers(), request.uri()) {
-        Ok(_) => {
+        Ok(who) => {
+            if let Some(who) = who {
+                request.extensions_mut().insert(who);
+            }
             tokio::time::timeout(timeout, guard.run(request, next)).await.unwrap_or_else(|_| {
                 let detail = format!("the call took longer than {timeout:?}: ask for less at once");
                 Err(refused(Problem::new(Code::Timeout, detail)))

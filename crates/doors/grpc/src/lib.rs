@@ -1,5 +1,6 @@
-//! The gRPC door: every method in one place, each with the scope it needs. Codes, limits and
-//! answers are those of the HTTP door.
+//! The gRPC door: its methods in one place, each with the scope it needs. Codes, limits and answers
+//! are those of the HTTP door. Products add methods of their own, which the door does not know:
+//! their messages are compiled here with all of `proto/`.
 
 mod counts;
 mod events;
@@ -27,9 +28,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tonic::codegen::Service;
 
+pub use status::refused;
+
 /// What the build made of `proto/`.
-mod proto {
-    #![allow(dead_code, clippy::all)]
+pub mod proto {
+    #![allow(dead_code, missing_docs, clippy::all)]
     include!(concat!(env!("OUT_DIR"), "/server/mod.rs"));
 }
 
@@ -50,8 +53,16 @@ pub struct Routers {
     pub reserve: Router,
 }
 
+/// Adds the methods of a product.
+pub trait MethodSource: Send + Sync {
+    fn add_to<'a>(&self, methods: Methods<'a>) -> Methods<'a>;
+}
+
 /// All methods. Health and reflection are open to every caller.
-pub async fn routers(app: &Arc<App>) -> Result<Routers, tonic_reflection::server::Error> {
+pub async fn routers(
+    app: &Arc<App>,
+    products: &[Arc<dyn MethodSource>],
+) -> Result<Routers, tonic_reflection::server::Error> {
     let counts = CountsServer::new(counts::Service { app: Arc::clone(app) })
         .max_decoding_message_size(counts::MESSAGE_LEN_MAX.min(app.limits.body_bytes_max));
     let events = EventsServer::new(events::Service { app: Arc::clone(app) })
@@ -72,6 +83,7 @@ pub async fn routers(app: &Arc<App>) -> Result<Routers, tonic_reflection::server
             Class::Events,
             events,
         );
+    let methods = products.iter().fold(methods, |methods, product| product.add_to(methods));
 
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(DESCRIPTORS)
@@ -92,13 +104,28 @@ pub async fn routers(app: &Arc<App>) -> Result<Routers, tonic_reflection::server
     })
 }
 
-struct Methods<'a> {
+/// The methods of the door, as they are added.
+pub struct Methods<'a> {
     app: &'a App,
     router: Router,
 }
 
 impl Methods<'_> {
-    fn add<S>(self, path: &'static str, scope: Scope, role: Role, class: Class, service: S) -> Self
+    /// Longest message that the door takes, in bytes.
+    pub fn message_len_max(&self) -> usize {
+        self.app.limits.body_bytes_max
+    }
+
+    /// Adds a method, whose path is `/package.Service/Method`. Its requests have the caller, a
+    /// `Principal`, among their extensions.
+    pub fn add<S>(
+        self,
+        path: &'static str,
+        scope: Scope,
+        role: Role,
+        class: Class,
+        service: S,
+    ) -> Self
     where
         S: Service<Request, Response: IntoResponse, Error = Infallible, Future: Future + Send>,
         S: Clone + Send + Sync + 'static,

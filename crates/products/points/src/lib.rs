@@ -1,11 +1,11 @@
 //! The doors of points: their routes in the API and their pages in the portal.
 //!
 //! ```text
-//!   HTTP door, portal ──▶ routes, pages ──▶ Points ──▶ teller, members, documents, queues
+//!   HTTP, gRPC, portal ──▶ routes, methods, pages ──▶ Points ──▶ teller, members, documents
 //! ```
 //!
 //! The handlers capture the services of points, which the doors do not know. What a request asks
-//! for becomes commands of the ledger in [`commands`], for routes and pages alike.
+//! for becomes commands of the ledger in [`commands`], for routes, methods and pages alike.
 
 mod adjustment;
 mod answers;
@@ -14,6 +14,7 @@ mod awards;
 mod commands;
 mod contract;
 mod entries;
+mod grpc;
 mod members;
 mod pages;
 mod programmes;

@@ -103,31 +103,46 @@ async fn balances(
     }
 
     let at_ms = at.as_ref().map(|at| moment(at, points.clock.now_ms())).transpose()?;
-    let ids: Vec<Result<WalletId, Refusal>> = members.into_iter().map(wallet_id).collect();
-    let known = ids.iter().flatten().cloned().collect();
-    let mut found = points.teller.members().balances(known, at_ms).await?.into_iter();
-    let snapshot = points.teller.snapshot();
-
-    let results = ids.into_iter().map(|id| {
-        let balance = id.and_then(|id| found.next().unwrap_or_else(|| Err(unknown(&id.programme))));
-        let shown = balance.and_then(|balance| match snapshot.programme(&balance.id.programme) {
-            Some(programme) => Ok(answers::balance(&balance, programme)),
-            None => Err(unknown(&balance.id.programme)),
-        });
-        shown.unwrap_or_else(|refusal| item(&refusal))
-    });
-    let results: Vec<Value> = results.collect();
+    let named = |item: Value| {
+        let MemberName { programme, member } = item_of(item)?;
+        wallet_id(&programme, &member)
+    };
+    let results = points.balances(members.into_iter().map(named).collect(), at_ms).await?;
     Ok(Json(json!({ "results": results })))
 }
 
+impl Points {
+    /// What members have, each as an answer has it, or its refusal.
+    pub(crate) async fn balances(
+        &self,
+        ids: Vec<Result<WalletId, Refusal>>,
+        at_ms: Option<i64>,
+    ) -> Answer<Vec<Value>> {
+        let known = ids.iter().flatten().cloned().collect();
+        let mut found = self.teller.members().balances(known, at_ms).await?.into_iter();
+        let snapshot = self.teller.snapshot();
+
+        let results = ids.into_iter().map(|id| {
+            let next = |id: WalletId| found.next().unwrap_or_else(|| Err(unknown(&id.programme)));
+            let shown = id.and_then(next).and_then(|balance| {
+                match snapshot.programme(&balance.id.programme) {
+                    Some(programme) => Ok(answers::balance(&balance, programme)),
+                    None => Err(unknown(&balance.id.programme)),
+                }
+            });
+            shown.unwrap_or_else(|refusal| item(&refusal))
+        });
+        Ok(results.collect())
+    }
+}
+
 /// The wallet that an item of a request names.
-fn wallet_id(item: Value) -> Result<WalletId, Refusal> {
-    let MemberName { programme, member } = item_of(item)?;
+pub(crate) fn wallet_id(programme: &str, member: &str) -> Result<WalletId, Refusal> {
     if member.is_empty() || member.len() > MEMBER_LEN_MAX {
         let detail = format!("a member has between 1 and {MEMBER_LEN_MAX} bytes");
         return Err(Refusal::new(Code::MemberInvalid, detail));
     }
-    Ok(WalletId::new(&programme, &member))
+    Ok(WalletId::new(programme, member))
 }
 
 /// `GET /v1/points/{programme}/members/{member}/statement`

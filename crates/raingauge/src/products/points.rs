@@ -96,6 +96,7 @@ async fn open(
         services: vec![Arc::new(Running(teller.clone()))],
         waits: vec![points.wait()],
         routes: points.routes(),
+        methods: vec![Arc::new(points.clone())],
         pages: points.pages(),
         tasks: vec![Box::pin(documents.follow())],
         points: Some(Arc::new(teller)),

@@ -4,6 +4,7 @@ mod answers;
 mod door;
 mod drain;
 mod events;
+mod points;
 pub mod raw;
 
 use crate::client::at;
@@ -13,8 +14,10 @@ use proto::io::cloudevents::v1::cloud_event::cloud_event_attribute_value::Attr;
 use proto::io::cloudevents::v1::cloud_event::{CloudEventAttributeValue, Data};
 use proto::raingauge::v1::counts_client::CountsClient;
 use proto::raingauge::v1::events_client::EventsClient;
+use proto::raingauge::v1::points_client::PointsClient;
 use proto::raingauge::v1::{
-    CountsRequest, CountsResponse, PublishRequest, PublishResponse, SeriesRequest, SeriesResponse,
+    AwardRequest, AwardResponse, BalancesRequest, BalancesResponse, CountsRequest, CountsResponse,
+    PublishRequest, PublishResponse, SeriesRequest, SeriesResponse,
 };
 use raingauge_grpc::client as proto;
 use std::future::Future;
@@ -81,6 +84,16 @@ impl Grpc {
     fn series(&self, message: SeriesRequest) -> Result<SeriesResponse, Status> {
         let mut client = CountsClient::new(self.channel.clone());
         self.wait(client.series(self.request(message))).map(tonic::Response::into_inner)
+    }
+
+    fn award(&self, message: AwardRequest) -> Result<AwardResponse, Status> {
+        let mut client = PointsClient::new(self.channel.clone());
+        self.wait(client.award(self.request(message))).map(tonic::Response::into_inner)
+    }
+
+    fn balances(&self, message: BalancesRequest) -> Result<BalancesResponse, Status> {
+        let mut client = PointsClient::new(self.channel.clone());
+        self.wait(client.balances(self.request(message))).map(tonic::Response::into_inner)
     }
 
     fn publish(&self, events: Vec<CloudEvent>) -> Result<PublishResponse, Status> {

@@ -6,7 +6,7 @@ mod crash;
 mod example;
 mod ledger;
 mod retail;
-mod rights;
+pub mod rights;
 
 use crate::client::Client;
 use crate::server::Home;

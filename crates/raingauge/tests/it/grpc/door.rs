@@ -1,6 +1,8 @@
 //! The door itself: tokens, limits, deadlines, metrics, reflection.
 
-use super::proto::raingauge::v1::{CountRequest, CountsRequest, SeriesRequest};
+use super::proto::raingauge::v1::{
+    AwardRequest, BalancesRequest, CountRequest, CountsRequest, SeriesRequest,
+};
 use super::{Grpc, address_of, assert_refused, drop_event, home, noon_s, raw};
 use crate::auth::{SCOPES, home_with_tokens, token};
 use crate::client::{Client, drops_counter};
@@ -71,7 +73,7 @@ fn every_method_asks_for_its_scope() {
     let mut grpc = Grpc::new(&server);
     type Method = (&'static str, fn(&Grpc) -> Result<(), Status>);
 
-    let methods: [Method; 3] = [
+    let methods: [Method; 5] = [
         ("counts:read", |grpc| grpc.batch(CountsRequest::default()).map(|_| ())),
         ("counts:read", |grpc| {
             let key = "drops:oslo".to_owned();
@@ -85,6 +87,8 @@ fn every_method_asks_for_its_scope() {
             .map(|_| ())
         }),
         ("events:write", |grpc| grpc.publish(vec![drop_event("a", noon_s(), "oslo")]).map(|_| ())),
+        ("points:award", |grpc| grpc.award(AwardRequest::default()).map(|_| ())),
+        ("points:read", |grpc| grpc.balances(BalancesRequest::default()).map(|_| ())),
     ];
 
     for (scope, method) in methods {

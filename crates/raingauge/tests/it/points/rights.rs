@@ -6,12 +6,13 @@ use crate::server::Home;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-fn secret(name: &str) -> String {
+/// The token of a name.
+pub fn secret(name: &str) -> String {
     format!("rg_{}", hex::encode(Sha256::digest(name)))
 }
 
-/// A home with tokens of these names and scopes.
-fn home(tokens: &[(&str, &str)]) -> Home {
+/// The setting of tokens with these names and scopes.
+pub fn setting_of(tokens: &[(&str, &str)]) -> String {
     let tokens: Vec<String> = tokens
         .iter()
         .map(|(name, scopes)| {
@@ -19,7 +20,12 @@ fn home(tokens: &[(&str, &str)]) -> Home {
             format!("{{ name = \"{name}\", sha256 = \"{hash}\", scopes = [{scopes}] }}")
         })
         .collect();
-    Home::with(&[("auth.tokens", &format!("[{}]", tokens.join(", ")))])
+    format!("[{}]", tokens.join(", "))
+}
+
+/// A home with tokens of these names and scopes.
+fn home(tokens: &[(&str, &str)]) -> Home {
+    Home::with(&[("auth.tokens", &setting_of(tokens))])
 }
 
 fn programme() -> Value {
