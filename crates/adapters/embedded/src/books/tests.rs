@@ -264,7 +264,7 @@ fn readers_see_whole_turns() {
     });
 }
 
-/// In a segment so long that walks through it remember places on the way.
+/// In a long segment, in which walks remember places on their way.
 #[test]
 fn entries_are_found_by_their_numbers() {
     let folder = tempfile::tempdir().unwrap();

@@ -24,7 +24,7 @@ use crate::identity::{Key, ReferenceId};
 use crate::number::Number;
 use crate::refused;
 use crate::snapshot::reversed_keys;
-use parts::{Asked, Part};
+use parts::{Extent, Part};
 use raingauge_core::code::{Code, Refusal};
 use std::sync::Arc;
 
@@ -44,14 +44,14 @@ impl Desk<'_> {
         amount: Option<Number>,
         points: Option<Points>,
     ) -> Result<Vec<Arc<Entry>>, Refusal> {
-        let asked = Asked::of(amount, points)?;
+        let extent = Extent::of(amount, points)?;
         let (earned, name) = match key {
             Some(key) => self.earned_by_key(order, key)?,
             None => self.earned_by_reference(order)?,
         };
         self.check_source(order, &earned)?;
-        let parts = parts::parts(&earned, asked, order.programme)?;
-        let is_whole = asked == Asked::Everything && key.is_none();
+        let parts = parts::parts(&earned, extent, order.programme)?;
+        let is_whole = extent == Extent::Everything && key.is_none();
 
         self.all_or_nothing(|desk| {
             let mut entries = Vec::with_capacity(parts.len());

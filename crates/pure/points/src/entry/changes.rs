@@ -69,7 +69,7 @@ pub struct Period {
     #[serde(rename = "period")]
     pub number: i32,
     /// How long the periods are that are numbered so; 0 stands for a lifetime, and `None` for what
-    /// was written before periods of different lengths were told apart.
+    /// was written before entries had the length of their periods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub months: Option<u16>,
 }

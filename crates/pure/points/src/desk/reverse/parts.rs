@@ -9,14 +9,14 @@ use raingauge_core::code::{Code, Refusal};
 
 /// What is to be taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Extent {
     Everything,
     /// What goes with an amount that is paid back.
     Amount(Number),
     Points(Points),
 }
 
-impl Asked {
+impl Extent {
     pub(super) fn of(amount: Option<Number>, points: Option<Points>) -> Result<Self, Refusal> {
         if amount.is_some_and(Number::is_negative) || points.is_some_and(|points| points <= 0) {
             return refused(Code::PointsInvalid, "what is taken back must be positive");
@@ -66,12 +66,12 @@ impl Part {
 /// What is taken back of each award.
 pub(super) fn parts(
     earned: &Earned,
-    asked: Asked,
+    extent: Extent,
     programme: &Programme,
 ) -> Result<Vec<Part>, Refusal> {
     // Of an award that rounded to nothing, or of which no point is left, the amount still counts.
     let is_open = |award: &&EarnedAward| {
-        let counts_amount = matches!(asked, Asked::Amount(_)) || award.points == 0;
+        let counts_amount = matches!(extent, Extent::Amount(_)) || award.points == 0;
         left(award) > 0 || counts_amount && remaining(award) > Number::ZERO
     };
     let open: Vec<&EarnedAward> = earned.awards.iter().filter(is_open).collect();
@@ -79,14 +79,14 @@ pub(super) fn parts(
         return refused(Code::EntryNotReversible, "all of the award was taken back before");
     }
 
-    match asked {
-        Asked::Everything => Ok(open.into_iter().map(Part::whole).collect()),
-        Asked::Points(points) => by_points(&open, points, programme),
-        Asked::Amount(_) if earned.awards.iter().all(|award| award.multiplier.is_none()) => {
+    match extent {
+        Extent::Everything => Ok(open.into_iter().map(Part::whole).collect()),
+        Extent::Points(points) => by_points(&open, points, programme),
+        Extent::Amount(_) if earned.awards.iter().all(|award| award.multiplier.is_none()) => {
             let detail = "the points do not follow from an amount: take back points, or all";
             refused(Code::EntryNotReversible, detail)
         }
-        Asked::Amount(amount) => by_amount(&open, amount, programme),
+        Extent::Amount(amount) => by_amount(&open, amount, programme),
     }
 }
 

@@ -52,8 +52,13 @@ fn an_award_of_an_event_loses_what_was_refunded_before_it() {
     );
     let of_event = |rule: u32, amount: Option<&str>| {
         let amount = amount.and_then(Number::parse);
-        let (facts, factors) = (None, Vec::new());
-        let basis = Basis::Amount { amount, rule: Some(rule), event_type: None, facts, factors };
+        let basis = Basis::Amount {
+            amount,
+            rule: Some(rule),
+            event_type: None,
+            facts: None,
+            factors: Vec::new(),
+        };
         let key = Command::event_key(rule, "shop", "o-1");
         let command = command("amy", key, Body::Award(Award::of(basis)));
         under("o-1", Command { source: EVENT_SOURCE.into(), ..command })
