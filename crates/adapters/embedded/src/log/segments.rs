@@ -93,8 +93,13 @@ impl Segments {
         segments: VecDeque<Segment>,
         (end, appended_ms): (Offset, i64),
     ) -> Self {
-        let (places, waypoints) = (VecDeque::new(), BTreeMap::new());
-        let inner = Inner { segments, end, appended_ms, places, waypoints };
+        let inner = Inner {
+            segments,
+            end,
+            appended_ms,
+            places: VecDeque::new(),
+            waypoints: BTreeMap::new(),
+        };
         let inner = Mutex::new(inner);
         let grown = Condvar::new();
         let is_trimming = AtomicBool::new(false);
