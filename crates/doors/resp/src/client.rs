@@ -1,4 +1,4 @@
-//! What is known of each connection: `CLIENT LIST`, `CLIENT KILL`, `CLIENT PAUSE`.
+//! Each connection as others see it: `CLIENT LIST`, `CLIENT KILL`, `CLIENT PAUSE`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -95,7 +95,7 @@ impl Client {
         self.killed.notify_one();
     }
 
-    /// Returns when somebody else closed this connection.
+    /// Returns when another connection closed this one.
     pub(crate) async fn killed(&self) {
         while !self.kill.load(Ordering::Acquire) {
             self.killed.notified().await;

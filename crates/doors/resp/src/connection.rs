@@ -21,7 +21,7 @@ use crate::observed::Observer;
 use crate::outgoing::Outgoing;
 use crate::server::Server;
 
-/// One drain in so many is measured for the histogram of pipelines.
+/// Of this many drains, one is measured for the histogram of pipelines.
 const PIPELINE_SAMPLE: u64 = 64;
 
 /// A connection and all that it works with.
@@ -237,7 +237,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Measures one drain in so many.
+    /// Measures a sample of the drains.
     fn note_pipeline(&mut self, drain: &Drain) {
         if self.drains.is_multiple_of(PIPELINE_SAMPLE) {
             metrics::histogram!("raingauge_resp_pipeline_commands").record(drain.len() as f64);

@@ -31,6 +31,9 @@ mod settings;
 mod slowlog;
 mod usage;
 
+#[cfg(test)]
+mod tests;
+
 pub use door::Door;
 pub use nodes::Node;
 pub use observed::{HotKey, Observed};

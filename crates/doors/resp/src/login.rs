@@ -93,7 +93,9 @@ fn look_up(tokens: &Tokens, secret: &str) -> Result<(Rights, String), Failure> {
         .fold(Rights::default(), |rights, (scope, _)| rights.with(*scope));
 
     // Names are words of `CLIENT LIST`, where a space would end them.
-    Ok((rights, principal.recorded_name().replace(char::is_whitespace, "_")))
+    let name = principal.recorded_name();
+    let name = name.strip_prefix("token:").unwrap_or(&name);
+    Ok((rights, name.replace(char::is_whitespace, "_")))
 }
 
 fn wrong() -> Failure {

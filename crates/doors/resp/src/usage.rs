@@ -36,7 +36,7 @@ pub(crate) struct CommandUsage {
     pub(crate) duration_us: u64,
     pub(crate) rejected: u64,
     pub(crate) failed: u64,
-    /// Calls by duration: the upper bound of a bucket in µs, and how many took at most so long.
+    /// Calls by duration: the upper bound of a bucket in µs, and how many took no longer.
     pub(crate) durations: Vec<(u64, u64)>,
 }
 

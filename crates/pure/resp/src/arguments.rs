@@ -2,14 +2,15 @@
 
 use bytes::Bytes;
 
-use crate::drain::Span;
-use crate::{Drain, Failure, number};
+use crate::buffers::{Buffers, Span};
+use crate::failure::Failure;
+use crate::number;
 
 /// The arguments of one command, the name among them: ranges of the drain that they were read
 /// into.
 #[derive(Clone, Copy)]
 pub struct Arguments<'a> {
-    pub(crate) drain: &'a Drain,
+    pub(crate) buffers: &'a Buffers,
     pub(crate) spans: &'a [Span],
 }
 
@@ -26,29 +27,29 @@ impl<'a> Arguments<'a> {
 
     /// The argument of an index; 0 is the name.
     pub fn get(self, index: usize) -> Option<&'a [u8]> {
-        self.spans.get(index).map(|span| self.drain.slice(*span))
+        self.spans.get(index).map(|span| self.buffers.slice(*span))
     }
 
     /// As [`Arguments::get`], for an index that the arity of the command promises.
     pub fn at(self, index: usize) -> &'a [u8] {
-        self.drain.slice(self.spans[index])
+        self.buffers.slice(self.spans[index])
     }
 
     /// The arguments from an index on; none when there are fewer.
     pub fn from(self, index: usize) -> Arguments<'a> {
         let spans = self.spans.get(index..).unwrap_or_default();
 
-        Arguments { drain: self.drain, spans }
+        Arguments { buffers: self.buffers, spans }
     }
 
     pub fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone {
-        self.spans.iter().map(move |span| self.drain.slice(*span))
+        self.spans.iter().map(move |span| self.buffers.slice(*span))
     }
 
     /// An argument as bytes to keep: shared when it was read into a buffer of its own, else a
     /// copy, so that a small value never keeps a large buffer.
     pub fn bytes(self, index: usize) -> Bytes {
-        self.drain.bytes(self.spans[index])
+        self.buffers.bytes(self.spans[index])
     }
 
     /// Whether the argument is this word, in any case.

@@ -1,7 +1,9 @@
 //! One command of a drain, and what is wrong with it before it runs.
 
+use crate::arguments::Arguments;
+use crate::failure::Failure;
 use crate::spec::Spec;
-use crate::{Arguments, Failure, table};
+use crate::table;
 
 /// Bytes of a name that an error repeats.
 const SHOWN_NAME_BYTES: usize = 128;
@@ -128,7 +130,7 @@ fn absent(name: &str) -> String {
         _ => return String::new(),
     };
 
-    format!(": raingauge has no {what} (docs/redis.md)")
+    format!(": raingauge has no {what}")
 }
 
 fn is_stream(name: &str) -> bool {
@@ -147,5 +149,5 @@ fn absent_subcommand(container: &str, name: &str) -> String {
         _ => return String::new(),
     };
 
-    format!(" raingauge has no {what} (docs/redis.md)")
+    format!(" raingauge has no {what}")
 }

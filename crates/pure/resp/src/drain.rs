@@ -1,32 +1,18 @@
 //! The commands of one read.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
+use crate::arguments::Arguments;
+use crate::buffers::{Buffers, Span, u32_of};
 use crate::command::{Command, Lookup};
-use crate::{Arguments, limits};
+use crate::limits;
 
 /// Complete commands in the order of their arrival, with the bytes that they lie in.
 #[derive(Default)]
 pub struct Drain {
-    pub(crate) buffer: BytesMut,
-    /// Arguments with buffers of their own.
-    pub(crate) large: Vec<Bytes>,
+    pub(crate) buffers: Buffers,
     pub(crate) spans: Vec<Span>,
     pub(crate) commands: Vec<Entry>,
-}
-
-/// Where an argument lies: in the buffer, or as a whole in one of the large ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    /// A place in the buffer, or the index of a large one.
-    pub(crate) start: u32,
-    /// `LARGE` for a large one.
-    pub(crate) len: u32,
-}
-
-impl Span {
-    /// The length that tells large arguments from others, which are shorter.
-    pub(crate) const LARGE: u32 = u32::MAX;
 }
 
 /// One command: its row, and which spans are its arguments.
@@ -68,9 +54,7 @@ impl Drain {
 
     /// Bytes of all arguments, and of what tells where they are.
     pub fn bytes_len(&self) -> usize {
-        let large: usize = self.large.iter().map(Bytes::len).sum();
-
-        self.buffer.len() + large + self.spans.len() * size_of::<Span>()
+        self.buffers.len() + self.spans.len() * size_of::<Span>()
     }
 
     /// The command of an index below [`Drain::len`].
@@ -79,7 +63,7 @@ impl Drain {
         let first = entry.first as usize;
         let spans = &self.spans[first..first + entry.len as usize];
 
-        Command { lookup: entry.lookup, arguments: Arguments { drain: self, spans } }
+        Command { lookup: entry.lookup, arguments: Arguments { buffers: &self.buffers, spans } }
     }
 
     pub fn commands(&self) -> impl Iterator<Item = Command<'_>> {
@@ -103,26 +87,9 @@ impl Drain {
     }
 
     pub fn clear(&mut self) {
-        self.buffer = BytesMut::new();
-        self.large.clear();
+        self.buffers.clear();
         self.spans.clear();
         self.commands.clear();
-    }
-
-    pub(crate) fn slice(&self, span: Span) -> &[u8] {
-        let start = span.start as usize;
-
-        match span.len {
-            Span::LARGE => &self.large[start],
-            len => &self.buffer[start..start + len as usize],
-        }
-    }
-
-    pub(crate) fn bytes(&self, span: Span) -> Bytes {
-        match span.len {
-            Span::LARGE => self.large[span.start as usize].clone(),
-            _ => Bytes::copy_from_slice(self.slice(span)),
-        }
     }
 
     /// Makes a command of the spans from `first` on, which lie in the buffer already.
@@ -152,19 +119,13 @@ impl Drain {
             return self.share(Bytes::copy_from_slice(argument));
         }
 
-        let start = u32_of(self.buffer.len());
-        self.buffer.extend_from_slice(argument);
+        let start = u32_of(self.buffers.shared.len());
+        self.buffers.shared.extend_from_slice(argument);
         self.spans.push(Span { start, len: u32_of(argument.len()) });
     }
 
     fn share(&mut self, argument: Bytes) {
-        self.spans.push(Span { start: u32_of(self.large.len()), len: Span::LARGE });
-        self.large.push(argument);
+        self.spans.push(Span { start: u32_of(self.buffers.large.len()), len: Span::LARGE });
+        self.buffers.large.push(argument);
     }
-}
-
-/// A place in a buffer. Buffers of a drain stay far below 4 GiB: what is read at once, and the
-/// queue of a transaction, are bounded.
-pub(crate) fn u32_of(place: usize) -> u32 {
-    u32::try_from(place).expect("a drain is below 4 GiB")
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::slots::Slots;
 use crate::spec::{Rights, Spec};
-use crate::{Command, Failure, Id};
+use crate::{Arguments, Command, Failure, Id};
 
 /// What the caller of a connection may do, and which keys are here.
 #[derive(Clone, Default)]
@@ -27,6 +27,7 @@ impl Gate {
 
         self.allow(spec)?;
         if let Some(slots) = &self.slots {
+            in_cluster(spec, command.arguments)?;
             slots.check(spec, command.arguments)?;
         }
         if spec.id == Id::RainOnce {
@@ -63,6 +64,21 @@ impl Gate {
     }
 }
 
+/// A cluster has one database.
+fn in_cluster(spec: &'static Spec, arguments: Arguments<'_>) -> Result<(), Failure> {
+    let is_refused = match spec.id {
+        Id::Select => arguments.get(1) != Some(b"0"),
+        Id::Swapdb | Id::Move => true,
+        _ => false,
+    };
+    if !is_refused {
+        return Ok(());
+    }
+
+    let name = spec.name.to_ascii_uppercase();
+    Err(Failure::owned(format!("ERR {name} is not allowed in cluster mode")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,7 +111,7 @@ mod tests {
         assert_eq!(
             refused(&["xadd", "a"]),
             "ERR unknown command 'xadd', with args beginning with: 'a' \
-             : raingauge has no streams (docs/redis.md)"
+             : raingauge has no streams"
         );
         assert!(refused(&["foo", &"x".repeat(500), "b"]).len() < 260);
     }

@@ -75,8 +75,9 @@ fn class(pattern: &[u8], byte: u8, nocase: bool) -> (usize, bool) {
             }
             [b']', ..] => return (at + 1, found != negated),
             [first, b'-', last, ..] => {
-                let (low, high) = (fold(first, nocase), fold(last, nocase));
-                found |= (low.min(high)..=low.max(high)).contains(&byte);
+                let first = fold(first, nocase);
+                let last = fold(last, nocase);
+                found |= (first.min(last)..=first.max(last)).contains(&byte);
                 at += 3;
             }
             [single, ..] => {

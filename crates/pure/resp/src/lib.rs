@@ -1,4 +1,4 @@
-//! The protocol of Redis, without a socket: requests, replies, and what is known of each command.
+//! The protocol of Redis, without a socket: requests, replies, and facts about each command.
 //!
 //! A [`Parser`] turns the bytes of a connection into a [`Drain`]: all commands that are complete,
 //! their [`Arguments`] being ranges of one buffer. The table ([`find`], [`Spec`]) says how many
@@ -10,6 +10,7 @@
 //! ```
 
 mod arguments;
+mod buffers;
 mod command;
 mod drain;
 mod failure;

@@ -1,6 +1,6 @@
 //! Numbers as clients write and read them.
 
-use std::io::Write;
+use std::fmt::{self, Write};
 
 use rust_decimal::Decimal as Exact;
 
@@ -131,26 +131,31 @@ impl Decimal {
 /// The shortest decimal digits of a positive number, how many there are, and the power of ten of
 /// the first one.
 fn digits(value: f64) -> ([u8; 20], usize, i32) {
-    let mut text = [0; 40];
-    let mut rest = &mut text[..];
-    write!(rest, "{value:e}").expect("24 bytes are enough for any number of 64 bits");
-    let written = 40 - rest.len();
+    let mut text = Decimal { bytes: [0; 40], len: 0 };
+    write!(text, "{value:e}").expect("24 bytes are enough for any number of 64 bits");
 
-    let end = text[..written].iter().position(|byte| *byte == b'e').unwrap_or(written);
-    let exponent = std::str::from_utf8(&text[(end + 1).min(written)..written])
-        .ok()
-        .and_then(|exponent| exponent.parse().ok())
-        .unwrap_or(0);
-
+    let text: &str = text.as_ref();
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let mut digits = [0; 20];
     let mut len = 0;
 
-    for byte in text[..end].iter().filter(|byte| byte.is_ascii_digit()) {
-        digits[len] = *byte;
+    for byte in mantissa.bytes().filter(u8::is_ascii_digit) {
+        digits[len] = byte;
         len += 1;
     }
 
-    (digits, len, exponent)
+    (digits, len, exponent.parse().unwrap_or(0))
+}
+
+impl Write for Decimal {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.len + text.len() > self.bytes.len() {
+            return Err(fmt::Error);
+        }
+
+        self.push(text.as_bytes());
+        Ok(())
+    }
 }
 
 impl AsRef<[u8]> for Decimal {
@@ -215,8 +220,8 @@ impl Real {
 }
 
 /// Up to 17 decimal places, without an exponent and without zeros at the end.
-impl std::fmt::Display for Real {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Real {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.0 {
             Digits::Decimal(value) => value.round_dp(PLACES).to_string(),
             Digits::Binary(value) => format!("{value:.17}"),

@@ -3,7 +3,7 @@
 use bytes::buf::Limit;
 use bytes::{BufMut, BytesMut};
 
-use crate::drain::{Span, u32_of};
+use crate::buffers::{Span, u32_of};
 use crate::limits::{
     RESP_ARGUMENTS_MAX, RESP_GUEST_ARGUMENT_BYTES_MAX, RESP_GUEST_ARGUMENTS_MAX,
     RESP_INLINE_BYTES_MAX, RESP_LARGE_BYTES_MIN, RESP_READ_BYTES_MAX, RESP_READ_BYTES_MIN,
@@ -144,21 +144,21 @@ impl Parser {
 
         self.at -= done;
         self.filled_len = self.filled_len.saturating_sub(done);
-        drain.buffer = taken;
+        drain.buffers.shared = taken;
         drain.look_up();
         result
     }
 
     /// Moves the finished command into the drain.
     fn finish(&mut self, drain: &mut Drain) {
-        let large = u32_of(drain.large.len());
+        let large = u32_of(drain.buffers.large.len());
         let first = drain.spans.len();
 
         drain.spans.extend(self.spans.drain(..).map(|span| match span.len {
             Span::LARGE => Span { start: span.start + large, ..span },
             _ => span,
         }));
-        drain.large.append(&mut self.large);
+        drain.buffers.large.append(&mut self.large);
         drain.begin(first);
     }
 

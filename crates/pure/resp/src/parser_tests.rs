@@ -140,7 +140,7 @@ fn a_large_argument_has_a_buffer_of_its_size() {
     assert_eq!(value, large);
     assert_eq!(value.as_ptr(), drain.get(0).arguments.at(2).as_ptr());
     // Nothing but the small arguments lies in the buffer that is shared.
-    assert!(drain.buffer.len() < RESP_READ_BYTES_MIN * 2);
+    assert!(drain.buffers.shared.len() < RESP_READ_BYTES_MIN * 2);
 
     let mut queue = Drain::new();
     queue.push(drain.get(0).arguments);

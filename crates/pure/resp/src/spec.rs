@@ -1,6 +1,6 @@
-//! What is known of a command before it runs.
+//! Facts about a command, by which it is checked before it runs.
 
-use crate::Arguments;
+use crate::arguments::Arguments;
 use crate::id::Id;
 
 /// A command or subcommand of the table.
@@ -9,7 +9,7 @@ pub struct Spec {
     pub id: Id,
     /// In lower case; a subcommand has the name of its container before it, `object|encoding`.
     pub name: &'static str,
-    /// Number of arguments with the name; negative, at least so many.
+    /// Number of arguments with the name; a negative one is the least.
     pub arity: i16,
     pub flags: Flags,
     pub keys: &'static [KeySpec],
@@ -26,7 +26,7 @@ pub struct Spec {
 pub enum Room {
     /// The service of objects.
     Objects,
-    /// The door: connections and what is said about the server.
+    /// The door: connections, and reports about the server.
     Door,
     /// The counts and events of raingauge.
     Rain,
@@ -194,7 +194,7 @@ pub(crate) const fn counted(access: Access, at: u16) -> KeySpec {
 }
 
 impl Spec {
-    /// Whether a command of so many arguments, with its name, is well formed.
+    /// Whether a command of this many arguments, with its name, is well formed.
     pub fn accepts(&self, len: usize) -> bool {
         let arity = usize::from(self.arity.unsigned_abs());
 

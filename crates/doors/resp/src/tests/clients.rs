@@ -1,0 +1,109 @@
+use super::*;
+
+#[tokio::test]
+async fn clients_are_listed_and_named() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+
+    client.ask("client id\r\n", ":1\r\n").await;
+    client.ask("client setname worker\r\n", "+OK\r\n").await;
+    client.ask("client setinfo lib-name redis-py\r\n", "+OK\r\n").await;
+    let wrong = "-ERR Client names cannot contain spaces, newlines or special characters.\r\n";
+    client.ask("client setname \"a b\"\r\n", wrong).await;
+
+    let list = client.text("client list").await;
+    assert!(list.starts_with("id=1 addr=127.0.0.1:") && list.ends_with('\n'), "{list}");
+    for part in ["name=worker", "db=0", "cmd=client|list", "user=default", "lib-name=redis-py"] {
+        assert!(list.contains(part), "{part} in {list}");
+    }
+
+    let info = client.text("client info").await;
+    assert!(info.contains("cmd=client|info") && info.contains("multi=-1"), "{info}");
+    client.ask("client list type pubsub\r\n", "$0\r\n\r\n").await;
+    client.ask("client list type who\r\n", "-ERR Unknown client type 'who'\r\n").await;
+    client.ask("client list id x\r\n", "-ERR Invalid client ID\r\n").await;
+}
+
+#[tokio::test]
+async fn clients_are_killed_by_what_they_are() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+    client.ask("ping\r\n", "+PONG\r\n").await;
+    let mut other = house.connect().await;
+    other.ask("client id\r\n", ":2\r\n").await;
+
+    client.ask("client kill id 2\r\n", ":1\r\n").await;
+    other.expect_end().await;
+    client.ask("client kill 1.2.3.4:5\r\n", "-ERR No such client\r\n").await;
+    client.ask("client kill type normal\r\n", ":0\r\n").await;
+    client.ask("client kill type normal skipme no\r\n", ":1\r\n").await;
+    client.expect_end().await;
+}
+
+#[tokio::test]
+async fn a_pause_holds_commands_back_until_it_ends() {
+    let house = House::open().await;
+    let mut writer = house.connect().await;
+    let mut other = house.connect().await;
+
+    other.ask("client pause 100000 write\r\n", "+OK\r\n").await;
+    writer.ask("get k\r\n", "$-1\r\n").await;
+    writer.send("set k v\r\n").await;
+    until(async || other.text("client list").await.contains("cmd=set")).await;
+    other.ask("get k\r\n", "$-1\r\n").await;
+
+    other.ask("client unpause\r\n", "+OK\r\n").await;
+    writer.expect("+OK\r\n").await;
+
+    other.ask("client pause 1\r\nget k\r\n", "+OK\r\n$1\r\nv\r\n").await;
+    other.ask("client pause -1\r\n", "-ERR timeout is negative\r\n").await;
+}
+
+#[tokio::test]
+async fn connections_are_bounded() {
+    let settings = Settings { connections_max: 1, ..Settings::default() };
+    let house = House::with(settings, &[]).await;
+
+    let mut first = house.connect().await;
+    first.ask("ping\r\n", "+PONG\r\n").await;
+    let mut second = house.connect().await;
+    second.expect("-ERR max number of clients reached\r\n").await;
+    second.expect_end().await;
+
+    drop(first);
+    until(async || {
+        let mut third = house.connect().await;
+        third.send("ping\r\n").await;
+        third.line().await == "+PONG"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_idle_client_is_disconnected_when_the_settings_say_so() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+
+    client.ask("config set timeout 1\r\n", "+OK\r\n").await;
+    client.expect_end().await;
+}
+
+#[tokio::test]
+async fn the_end_of_the_server_lets_commands_be_answered() {
+    let house = House::open().await;
+    let mut idle = house.connect().await;
+    let mut busy = house.connect().await;
+    idle.ask("ping\r\n", "+PONG\r\n").await;
+    busy.ask("ping\r\n", "+PONG\r\n").await;
+
+    house.store.hold();
+    busy.send("set k v\r\n").await;
+    until(async || idle.text("client list").await.contains("cmd=set")).await;
+    house.stop.send(true).expect("the door listens");
+    idle.expect_end().await;
+
+    house.store.release();
+    busy.expect("+OK\r\n").await;
+    busy.expect_end().await;
+    tokio::time::timeout(PATIENCE, house.serving).await.expect("an end in time").expect("no panic");
+}

@@ -1,0 +1,101 @@
+use super::*;
+
+#[tokio::test]
+async fn a_reply_waits_for_its_disk_and_later_ones_for_it() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+    let mut other = house.connect().await;
+    client.ask("set seen 1\r\n", "+OK\r\n").await;
+
+    house.store.hold();
+    client.send("get seen\r\nset k v\r\nget seen\r\n").await;
+    client.expect("$1\r\n1\r\n").await;
+
+    // Reading goes on while replies wait, and what nobody changed is answered to others.
+    client.send("set k w\r\n").await;
+    other.ask("get seen\r\n", "$1\r\n1\r\n").await;
+    until(async || other.text("client list").await.contains("tot-cmds=5")).await;
+
+    let mut byte = [0];
+    assert!(client.stream.try_read(&mut byte).is_err(), "a reply came before its sync");
+    house.store.release();
+    client.expect("+OK\r\n$1\r\n1\r\n+OK\r\n").await;
+}
+
+#[tokio::test]
+async fn a_failed_disk_ends_connections_without_the_replies() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+
+    house.store.hold();
+    client.send("set k v\r\n").await;
+    let mut other = house.connect().await;
+    until(async || other.text("client list").await.contains("cmd=set")).await;
+
+    house.store.fail("the disk is gone");
+    client.expect_end().await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_disconnected() {
+    let settings = Settings { output_bytes_max: 1 << 20, ..Settings::default() };
+    let house = House::with(settings, &[]).await;
+    let mut client = house.connect().await;
+    let value = "x".repeat(60_000);
+    client.ask(format!("set k {value}\r\n"), "+OK\r\n").await;
+
+    // The kernel holds a few megabytes; what goes beyond them waits in the door.
+    let mut other = house.connect().await;
+    let requests = "get k\r\n".repeat(1000);
+    until(async || {
+        let sent = tokio::time::timeout(PATIENCE, client.stream.write_all(requests.as_bytes()));
+        sent.await.expect("the door never stops to read").is_err()
+    })
+    .await;
+    let stats = other.text("info stats").await;
+    assert!(stats.contains("client_output_buffer_limit_disconnections:1"), "{stats}");
+}
+
+#[tokio::test]
+async fn replies_can_be_switched_off() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+
+    client.ask("client reply off\r\nset a 1\r\nping\r\nclient reply on\r\n", "+OK\r\n").await;
+    client.ask("client reply skip\r\nset a 2\r\nget a\r\n", "$1\r\n2\r\n").await;
+    client.ask("client reply skip\r\nnope\r\nget a\r\n", "$1\r\n2\r\n").await;
+    client.ask("client reply skip\r\nping\r\nping\r\n", "+PONG\r\n").await;
+    client.ask("client reply maybe\r\n", "-ERR syntax error\r\n").await;
+}
+
+#[tokio::test]
+async fn messages_reach_subscribers_in_both_protocols() {
+    let house = House::open().await;
+    let mut two = house.connect().await;
+    let mut three = house.connect().await;
+    let mut sender = house.connect().await;
+
+    two.ask("subscribe a\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n").await;
+    three.send("hello 3\r\n").await;
+    until(async || three.line().await == "$7" && three.line().await == "modules").await;
+    three.expect("*0\r\n").await;
+    three.ask("psubscribe a*\r\n", ">3\r\n$10\r\npsubscribe\r\n$2\r\na*\r\n:1\r\n").await;
+
+    sender.ask("publish a hi\r\n", ":2\r\n").await;
+    two.expect("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n").await;
+    three.expect(">4\r\n$8\r\npmessage\r\n$2\r\na*\r\n$1\r\na\r\n$2\r\nhi\r\n").await;
+
+    two.ask(
+        "get k\r\n",
+        "-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+         are allowed in this context\r\n",
+    )
+    .await;
+    two.ask("ping\r\n", "*2\r\n$4\r\npong\r\n$0\r\n\r\n").await;
+    three.ask("get k\r\n", "_\r\n").await;
+
+    two.ask("unsubscribe\r\n", "*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n").await;
+    two.ask("unsubscribe\r\n", "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n").await;
+    two.ask("get k\r\n", "$-1\r\n").await;
+    sender.ask("publish a hi\r\n", ":1\r\n").await;
+}

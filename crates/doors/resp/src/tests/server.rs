@@ -1,0 +1,202 @@
+use super::*;
+use crate::nodes::Node;
+use crate::settings::ClusterMode;
+
+#[tokio::test]
+async fn parameters_are_read_and_set() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+
+    client.ask("config get maxmemory\r\n", "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n").await;
+    client
+        .ask(
+            "config get appendf*\r\n",
+            "*4\r\n$14\r\nappendfilename\r\n$0\r\n\r\n$11\r\nappendfsync\r\n$6\r\nalways\r\n",
+        )
+        .await;
+    client.ask("config set appendfsync everysec hz 20\r\n", "+OK\r\n").await;
+    client
+        .ask("config get appendfsync\r\n", "*2\r\n$11\r\nappendfsync\r\n$8\r\neverysec\r\n")
+        .await;
+    client.ask("config set notify-keyspace-events KEA\r\n", "+OK\r\n").await;
+    assert!(client.text("config get notify-keyspace-events").await.starts_with("*2"));
+    client.line().await;
+    client.line().await;
+    client.line().await;
+    assert_eq!(client.line().await, "AKE");
+
+    let text = "-ERR Unknown option or number of arguments for CONFIG SET - 'nope'";
+    assert_eq!(client.text("config set nope 1").await, text);
+    assert!(client.text("config set port 1").await.contains("can't set immutable config"));
+    assert!(client.text("config set hz x").await.contains("related to argument 'hz'"));
+    assert!(client.text("config set hz 1 hz 2").await.contains("duplicate parameter"));
+
+    let info = client.text("info raingauge").await;
+    assert!(info.contains("inert_parameter_hz:20") && !info.contains("appendfsync"), "{info}");
+}
+
+#[tokio::test]
+async fn the_server_describes_itself_under_the_names_that_tools_know() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+    client.ask("set k v\r\nget k\r\nget none\r\nnope\r\nhset k a b\r\n", "+OK\r\n$1\r\nv\r\n$-1\r\n-ERR unknown command 'nope', with args beginning with: \r\n-WRONGTYPE Operation against a key holding the wrong kind of value\r\n").await;
+
+    let info = client.text("info").await;
+    for part in [
+        "# Server\r\nredis_version:7.2.4\r\n",
+        "# Clients\r\nconnected_clients:1\r\n",
+        "# Memory\r\nused_memory:",
+        "keyspace_hits:1\r\n",
+        "keyspace_misses:1\r\n",
+        "role:master\r\n",
+        "# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0\r\n",
+        "cluster_enabled:0\r\n",
+    ] {
+        assert!(info.contains(part), "{part} in {info}");
+    }
+    assert!(!info.contains("cmdstat_"));
+
+    let commands = client.text("info commandstats").await;
+    assert!(commands.contains("cmdstat_get:calls=2,usec="), "{commands}");
+    client.ask("config resetstat\r\n", "+OK\r\n").await;
+    assert!(!client.text("info commandstats").await.contains("cmdstat_get"));
+}
+
+#[tokio::test]
+async fn the_table_of_commands_is_readable() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+
+    let count: usize = client.text("command count").await[1..].parse().expect("a number");
+    assert!(count > 180, "{count}");
+    client
+        .ask(
+            "command info get nope\r\n",
+            "*2\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n\
+             *3\r\n+@read\r\n+@string\r\n+@fast\r\n*0\r\n\
+             *1\r\n*6\r\n$5\r\nflags\r\n*2\r\n+RO\r\n+access\r\n$12\r\nbegin_search\r\n*4\r\n$4\r\ntype\r\n\
+             $5\r\nindex\r\n$4\r\nspec\r\n*2\r\n$5\r\nindex\r\n:1\r\n$9\r\nfind_keys\r\n*4\r\n$4\r\ntype\r\n\
+             $5\r\nrange\r\n$4\r\nspec\r\n*6\r\n$7\r\nlastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$5\r\nlimit\r\n\
+             :0\r\n*0\r\n*-1\r\n",
+        )
+        .await;
+    client.ask("command getkeys mset a 1 b 2\r\n", "*2\r\n$1\r\na\r\n$1\r\nb\r\n").await;
+    client.ask("command getkeys echo a\r\n", "-ERR The command has no key arguments\r\n").await;
+    client.ask("command getkeys nope a\r\n", "-ERR Invalid command specified\r\n").await;
+    client
+        .ask("command getkeysandflags get k\r\n", "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RO\r\n+access\r\n")
+        .await;
+    client.ask("command list filterby pattern xx*\r\n", "*0\r\n").await;
+    assert!(client.text("command docs get").await.starts_with("*2"));
+}
+
+#[tokio::test]
+async fn slow_commands_are_kept() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+
+    client.ask("config set slowlog-log-slower-than 0\r\nslowlog reset\r\n", "+OK\r\n+OK\r\n").await;
+    client.ask("client setname me\r\nget k\r\n", "+OK\r\n$-1\r\n").await;
+    client.ask("config set slowlog-log-slower-than -1\r\n", "+OK\r\n").await;
+
+    client.send("slowlog get 1\r\n").await;
+    client.expect("*1\r\n*6\r\n:").await;
+    let mut lines = Vec::new();
+    until(async || {
+        lines.push(client.line().await);
+        lines.last().is_some_and(|line| line == "me")
+    })
+    .await;
+    assert!(lines.iter().any(|line| line == "k"), "{lines:?}");
+    client.ask("slowlog reset\r\nslowlog len\r\n", "+OK\r\n:0\r\n").await;
+}
+
+#[tokio::test]
+async fn answers_that_never_change_are_those_of_redis() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+
+    client.ask("role\r\n", "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n").await;
+    client.ask("wait 0 100\r\n", ":0\r\n").await;
+    client.ask("set k v\r\nwaitaof 1 0 0\r\n", "+OK\r\n*2\r\n:1\r\n:0\r\n").await;
+    client.ask("waitaof 2 0 0\r\n", "-ERR value is out of range\r\n").await;
+    client.ask("save\r\nscript flush\r\nfunction flush\r\n", "+OK\r\n+OK\r\n+OK\r\n").await;
+    client.ask("bgsave\r\n", "+Background saving started\r\n").await;
+    client.ask("acl whoami\r\nacl users\r\n", "$7\r\ndefault\r\n*1\r\n$7\r\ndefault\r\n").await;
+    client.ask("acl setuser x\r\n", "-ERR tokens are made in the portal\r\n").await;
+    client.ask("acl cat nope\r\n", "-ERR Unknown category 'nope'\r\n").await;
+    client.ask("cluster info\r\nreadonly\r\n", "-ERR This instance has cluster support disabled\r\n-ERR This instance has cluster support disabled\r\n").await;
+    client
+        .ask(
+            "xadd s * a b\r\n",
+            "-ERR unknown command 'xadd', with args beginning with: 's' '*' 'a' 'b' \
+             : raingauge has no streams\r\n",
+        )
+        .await;
+    assert!(client.text("acl list").await.starts_with("*1"));
+    client.line().await;
+    assert_eq!(client.line().await, "user default on ~* &* +@all");
+}
+
+#[tokio::test]
+async fn a_single_process_has_every_slot() {
+    let settings = Settings { cluster: ClusterMode::Single, ..Settings::default() };
+    let house = House::with(settings, &[]).await;
+    let mut client = house.connect().await;
+    let port = house.address.port();
+
+    client.ask("set foo 1\r\ncluster keyslot foo\r\n", "+OK\r\n:12182\r\n").await;
+    client
+        .ask("mget foo bar\r\n", "-CROSSSLOT Keys in request don't hash to the same slot\r\n")
+        .await;
+    client.ask("mget {foo}a foo\r\n", "*2\r\n$-1\r\n$1\r\n1\r\n").await;
+    client.ask("select 1\r\n", "-ERR SELECT is not allowed in cluster mode\r\n").await;
+    client.ask("select 0\r\n", "+OK\r\n").await;
+    client.ask("cluster countkeysinslot 12182\r\n", ":1\r\n").await;
+    client.ask("cluster getkeysinslot 12182 10\r\n", "*1\r\n$3\r\nfoo\r\n").await;
+    client.ask("cluster meet 1.2.3.4 5\r\n", "-ERR raingauge assigns slots by itself\r\n").await;
+
+    assert!(client.text("cluster info").await.contains("cluster_slots_ok:16384"));
+    let nodes = client.text("cluster nodes").await;
+    assert!(nodes.contains(&format!(" 127.0.0.1:{port}@")), "{nodes}");
+    assert!(nodes.ends_with(" myself,master - 0 0 1 connected 0-16383\n"), "{nodes}");
+    let id = client.text("cluster myid").await;
+    client.send("cluster slots\r\n").await;
+    client
+        .expect(format!(
+            "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n$9\r\n127.0.0.1\r\n:{port}\r\n$40\r\n{id}\r\n*0\r\n"
+        ))
+        .await;
+}
+
+#[tokio::test]
+async fn a_static_cluster_sends_clients_to_the_right_node() {
+    let node =
+        |port, first, last| Node { host: "127.0.0.1".into(), port, slots: vec![(first, last)] };
+    let settings = Settings {
+        cluster: ClusterMode::Static,
+        nodes: vec![node(7001, 0, 8191), node(7002, 8192, 16383)],
+        announce: "127.0.0.1:7001".into(),
+        ..Settings::default()
+    };
+    let house = House::with(settings, &[]).await;
+    let mut client = house.connect().await;
+
+    client
+        .ask(
+            "set bar 1\r\nget foo\r\nget bar\r\n",
+            "+OK\r\n-MOVED 12182 127.0.0.1:7002\r\n$1\r\n1\r\n",
+        )
+        .await;
+    let moved = "-MOVED 12182 127.0.0.1:7002\r\n";
+    client.ask("multi\r\nget foo\r\n", format!("+OK\r\n{moved}")).await;
+    client
+        .ask("exec\r\n", "-EXECABORT Transaction discarded because of previous errors.\r\n")
+        .await;
+    assert!(
+        client
+            .text("cluster nodes")
+            .await
+            .contains(":7002@17002 master - 0 0 2 connected 8192-16383")
+    );
+}
