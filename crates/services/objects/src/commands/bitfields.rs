@@ -73,19 +73,17 @@ fn operations(arguments: Arguments<'_>) -> Result<Vec<Operation>, Failure> {
 }
 
 fn parse_overflow(arguments: Arguments<'_>, index: usize) -> Result<Overflow, Failure> {
-    let words =
-        [("wrap", Overflow::Wrap), ("sat", Overflow::Saturate), ("fail", Overflow::Fail)];
+    let words = [("wrap", Overflow::Wrap), ("sat", Overflow::Saturate), ("fail", Overflow::Fail)];
     let word = words.into_iter().find(|(word, _)| arguments.is(index, word));
-    word.map(|(_, overflow)| overflow)
-        .ok_or(Failure::text("ERR Invalid OVERFLOW type specified"))
+    word.map(|(_, overflow)| overflow).ok_or(Failure::text("ERR Invalid OVERFLOW type specified"))
 }
 
 /// An offset of bits, or with `#` before it a multiple of the width.
 fn parse_offset(text: &[u8], width: Width) -> Result<u64, Failure> {
     match text.strip_prefix(b"#") {
-        Some(number) => offset(
-            parse_i64(number).and_then(|number| number.checked_mul(i64::from(width.bits))),
-        ),
+        Some(number) => {
+            offset(parse_i64(number).and_then(|number| number.checked_mul(i64::from(width.bits))))
+        }
         None => offset(parse_i64(text)),
     }
 }

@@ -22,8 +22,7 @@ pub(super) const COMMANDS: &[(Id, Handler)] = &[
 
 /// Offsets from here on lie in no string that clients know of.
 const OFFSET_END: i64 = 1 << 32;
-const BAD_OFFSET: Failure =
-    Failure::text("ERR bit offset is not an integer or out of range");
+const BAD_OFFSET: Failure = Failure::text("ERR bit offset is not an integer or out of range");
 const BAD_BIT: Failure = Failure::text("ERR bit is not an integer or out of range");
 const TOO_LONG: Failure = Failure::text(
     "ERR bits are written to strings of up to 8388608 bytes: each change writes the whole string",
@@ -130,7 +129,11 @@ fn bitcount(
                 return Ok(());
             }
             let range = bits_between(start, end, bytes.len(), counts_bits(arguments, 4)?);
-            if range.is_empty() { 0 } else { bits::count_range(&bytes, *range.start(), *range.end()) }
+            if range.is_empty() {
+                0
+            } else {
+                bits::count_range(&bytes, *range.start(), *range.end())
+            }
         }
         _ => return Err(Failure::Syntax),
     };

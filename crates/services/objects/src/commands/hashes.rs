@@ -218,9 +218,7 @@ fn hincrby(
     let field = arguments.at(2);
     let increment = arguments.integer(3)?;
     let held = match turn.hash(key)?.and_then(|hash| hash.get(field)) {
-        Some(value) => {
-            parse_i64(value).ok_or(Failure::text("ERR hash value is not an integer"))?
-        }
+        Some(value) => parse_i64(value).ok_or(Failure::text("ERR hash value is not an integer"))?,
         None => 0,
     };
     let sum = held.checked_add(increment).ok_or(Failure::Overflow)?;

@@ -113,11 +113,19 @@ fn reply_get(turn: &Turn<'_>, key: &[u8], replies: &mut Replies) -> Result<(), F
     Ok(())
 }
 
-fn get(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Result<(), Failure> {
+fn get(
+    turn: &mut Turn<'_>,
+    arguments: Arguments<'_>,
+    replies: &mut Replies,
+) -> Result<(), Failure> {
     reply_get(turn, arguments.at(1), replies)
 }
 
-fn set(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Result<(), Failure> {
+fn set(
+    turn: &mut Turn<'_>,
+    arguments: Arguments<'_>,
+    replies: &mut Replies,
+) -> Result<(), Failure> {
     let options = SetOptions::parse(arguments)?;
     let key = arguments.at(1);
     check_len(turn, arguments.at(2).len())?;

@@ -127,8 +127,7 @@ fn decrby(
     replies: &mut Replies,
 ) -> Result<(), Failure> {
     let decrement = arguments.integer(2)?;
-    let increment =
-        decrement.checked_neg().ok_or(Failure::text("ERR decrement would overflow"))?;
+    let increment = decrement.checked_neg().ok_or(Failure::text("ERR decrement would overflow"))?;
     add(turn, arguments.at(1), increment, replies)
 }
 
