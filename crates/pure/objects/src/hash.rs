@@ -53,7 +53,8 @@ impl Hash {
         }
 
         self.packed_len += varint::blob_len(field);
-        let (field, value) = (Blob::from_slice(field), Blob::from_slice(value));
+        let field = Blob::from_slice(field);
+        let value = Blob::from_slice(value);
         self.heap_bytes += heap_bytes(&field) + heap_bytes(&value);
         self.entries.insert(field, value);
         self.large |= self.entries.len() > LISTPACK_ENTRIES_MAX;

@@ -1,4 +1,5 @@
-//! The values of the object store, as pure data structures: no clock, no input or output, no threads.
+//! The values of the object store, as pure data structures: no clock, no input, no output, no
+//! threads.
 //!
 //! ```text
 //!   Object ── expiry, stamp, id of the wide form

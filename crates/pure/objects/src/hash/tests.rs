@@ -32,7 +32,8 @@ proptest! {
     fn a_hash_is_a_map_and_its_records_follow(steps in prop::collection::vec(step(), 0..60)) {
         let mut hash = Hash::new();
         hash.track();
-        let (mut model, mut records) = (Model::new(), Model::new());
+        let mut model = Model::new();
+        let mut records = Model::new();
 
         for step in steps {
             match step {
@@ -103,7 +104,8 @@ proptest! {
         }
 
         let mut seen = std::collections::BTreeSet::new();
-        let (mut cursor, mut removals) = (0, removals.into_iter());
+        let mut cursor = 0;
+        let mut removals = removals.into_iter();
         loop {
             cursor = hash.scan(cursor, 3, count, |field, _| {
                 seen.insert(field.to_vec());

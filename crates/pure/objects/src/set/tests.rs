@@ -17,7 +17,8 @@ proptest! {
     ) {
         let mut set = Set::new();
         set.track();
-        let (mut model, mut records) = (Model::new(), Model::new());
+        let mut model = Model::new();
+        let mut records = Model::new();
 
         for (step, member) in steps {
             match step {

@@ -26,7 +26,8 @@ proptest! {
         start: Vec<u8>,
         edits in prop::collection::vec(edit(), 0..12),
     ) {
-        let (mut text, mut model) = (Text::new(&start), start);
+        let mut text = Text::new(&start);
+        let mut model = start;
         for edit in edits {
             match edit {
                 Edit::Append(bytes) => {

@@ -56,7 +56,7 @@ impl<'a> Lifetime<'a> {
         Ok(())
     }
 
-    /// The expiry of a value that is written anew.
+    /// The expiry of a value that replaces another.
     pub(super) fn expiry(self, command: &'static str, now_ms: i64) -> Result<Expiry, Failure> {
         Ok(match self {
             Lifetime::Unchanged | Lifetime::Persist => Expiry::Clear,
