@@ -52,7 +52,8 @@ fn transactions(client: &redis::Client) -> RedisResult<()> {
 }
 
 fn pubsub(client: &redis::Client) -> RedisResult<()> {
-    let (mut listening, mut publishing) = (client.get_connection()?, client.get_connection()?);
+    let mut listening = client.get_connection()?;
+    let mut publishing = client.get_connection()?;
     let mut subscriber = listening.as_pubsub();
     subscriber.subscribe("news")?;
     assert_eq!(publishing.publish::<_, _, i64>("news", "hello")?, 1);

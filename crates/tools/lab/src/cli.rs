@@ -2,6 +2,7 @@
 
 #[cfg(feature = "experiments")]
 mod experiments;
+mod redis;
 
 use crate::events::Drops;
 use crate::http::Target;
@@ -131,6 +132,8 @@ pub enum Command {
         #[command(flatten)]
         options: Box<faults::Options>,
     },
+    #[command(flatten)]
+    Redis(redis::Command),
     #[cfg(feature = "experiments")]
     #[command(flatten)]
     Experiments(experiments::Command),
@@ -186,6 +189,7 @@ pub fn run(lab: Lab) -> Result<()> {
         Command::Rollout { options } => run_rollout(&options),
         Command::Replay { file, server, speed } => run_replay(&file, &server, speed),
         Command::Faults { options } => run_faults(&options),
+        Command::Redis(command) => redis::run(command),
         #[cfg(feature = "experiments")]
         Command::Experiments(command) => experiments::run(command),
     }

@@ -157,6 +157,7 @@ impl Recorder {
             requests_per_s: answered as f64 / elapsed_s,
             units_per_s: self.units as f64 / elapsed_s,
             latency: Latency {
+                mean_us: self.histogram.mean() / 1_000.0,
                 p50_us: quantile_us(0.5),
                 p99_us: quantile_us(0.99),
                 p999_us: quantile_us(0.999),
@@ -168,6 +169,9 @@ impl Recorder {
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Latency {
+    /// Missing in records of earlier versions.
+    #[serde(default)]
+    pub mean_us: f64,
     pub p50_us: f64,
     pub p99_us: f64,
     pub p999_us: f64,

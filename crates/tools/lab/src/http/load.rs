@@ -40,6 +40,12 @@ pub trait Source {
     fn prepare(&mut self, slot: usize, due: Instant);
     /// The bytes of the slot's request.
     fn bytes(&self, slot: usize) -> &[u8];
+    /// Where the slot's answer ends, once it is complete in what was received of it. Protocols
+    /// other than HTTP find it in their own way.
+    fn frame(&mut self, _slot: usize, received: &[u8]) -> Result<Option<Head>> {
+        let head = response::parse_head(received)?;
+        Ok(head.filter(|head| received.len() >= head.end()))
+    }
     fn judge(&mut self, slot: usize, reply: &Reply<'_>) -> Result<Outcome>;
 }
 
@@ -61,7 +67,6 @@ struct Connection {
     sending: bool,
     buffer: Vec<u8>,
     filled: usize,
-    head: Option<Head>,
     intended: Instant,
     /// Whether a request is in flight or waits for a retry.
     is_asked: bool,
@@ -193,7 +198,6 @@ fn open(address: SocketAddr, slot: usize, registry: &Registry) -> Result<Connect
         sending: false,
         buffer: vec![0; READ_BUFFER_BYTES],
         filled: 0,
-        head: None,
         intended: Instant::now(),
         is_asked: false,
     })
@@ -282,7 +286,8 @@ impl<S: Source> Generator<'_, S> {
         if connection.sending {
             connection.write(self.source.bytes(slot))?;
         }
-        let Some(head) = connection.read()? else {
+        let source = &mut *self.source;
+        let Some(head) = connection.read(|received| source.frame(slot, received))? else {
             return Ok(());
         };
         let now = Instant::now();
@@ -290,7 +295,6 @@ impl<S: Source> Generator<'_, S> {
         let outcome =
             self.source.judge(slot, &Reply { status: head.status, head: before, body, at: now })?;
 
-        connection.head = None;
         connection.filled = 0;
         connection.is_asked = matches!(outcome, Outcome::PushedBack);
 
@@ -349,7 +353,10 @@ impl Connection {
     }
 
     /// Reads until the answer is complete (and returns its head) or the socket would block.
-    fn read(&mut self) -> Result<Option<Head>> {
+    fn read(
+        &mut self,
+        mut frame: impl FnMut(&[u8]) -> Result<Option<Head>>,
+    ) -> Result<Option<Head>> {
         loop {
             if self.filled == self.buffer.len() {
                 self.buffer.resize(self.buffer.len() * 2, 0);
@@ -363,13 +370,8 @@ impl Connection {
                 Err(error) => return Err(error).context("cannot read an answer"),
             }
 
-            if self.head.is_none() {
-                self.head = response::parse_head(&self.buffer[..self.filled])?;
-            }
-
-            match self.head {
-                Some(head) if self.filled >= head.end() => return Ok(Some(head)),
-                _ => {}
+            if let Some(head) = frame(&self.buffer[..self.filled])? {
+                return Ok(Some(head));
             }
         }
     }

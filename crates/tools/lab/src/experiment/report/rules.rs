@@ -41,12 +41,13 @@ impl Verdict {
         }
     }
 
-    fn of(agrees: bool) -> Self {
+    /// The verdict of a rule.
+    pub fn of(agrees: bool) -> Self {
         if agrees { Self::Agrees } else { Self::Differs }
     }
 
     /// The verdict if a number may be missing.
-    fn known(agrees: Option<bool>) -> Self {
+    pub fn known(agrees: Option<bool>) -> Self {
         agrees.map_or(Self::Undecided, Self::of)
     }
 }

@@ -1,7 +1,13 @@
 use super::*;
 
 fn measured(rate: f64) -> Measurement {
-    let latency = Latency { p50_us: 100.0, p99_us: 2_000.0, p999_us: 3_000.0, max_us: 4_000.0 };
+    let latency = Latency {
+        mean_us: 200.0,
+        p50_us: 100.0,
+        p99_us: 2_000.0,
+        p999_us: 3_000.0,
+        max_us: 4_000.0,
+    };
     Measurement {
         requests: 100,
         unanswered: 0,

@@ -138,7 +138,8 @@ impl<'a> Table<'a> {
         let mut found = None;
         for words in commands {
             let [expected, actual] = &mut self.connections[connection];
-            let (expected, actual) = (expected.reply()?, actual.reply()?);
+            let expected = expected.reply()?;
+            let actual = actual.reply()?;
             self.compared += 1;
             let is_same = self.judge(connection, words, &expected, &actual);
             // The other replies are read all the same, so that the connections can be used again.

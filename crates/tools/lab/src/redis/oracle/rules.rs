@@ -1,4 +1,4 @@
-//! What "the same reply" means for each command: the same bytes, but for the exceptions listed here.
+//! What "the same reply" means for each command: the same bytes, but for the exceptions below.
 
 use raingauge_resp_client::Reply;
 use std::cmp::Ordering;

@@ -1,6 +1,6 @@
 //! The commands that are compared.
 //!
-//! Keys are slots by type: `s` strings, `h` hashes, `e` sets, `z` sorted sets, `l` lists, and `any`.
+//! Keys are slots by type: `s` strings, `h` hashes, `e` sets, `z` sorted sets, `l` lists, `any`.
 
 /// Commands whose replies are determined by what was sent before.
 pub const COMMANDS: &[&str] = &[

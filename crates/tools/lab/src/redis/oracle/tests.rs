@@ -39,8 +39,8 @@ fn wrong(server: Address, word: &'static [u8], by: &'static [u8]) -> Address {
     let address = Address::local(listener.local_addr().unwrap().port());
     std::thread::spawn(move || {
         for client in listener.incoming() {
-            let (mut client, mut server) =
-                (client.unwrap(), TcpStream::connect(("127.0.0.1", server.port)).unwrap());
+            let mut client = client.unwrap();
+            let mut server = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
             let (mut back_from, mut back_to) =
                 (server.try_clone().unwrap(), client.try_clone().unwrap());
             std::thread::spawn(move || std::io::copy(&mut back_from, &mut back_to));
