@@ -3,8 +3,8 @@
 
 use crate::commands::{
     actions, cache_policy, campaigns, check_config, count, counters, decisions, demo, destinations,
-    import, maintenance, migrate, points, portal, recount, repair, serve, sink, skip_lost, tables,
-    token,
+    import, maintenance, migrate, objects, points, portal, recount, repair, serve, sink, skip_lost,
+    tables, token,
 };
 use clap::{Parser, Subcommand};
 
@@ -33,6 +33,7 @@ pub enum Command {
     Destinations(destinations::Destinations),
     Sink(sink::SinkCommand),
     Points(points::Points),
+    Objects(objects::Objects),
     CachePolicy(cache_policy::CachePolicy),
     Import(import::Import),
     Maintenance(maintenance::Maintenance),

@@ -13,6 +13,7 @@ pub mod destinations;
 pub mod import;
 pub mod maintenance;
 pub mod migrate;
+pub mod objects;
 pub mod points;
 pub mod portal;
 pub mod recount;
@@ -40,6 +41,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
         Command::Sink(sink) => sink.run(),
         Command::Destinations(destinations) => destinations.run(),
         Command::Points(points) => points.run(),
+        Command::Objects(objects) => objects.run(),
         Command::CachePolicy(policy) => policy.run(),
         Command::Import(import) => import.run(),
         Command::Maintenance(maintenance) => maintenance.run(),
