@@ -1,7 +1,9 @@
 //! The door for Redis clients, asked as they ask it.
 
 mod copy;
+mod crash;
 mod histories;
+mod noise;
 mod once;
 mod oracle;
 mod rain;
@@ -9,6 +11,7 @@ mod restart;
 #[cfg(feature = "cluster")]
 mod result_cache;
 mod rights;
+mod table;
 mod usage;
 
 use crate::server::{Home, Server, until};
