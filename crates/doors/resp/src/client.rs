@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use raingauge_resp::{Id, Spec};
+use raingauge_objects::Unblocker;
+use raingauge_resp::{Command, Id, Spec};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -18,6 +19,8 @@ pub(crate) struct Client {
     pub(crate) since_ms: i64,
     pub(crate) names: Mutex<Names>,
     pub(crate) numbers: Numbers,
+    /// Ends the wait of a blocking command.
+    pub(crate) unblocker: Mutex<Option<Unblocker>>,
     kill: AtomicBool,
     killed: Notify,
 }
@@ -49,6 +52,8 @@ pub(crate) struct Numbers {
     pub(crate) sent: AtomicU64,
     pub(crate) commands: AtomicU64,
     pub(crate) last: AtomicU16,
+    /// Whether a command waits for a key.
+    pub(crate) blocked: AtomicBool,
     pub(crate) no_evict: AtomicBool,
     pub(crate) no_touch: AtomicBool,
     pub(crate) close_after_reply: AtomicBool,
@@ -71,6 +76,7 @@ impl Client {
             sent: AtomicU64::new(0),
             commands: AtomicU64::new(0),
             last: AtomicU16::new(u16::MAX),
+            blocked: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
             close_after_reply: AtomicBool::new(false),
@@ -84,6 +90,7 @@ impl Client {
             since_ms: now_ms,
             names: Mutex::new(names),
             numbers,
+            unblocker: Mutex::default(),
             kill: AtomicBool::new(false),
             killed: Notify::new(),
         }
@@ -102,8 +109,11 @@ impl Client {
         }
     }
 
-    pub(crate) fn note_last(&self, spec: &'static Spec) {
-        self.numbers.last.store(spec.id as u16, Ordering::Relaxed);
+    /// Shows a command that ran, or that waits for something.
+    pub(crate) fn note_last(&self, command: Command<'_>) {
+        if let Some(spec) = command.spec() {
+            self.numbers.last.store(spec.id as u16, Ordering::Relaxed);
+        }
     }
 
     fn last(&self) -> &'static str {
@@ -130,6 +140,7 @@ impl Client {
         let letters = [
             (self.listens(), 'P'),
             (numbers.queued.load(Ordering::Relaxed) >= 0, 'x'),
+            (numbers.blocked.load(Ordering::Relaxed), 'b'),
             (numbers.no_evict.load(Ordering::Relaxed), 'e'),
             (numbers.no_touch.load(Ordering::Relaxed), 'T'),
             (numbers.close_after_reply.load(Ordering::Relaxed), 'c'),
@@ -150,9 +161,9 @@ impl Client {
 
         format!(
             "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={} db={} sub={} psub={} \
-             ssub={} multi={} watch={} qbuf={unread} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=16384 \
+             ssub={} multi={} qbuf={unread} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=16384 \
              rbp=0 obl=0 oll=0 omem={unsent} tot-mem={} events=r cmd={} user={} redir=-1 resp={} \
-             lib-name={} lib-ver={} tot-net-in={} tot-net-out={} tot-cmds={}",
+             lib-name={} lib-ver={} tot-net-in={} tot-net-out={} tot-cmds={} watch={}",
             self.id,
             self.address,
             self.local,
@@ -165,7 +176,6 @@ impl Client {
             count(&numbers.patterns),
             count(&numbers.shards),
             numbers.queued.load(Ordering::Relaxed),
-            count(&numbers.watched),
             unread + unsent,
             self.last(),
             names.user,
@@ -175,6 +185,7 @@ impl Client {
             numbers.received.load(Ordering::Relaxed),
             numbers.sent.load(Ordering::Relaxed),
             numbers.commands.load(Ordering::Relaxed),
+            count(&numbers.watched),
         )
     }
 }
@@ -260,9 +271,13 @@ impl Clients {
         self.resumed.notify_waiters();
     }
 
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_paused.load(Ordering::Acquire)
+    }
+
     /// Milliseconds for which a command has to wait now; none while nothing is paused.
     pub(crate) fn wait_ms(&self, now_ms: i64, writes: impl FnOnce() -> bool) -> Option<i64> {
-        if !self.is_paused.load(Ordering::Acquire) {
+        if !self.is_paused() {
             return None;
         }
 

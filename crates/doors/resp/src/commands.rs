@@ -31,6 +31,20 @@ pub(crate) fn run(
     dispatch(desk, spec, command.arguments, replies)
 }
 
+/// Whether a command needs [`prepare`].
+pub(crate) fn waits(spec: &Spec) -> bool {
+    matches!(
+        spec.id,
+        Id::Info
+            | Id::Waitaof
+            | Id::Save
+            | Id::Bgsave
+            | Id::Bgrewriteaof
+            | Id::ClusterCountkeysinslot
+            | Id::ClusterGetkeysinslot
+    )
+}
+
 /// Waits for what a command needs, so that it answers at once afterwards.
 pub(crate) async fn prepare(
     desk: &mut Desk,

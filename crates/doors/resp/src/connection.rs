@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use raingauge_objects::{Ran, Session, Subscriber};
+use raingauge_resp::limits::RESP_READ_BYTES_MAX;
 use raingauge_resp::{
     Command, Drain, Failure, Flags, Gate, Id, Parser, ParserLimits, Replies, Room, Spec,
 };
@@ -23,6 +24,9 @@ use crate::server::Server;
 
 /// Of this many drains, one is measured for the histogram of pipelines.
 const PIPELINE_SAMPLE: u64 = 64;
+
+/// Bytes that may wait for a client even when too many wait for all of them together.
+const OUTPUT_ALWAYS: usize = 1024 * 1024;
 
 /// A connection and all that it works with.
 pub(crate) struct Connection {
@@ -73,9 +77,12 @@ impl Connection {
             bulk_bytes_max: server.parameters.bulk_bytes_max(),
         };
 
+        let session = server.objects.session();
+        *client.unblocker.lock() = Some(session.unblocker());
+
         let mut connection = Connection {
-            session: server.objects.session(),
-            outgoing: Outgoing::new(Arc::clone(&server.objects)),
+            session,
+            outgoing: Outgoing::new(Arc::clone(&server.objects), Arc::clone(&server.unsent)),
             observer: server.observed.observer(),
             replies: Replies::new(desk.protocol),
             parser: Parser::new(limits),
@@ -153,6 +160,8 @@ impl Connection {
 
         self.server.totals.sent.fetch_add(sent, Ordering::Relaxed);
         self.client.numbers.sent.fetch_add(sent, Ordering::Relaxed);
+        self.client.numbers.unsent_bytes.store(0, Ordering::Relaxed);
+        self.client.numbers.unread_bytes.store(self.parser.pending_len(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -187,7 +196,8 @@ impl Connection {
                 self.outgoing.push(self.replies.take(), 0);
                 return Err(Ending::Protocol);
             }
-            if is_empty || was_trusted {
+            // What arrived while commands waited is parsed only now.
+            if is_empty || was_trusted && self.parser.pending_len() == 0 {
                 return Ok(());
             }
         }
@@ -201,12 +211,10 @@ impl Connection {
 
         self.client.numbers.active_ms.store(self.server.clock.now_ms(), Ordering::Relaxed);
         self.client.numbers.commands.fetch_add(drain.len() as u64, Ordering::Relaxed);
+        let unread = drain.received_len() + self.parser.pending_len();
+        self.client.numbers.unread_bytes.store(unread, Ordering::Relaxed);
         self.observer.drain(drain, self.session.database());
         self.note_pipeline(drain);
-        if let Some(spec) = drain.get(drain.len() - 1).spec() {
-            self.client.note_last(spec);
-        }
-
         while next < drain.len() {
             if is_web_request(drain.get(next).arguments.at(0)) {
                 return Err(Ending::Protocol);
@@ -232,6 +240,7 @@ impl Connection {
         }
 
         self.publish();
+        self.client.note_last(drain.get(drain.len() - 1));
         let written = self.outgoing.len().saturating_sub(waiting);
         self.observer.replied(drain, began, Instant::now(), written, &self.desk.name);
         Ok(())
@@ -297,21 +306,30 @@ impl Connection {
                 objects.run(&mut self.session, &mut self.desk, drain, from, &mut self.replies);
             tokio::pin!(run);
 
-            // What was answered before is sent while these commands wait for something, and a
-            // client that leaves is noticed as long as it has sent no more than these commands.
-            let mut is_watched = true;
-            let mut first = [0];
-            loop {
-                let is_sending = !self.outgoing.is_empty();
-                tokio::select! {
-                    biased;
-                    ran = &mut run => break ran,
-                    sent = self.outgoing.pump(&self.writer), if is_sending => sent?,
-                    read = self.reader.peek(&mut first), if is_watched => match read {
-                        Ok(0) => return Err(Ending::Client),
-                        Ok(_) => is_watched = false,
-                        Err(_) => return Err(Ending::Network),
-                    },
+            let at_once = tokio::select! {
+                biased;
+                ran = &mut run => Some(ran),
+                () = std::future::ready(()) => None,
+            };
+            match at_once {
+                Some(ran) => ran,
+                None => {
+                    self.client.note_last(drain.get(from));
+                    let blocks = is_blocking(drain.get(from)) && self.outgoing.is_empty();
+                    self.client.numbers.blocked.store(blocks, Ordering::Relaxed);
+                    self.state.is_busy.store(!blocks, Ordering::Release);
+
+                    let mut socket = Socket {
+                        reader: &mut self.reader,
+                        writer: &self.writer,
+                        parser: &mut self.parser,
+                        outgoing: &mut self.outgoing,
+                    };
+                    let ran = socket.serve_during(run).await?;
+
+                    self.client.numbers.blocked.store(false, Ordering::Relaxed);
+                    self.state.is_busy.store(true, Ordering::Release);
+                    ran
                 }
             }
         };
@@ -336,18 +354,20 @@ impl Connection {
     async fn run_own(&mut self, command: Command<'_>) -> Result<(), Ending> {
         let began = Instant::now();
         self.publish();
+        self.client.note_last(command);
 
         // What these commands wait for is waited for here; the rest of them never waits.
         if let Some(spec) = command.spec() {
             let wait = commands::prepare(&mut self.desk, &self.session, spec, command.arguments);
             tokio::pin!(wait);
-            loop {
-                let is_sending = !self.outgoing.is_empty();
-                tokio::select! {
-                    biased;
-                    () = &mut wait => break,
-                    sent = self.outgoing.pump(&self.writer), if is_sending => sent?,
-                }
+            let mut socket = Socket {
+                reader: &mut self.reader,
+                writer: &self.writer,
+                parser: &mut self.parser,
+                outgoing: &mut self.outgoing,
+            };
+            if commands::waits(spec) {
+                socket.serve_during(wait).await?;
             }
         }
 
@@ -418,7 +438,10 @@ impl Connection {
 
     /// Ends the connection of a client that does not read its replies.
     fn check_output(&self) -> Result<(), Ending> {
-        if self.outgoing.len() <= self.server.settings.output_bytes_max {
+        let len = self.outgoing.len();
+        let is_long = len > self.server.settings.output_bytes_max;
+        let is_full = len > OUTPUT_ALWAYS && self.server.is_output_full();
+        if !is_long && !is_full {
             return Ok(());
         }
 
@@ -426,7 +449,7 @@ impl Connection {
         tracing::warn!(
             client = self.client.id,
             address = %self.client.address,
-            bytes = self.outgoing.len(),
+            bytes = len,
             "a client was disconnected, since it does not read its replies"
         );
         Err(Ending::Output)
@@ -436,6 +459,10 @@ impl Connection {
     async fn wait_while_paused(&mut self, drain: &Drain, next: usize) -> Result<(), Ending> {
         loop {
             let clients = Arc::clone(&self.server.clients);
+            if !clients.is_paused() {
+                return Ok(());
+            }
+
             let resumed = clients.resumed();
             tokio::pin!(resumed);
             let now_ms = self.server.clock.now_ms();
@@ -454,6 +481,7 @@ impl Connection {
                 return Ok(());
             }
 
+            self.client.note_last(drain.get(next));
             let is_sending = !self.outgoing.is_empty();
             tokio::select! {
                 biased;
@@ -519,9 +547,46 @@ impl Connection {
         numbers.database.store(session.database().into(), Ordering::Relaxed);
         numbers.queued.store(queued, Ordering::Relaxed);
         numbers.watched.store(session.watched(), Ordering::Relaxed);
-        numbers.unread_bytes.store(self.parser.pending_len(), Ordering::Relaxed);
         numbers.unsent_bytes.store(self.outgoing.len(), Ordering::Relaxed);
     }
+}
+
+/// The socket of a connection while commands run.
+struct Socket<'a> {
+    reader: &'a mut OwnedReadHalf,
+    writer: &'a OwnedWriteHalf,
+    parser: &'a mut Parser,
+    outgoing: &'a mut Outgoing,
+}
+
+impl Socket<'_> {
+    /// Waits for commands that take their time. What was answered before is sent in the meantime,
+    /// and what arrives is read, up to a bound: so a client that leaves is noticed.
+    async fn serve_during<T>(
+        &mut self,
+        mut work: std::pin::Pin<&mut impl Future<Output = T>>,
+    ) -> Result<T, Ending> {
+        loop {
+            let is_sending = !self.outgoing.is_empty();
+            let is_reading = self.parser.pending_len() < RESP_READ_BYTES_MAX;
+            let mut space = self.parser.space();
+
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                sent = self.outgoing.pump(self.writer), if is_sending => sent?,
+                read = self.reader.read_buf(&mut space), if is_reading => match read {
+                    Ok(0) => return Err(Ending::Client),
+                    Ok(_) => {}
+                    Err(_) => return Err(Ending::Network),
+                },
+            }
+        }
+    }
+}
+
+fn is_blocking(command: Command<'_>) -> bool {
+    command.spec().is_some_and(|spec| spec.flags.has(Flags::BLOCKING))
 }
 
 /// Whether the line comes from a browser: a page of a stranger could else send commands to a door

@@ -6,16 +6,20 @@
 //! ```
 //!
 //! An observer counts down without a lock, so that a command that is not looked at costs nothing.
+//! The gaps are random, since clients repeat themselves: every 64th command could always be the same
+//! one.
 
 use parking_lot::Mutex;
 use raingauge_resp::{Command, Drain};
 use raingauge_values::doctor::{Burst, Case, Doctor, Exchange};
 use raingauge_values::sizes::Sizes;
 use raingauge_values::sketch::{Frequency, Sketch};
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// One command in this many is looked at.
+/// One command in this many is looked at, on average.
 pub const SAMPLE_EVERY: u64 = 64;
 /// Keys whose commands are counted.
 const KEYS_MAX: usize = 256;
@@ -53,6 +57,8 @@ pub struct Observer {
     observed: Arc<Observed>,
     /// Commands until the next that is looked at.
     left: u64,
+    /// The state of the generator of gaps, never 0.
+    seed: u64,
     burst: Burst,
     /// The name of the client, when the burst began to be one.
     client: String,
@@ -84,6 +90,7 @@ impl Observed {
         Observer {
             observed: Arc::clone(self),
             left: 0,
+            seed: RandomState::new().build_hasher().finish() | 1,
             burst: Burst::default(),
             client: String::new(),
             measures_reply: false,
@@ -152,9 +159,17 @@ impl Observer {
         while index < len {
             self.look_at(drain.get(index as usize), database);
             self.measures_reply &= len == 1;
-            index += SAMPLE_EVERY;
+            index += self.gap();
         }
         self.left = index - len;
+    }
+
+    /// Commands from one that is looked at to the next: [`SAMPLE_EVERY`] on average.
+    fn gap(&mut self) -> u64 {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        1 + (self.seed >> 32) % (2 * SAMPLE_EVERY - 1)
     }
 
     fn look_at(&mut self, command: Command<'_>, database: u8) {
@@ -194,8 +209,8 @@ impl Observer {
         reply_bytes: usize,
         client: &str,
     ) {
-        if self.measures_reply {
-            self.observed.sizes.lock().note(reply_bytes as u64);
+        if let Some(bytes) = value_len(reply_bytes).filter(|_| self.measures_reply) {
+            self.observed.sizes.lock().note(bytes);
         }
         if drain.is_empty() {
             return;
@@ -217,6 +232,16 @@ impl Observer {
     }
 }
 
+/// The length of the value in a reply of this length, with its frame; `None` for a reply that is no
+/// longer than the one that says that there is no value.
+fn value_len(reply_bytes: usize) -> Option<u64> {
+    const NULL: usize = "$-1\r\n".len();
+    const FRAME: usize = "$\r\n\r\n".len();
+    let rest = reply_bytes.checked_sub(FRAME).filter(|_| reply_bytes > NULL)?;
+    let digits = rest.checked_ilog10().map_or(1, |digits| digits as usize + 1);
+    Some(rest.saturating_sub(digits) as u64)
+}
+
 impl Drop for Observer {
     fn drop(&mut self) {
         if let Some(found) = self.burst.end() {
@@ -234,21 +259,33 @@ mod tests {
     }
 
     #[test]
-    fn one_command_in_sixty_four_is_looked_at() {
+    fn about_one_command_in_sixty_four_is_looked_at() {
         let observed = Arc::new(Observed::new());
         let mut observer = observed.observer();
-        (0..SAMPLE_EVERY * 10).for_each(|_| observer.drain(&get("a"), 3));
+        (0..64_000).for_each(|_| observer.drain(&get("a"), 3));
         let hot = observed.hot(9);
         assert_eq!(hot.len(), 1);
-        assert_eq!((hot[0].database, &*hot[0].name), (3, &b"a"[..]));
-        assert_eq!((hot[0].commands, hot[0].error), (SAMPLE_EVERY * 10, 0));
+        assert_eq!((hot[0].database, &*hot[0].name, hot[0].error), (3, &b"a"[..], 0));
+        assert!((54_400..73_600).contains(&hot[0].commands), "{}", hot[0].commands);
 
-        let commands: Vec<&[&[u8]]> = vec![&[b"GET", b"b"]; 640];
+        let commands: Vec<&[&[u8]]> = vec![&[b"GET", b"b"]; 64_000];
         observer.drain(&Drain::of(&commands), 0);
-        assert_eq!(observed.hot(1)[0].commands, 640);
-        assert_eq!(observed.hot(9).len(), 2);
+        let hot = observed.hot(9);
+        assert_eq!(hot.len(), 2);
+        assert!(hot.iter().all(|key| (54_400..73_600).contains(&key.commands)), "{hot:?}");
         observed.reset_hot();
         assert_eq!(observed.hot(9), []);
+    }
+
+    /// Two commands in turn, of which every 64th would always be the same.
+    #[test]
+    fn what_repeats_itself_is_seen_as_a_whole() {
+        let observed = Arc::new(Observed::new());
+        let mut observer = observed.observer();
+        let both: [&[&[u8]]; 2] = [&[b"GET", b"a"], &[b"GET", b"b"]];
+        let pair = Drain::of(&both);
+        (0..32_000).for_each(|_| observer.drain(&pair, 0));
+        assert_eq!(observed.hot(9).len(), 2);
     }
 
     #[test]
@@ -262,11 +299,15 @@ mod tests {
         observer.replied(&set, now, now, 5, "");
         assert_eq!((observed.sizes().values(), observed.sizes().bytes()), (1, 1_000));
 
-        for _ in 0..SAMPLE_EVERY {
-            observer.drain(&get("a"), 0);
-            observer.replied(&get("a"), now, now, 1_008, "");
+        for reply_bytes in ["$-1\r\n".len(), "$4000\r\n\r\n".len() + 4_000] {
+            for _ in 0..2 * SAMPLE_EVERY {
+                observer.drain(&get("a"), 0);
+                observer.replied(&get("a"), now, now, reply_bytes, "");
+            }
         }
-        assert_eq!((observed.sizes().values(), observed.sizes().bytes()), (2, 2_008));
+        let sizes = observed.sizes();
+        assert_eq!(sizes.bytes(), 1_000 + (sizes.values() - 1) * 4_000);
+        assert!(sizes.values() > 1);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::{Buf, Bytes};
 use raingauge_objects::Objects;
@@ -21,6 +22,8 @@ pub(crate) struct Outgoing {
     waiting: VecDeque<Segment>,
     /// Bytes of both.
     len: usize,
+    /// Bytes of all connections.
+    total: Arc<AtomicUsize>,
     sent: u64,
     /// Ends when the first waiting segment is durable.
     durable: Option<Durable>,
@@ -34,12 +37,14 @@ struct Segment {
 }
 
 impl Outgoing {
-    pub(crate) fn new(objects: Arc<Objects>) -> Outgoing {
+    /// An empty queue, whose bytes are counted in `total` too.
+    pub(crate) fn new(objects: Arc<Objects>, total: Arc<AtomicUsize>) -> Outgoing {
         Outgoing {
             objects,
             ready: VecDeque::new(),
             waiting: VecDeque::new(),
             len: 0,
+            total,
             sent: 0,
             durable: None,
         }
@@ -61,7 +66,9 @@ impl Outgoing {
 
     /// Appends replies, which are sent once the group of the stamp is durable; 0 waits for none.
     pub(crate) fn push(&mut self, buffers: Vec<Bytes>, stamp: u64) {
-        self.len += buffers.iter().map(Bytes::len).sum::<usize>();
+        let len = buffers.iter().map(Bytes::len).sum::<usize>();
+        self.len += len;
+        self.total.fetch_add(len, Ordering::Relaxed);
 
         if self.waiting.is_empty() && (stamp == 0 || self.objects.is_durable(stamp)) {
             self.ready.extend(buffers);
@@ -146,6 +153,7 @@ impl Outgoing {
 
     fn advance(&mut self, mut written: usize) {
         self.len -= written;
+        self.total.fetch_sub(written, Ordering::Relaxed);
         self.sent += written as u64;
 
         while let Some(first) = self.ready.front_mut() {
@@ -157,5 +165,11 @@ impl Outgoing {
             written -= first.len();
             self.ready.pop_front();
         }
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.len, Ordering::Relaxed);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use raingauge_objects::Objects;
@@ -56,6 +56,9 @@ pub(crate) struct Server {
     /// 40 hexadecimal digits that no other start has.
     pub(crate) run_id: String,
     pub(crate) totals: Totals,
+    /// Bytes of replies that wait on all connections.
+    pub(crate) unsent: Arc<AtomicUsize>,
+    unsent_max: usize,
     /// Keys of each database, as of the last time that they were asked for.
     pub(crate) keyspace: Mutex<Vec<(u8, u64)>>,
 }
@@ -75,6 +78,9 @@ impl Server {
         let started_ms = deps.clock.now_ms();
         let seed = format!("{} {started_ms} {}", deps.address, std::process::id());
         let slots = slots(&deps.settings, deps.address).map(Arc::new);
+        // As much memory as objects have is never taken by replies; half of it is enough.
+        let memory = deps.objects.options().resident_bytes;
+        let unsent_max = (memory / 2).max(deps.settings.output_bytes_max);
         let parameters = Parameters::new(&deps.settings, deps.address.port(), slots.is_some());
 
         Server {
@@ -83,6 +89,8 @@ impl Server {
             clients: Arc::default(),
             usage: Usage::default(),
             totals: Totals::default(),
+            unsent: Arc::default(),
+            unsent_max,
             keyspace: Mutex::default(),
             run_id: digits(&seed),
             started_ms,
@@ -96,6 +104,11 @@ impl Server {
             settings: deps.settings,
             address: deps.address,
         }
+    }
+
+    /// Whether too many replies wait on all connections together.
+    pub(crate) fn is_output_full(&self) -> bool {
+        self.unsent.load(Ordering::Relaxed) > self.unsent_max
     }
 
     pub(crate) fn is_cluster(&self) -> bool {

@@ -120,8 +120,6 @@ fn absent(name: &str) -> String {
             "replication of this kind"
         }
         "shutdown" => "SHUTDOWN",
-        "blpop" | "brpop" | "blmove" | "brpoplpush" | "blmpop" | "bzpopmin" | "bzpopmax"
-        | "bzmpop" => "blocking commands",
         _ if name.starts_with("geo") => "GEO",
         _ if name.starts_with("pf") => "HyperLogLog",
         _ if name.starts_with("xa") || name.starts_with("xr") || is_stream(&name) => "streams",

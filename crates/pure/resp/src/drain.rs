@@ -57,6 +57,11 @@ impl Drain {
         self.buffers.len() + self.spans.len() * size_of::<Span>()
     }
 
+    /// Bytes of the commands as they were received.
+    pub fn received_len(&self) -> usize {
+        self.buffers.len()
+    }
+
     /// The command of an index below [`Drain::len`].
     pub fn get(&self, index: usize) -> Command<'_> {
         let entry = self.commands[index];

@@ -167,16 +167,36 @@ fn keys(arguments: Arguments<'_>, with_flags: bool, replies: &mut Replies) -> Re
         }
         replies.bulk(command.arguments.at(at));
         if with_flags {
+            let access = exact_access(spec, command.arguments, access);
             statuses(access.names().map(str::to_owned).collect(), replies);
         }
     }
     Ok(())
 }
 
+/// How a command uses its key, where that follows from its options.
+fn exact_access(spec: &Spec, arguments: Arguments<'_>, access: Access) -> Access {
+    let read = Access::RO.and(Access::ACCESS);
+    let change = Access::RW.and(Access::ACCESS).and(Access::UPDATE);
+    let has = |word: &str| (3..arguments.len()).any(|index| arguments.is(index, word));
+
+    match spec.id {
+        Id::Set if has("GET") => change,
+        Id::Set => Access::OW.and(Access::UPDATE),
+        Id::Bitfield if !(2..arguments.len()).any(|index| is_change(arguments, index)) => read,
+        Id::Bitfield => change,
+        _ => access,
+    }
+}
+
+fn is_change(arguments: Arguments<'_>, index: usize) -> bool {
+    arguments.is(index, "SET") || arguments.is(index, "INCRBY")
+}
+
 /// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN glob]`.
 fn list(arguments: Arguments<'_>, replies: &mut Replies) -> Result<(), Failure> {
     let names: Vec<&str> = if arguments.len() == 2 {
-        commands().map(|spec| spec.name).collect()
+        raingauge_resp::all().map(|spec| spec.name).collect()
     } else if arguments.len() == 5 && arguments.is(2, "FILTERBY") {
         filtered(arguments)?
     } else {

@@ -27,11 +27,7 @@ pub(super) fn run(
         Id::ClientList => return list(desk, arguments, replies),
         Id::ClientReply => return reply(desk, arguments, replies),
         Id::ClientTrackinginfo => tracking_info(replies),
-        // Nothing is woken: the reply says so.
-        Id::ClientUnblock => {
-            arguments.integer(2)?;
-            replies.integer(0);
-        }
+        Id::ClientUnblock => return unblock(desk, arguments, replies),
 
         _ => {
             change(desk, id, arguments)?;
@@ -163,6 +159,24 @@ fn reply(desk: &mut Desk, arguments: Arguments<'_>, replies: &mut Replies) -> Re
     Ok(())
 }
 
+/// `CLIENT UNBLOCK id [TIMEOUT | ERROR]`: 1 if a command waited.
+fn unblock(desk: &Desk, arguments: Arguments<'_>, replies: &mut Replies) -> Result<(), Failure> {
+    let with_error = match arguments.len() {
+        3 => false,
+        4 if arguments.is(3, "TIMEOUT") => false,
+        4 if arguments.is(3, "ERROR") => true,
+        _ => return Err(Failure::text("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+    };
+
+    let id = arguments.integer(2)?;
+    let client = u64::try_from(id).ok().and_then(|id| desk.server.clients.find(id));
+    let unblocker = client.and_then(|client| client.unblocker.lock().clone());
+    let was_blocked = unblocker.is_some_and(|unblocker| unblocker.unblock(with_error));
+
+    replies.integer(i64::from(was_blocked));
+    Ok(())
+}
+
 fn tracking_info(replies: &mut Replies) {
     replies.map(3);
     replies.bulk(b"flags");
@@ -285,6 +299,13 @@ impl Filter {
     }
 }
 
+/// Whether a name is that of a connection, or of those that have not logged in.
+fn is_user(desk: &Desk, user: &str) -> bool {
+    let clients = desk.server.clients.all();
+
+    user == "default" || clients.iter().any(|client| client.names.lock().user == user)
+}
+
 /// `CLIENT KILL address`, or `CLIENT KILL filter value …`.
 fn kill(desk: &mut Desk, arguments: Arguments<'_>, replies: &mut Replies) -> Result<(), Failure> {
     let is_old = arguments.len() == 3;
@@ -296,6 +317,12 @@ fn kill(desk: &mut Desk, arguments: Arguments<'_>, replies: &mut Replies) -> Res
     };
 
     let now_ms = desk.now_ms();
+    if let Some(user) = &filter.user
+        && !is_user(desk, user)
+    {
+        return Err(Failure::owned(format!("ERR No such user '{user}'")));
+    }
+
     let mut killed = 0;
     for client in desk.server.clients.all() {
         let is_caller = client.id == desk.client.id;

@@ -82,6 +82,11 @@ fn set(server: &Server, arguments: Arguments<'_>) -> Result<(), Failure> {
         if checked.iter().any(|(name, _)| *name == known.name) {
             return Err(refused(known.name, "duplicate parameter"));
         }
+        // Tools write back what they read, also of parameters that cannot be changed.
+        if value(server, known.name).as_bytes() == arguments.at(index + 1) {
+            continue;
+        }
+
         let value = known.check(arguments.at(index + 1));
         checked.push((known.name, value.map_err(|reason| refused(known.name, &reason))?));
     }

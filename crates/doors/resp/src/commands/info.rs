@@ -1,12 +1,14 @@
 //! `INFO`: the server in sections of names and values, under the names that tools know.
 
 use std::fmt::Display;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use raingauge_objects::Space;
 use raingauge_resp::{Arguments, Replies};
 
 use super::configuration;
+use crate::client::Client;
 use crate::desk::Desk;
 use crate::server::{REDIS_VERSION, Server};
 
@@ -107,12 +109,15 @@ fn clients(server: &Server, text: &mut Text) {
     let all = server.clients.all();
     let listening = all.iter().filter(|client| client.kind() == "pubsub").count();
 
+    let is_blocked = |client: &&Arc<Client>| client.numbers.blocked.load(Ordering::Relaxed);
+    let blocked = all.iter().filter(is_blocked).count();
+
     text.line("connected_clients", all.len());
     text.line("cluster_connections", 0);
     text.line("maxclients", server.parameters.clients_max());
     text.line("client_recent_max_input_buffer", 0);
     text.line("client_recent_max_output_buffer", 0);
-    text.line("blocked_clients", 0);
+    text.line("blocked_clients", blocked);
     text.line("tracking_clients", 0);
     text.line("pubsub_clients", listening);
     text.line("clients_in_timeout_table", 0);

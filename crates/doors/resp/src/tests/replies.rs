@@ -99,3 +99,40 @@ async fn messages_reach_subscribers_in_both_protocols() {
     two.ask("get k\r\n", "$-1\r\n").await;
     sender.ask("publish a hi\r\n", ":1\r\n").await;
 }
+
+#[tokio::test]
+async fn a_command_that_waits_for_a_key_holds_up_nobody_and_can_be_woken() {
+    let house = House::open().await;
+    let mut waiting = house.connect().await;
+    let mut other = house.connect().await;
+    waiting.ask("client id\r\n", ":1\r\n").await;
+
+    // What was answered before is sent while the command waits.
+    waiting.send("set a 1\r\nblpop l 0\r\nget a\r\n").await;
+    waiting.expect("+OK\r\n").await;
+    until(async || other.text("info clients").await.contains("blocked_clients:1")).await;
+    assert!(other.text("client list").await.contains("flags=b"));
+
+    other.ask("rpush l x\r\n", ":1\r\n").await;
+    waiting.expect("*2\r\n$1\r\nl\r\n$1\r\nx\r\n$1\r\n1\r\n").await;
+    until(async || other.text("info clients").await.contains("blocked_clients:0")).await;
+
+    waiting.send("blpop l 0\r\n").await;
+    until(async || other.text("client unblock 1 error").await == ":1").await;
+    waiting.expect("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n").await;
+    other.ask("client unblock 1\r\n", ":0\r\n").await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_it_waits_is_noticed() {
+    let house = House::open().await;
+    let mut waiting = house.connect().await;
+    let mut other = house.connect().await;
+
+    waiting.send("blpop l 0\r\nping\r\n").await;
+    until(async || other.text("info clients").await.contains("blocked_clients:1")).await;
+    drop(waiting);
+    until(async || other.text("info clients").await.contains("connected_clients:1")).await;
+
+    other.ask("rpush l x\r\nllen l\r\n", ":1\r\n:1\r\n").await;
+}
