@@ -2,12 +2,13 @@
 
 use crate::parts as own;
 use crate::{Board, HOME, Open};
+use axum::response::IntoResponse as _;
 use maud::{Markup, html};
 use raingauge_portal::html::chart::{Chart, Kind, Line, Points, Scale, Unit};
 use raingauge_portal::html::parts::{self, Mood};
-use raingauge_portal::{Answer, Section, Visit};
+use raingauge_portal::{Answer, Place, Section, Visit};
 
-/// The pages of the section: one.
+/// The pages of the section: one, so that there are no links among them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Tab;
 
@@ -16,7 +17,7 @@ impl Section for Board {
 
     const HOME: &'static str = HOME;
     const NAME: &'static str = "Objects";
-    const TABS: &'static [(Tab, &'static str, &'static str)] = &[(Tab, HOME, "Objects")];
+    const TABS: &'static [(Tab, &'static str, &'static str)] = &[];
 
     fn note(_: &str) -> Option<(Mood, &'static str)> {
         None
@@ -41,7 +42,8 @@ pub async fn page(visit: Visit<Board>) -> Answer {
             }))
         },
     };
-    Ok(visit.show(Tab, "Objects", &body))
+    let place = Place::Product(HOME);
+    Ok(visit.portal.page(Some(&visit.person), place, "Objects", &body).into_response())
 }
 
 /// What refreshes.

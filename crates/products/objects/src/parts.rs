@@ -103,7 +103,9 @@ pub fn places(stats: &Stats, status: &Status, memory_bytes: usize, now_s: i64) -
             h2 #places-title { "Memory and disk" }
             dl.facts {
                 dt { "Keys" }
-                dd { (number(status.keys)) ", of which " (number(stats.resident)) " are in memory or known to be absent" }
+                dd { (number(status.keys)) }
+                dt { "Keys in memory" }
+                dd { (number(stats.resident)) ", also those that are known to be absent" }
                 dt { "Memory of objects" }
                 dd { (size(stats.resident_bytes)) " of the " (size(memory_bytes as u64)) " of objects.memory_bytes, which the engine shares" }
                 dt { "Waiting for a checkpoint" }

@@ -128,3 +128,39 @@ fn an_address_beyond_loopback_needs_tls() {
     assert!(torn[0].to_string().contains("is given without server.tls_key"), "{}", torn[0]);
     assert_eq!(defaults().warnings(), [""; 0]);
 }
+
+/// The door for Redis clients speaks no TLS, so only the word of the operator opens it to others.
+#[test]
+fn the_door_for_redis_clients_needs_a_safe_network() {
+    let required = ("RAINGAUGE__AUTH__REQUIRED", "true");
+    let elsewhere = ("RAINGAUGE__RESP__LISTEN", "0.0.0.0:6380");
+    let load = |given: &[(&str, &str)]| Settings::load(None, variables(given), []);
+
+    let local = load(&[("RAINGAUGE__RESP__LISTEN", "localhost:6380")]).unwrap();
+    assert_eq!(local.warnings(), [""; 0]);
+    let without = load(&[elsewhere]).unwrap_err();
+    assert!(without[0].to_string().contains("no token is configured"), "{}", without[0]);
+
+    let proxied = ("RAINGAUGE__PORTAL__PUBLIC_URL", "https://rain.example");
+    for given in [&[elsewhere, required][..], &[elsewhere, required, proxied]] {
+        let problems = load(given).unwrap_err();
+        let shown = problems[0].to_string();
+        assert_eq!(problems.len(), 1, "{shown}");
+        assert!(shown.starts_with("resp.listen (variable RAINGAUGE__RESP__LISTEN): "), "{shown}");
+        assert!(shown.contains("this door speaks no TLS"), "{shown}");
+    }
+
+    let plain = ("RAINGAUGE__SERVER__PLAINTEXT", "true");
+    let open = load(&[elsewhere, required, plain]).unwrap();
+    assert!(open.warnings()[0].contains("the door for Redis clients on 0.0.0.0:6380"));
+}
+
+#[test]
+fn the_objects_of_a_cluster_are_those_of_one_process() {
+    let settings = [
+        ("RAINGAUGE__CLUSTER__ENGINES", "cluster"),
+        ("RAINGAUGE__RESP__LISTEN", "127.0.0.1:6380"),
+    ];
+    let warnings = Settings::load(None, variables(&settings), []).unwrap().warnings();
+    assert!(warnings[0].contains("in the data folder of this process alone"), "{warnings:?}");
+}
