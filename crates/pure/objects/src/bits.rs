@@ -55,8 +55,7 @@ pub fn position(bytes: &[u8], bit: bool, start: u64, end: u64) -> Option<u64> {
     let skipped = if bit { 0x00 } else { 0xff };
     let found = |byte: u8| if bit { byte } else { !byte };
 
-    for index in first..=last {
-        let byte = bytes[index];
+    for (index, &byte) in bytes.iter().enumerate().take(last + 1).skip(first) {
         if byte == skipped {
             continue;
         }

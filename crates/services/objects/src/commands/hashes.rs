@@ -196,15 +196,17 @@ fn hdel(
 ) -> Result<(), Failure> {
     let key = arguments.at(1);
     let fields = arguments.from(2);
-    let found = |hash: &Hash| fields.iter().any(|field| hash.contains(field));
-    if !turn.hash(key)?.is_some_and(found) {
+    let Some(hash) = turn.hash_mut(key)? else {
         replies.integer(0);
         return Ok(());
-    }
+    };
 
-    let hash = turn.hash_or_new(key)?;
     let removed = fields.iter().filter(|field| hash.remove(field)).count();
-    turn.notify(Class::Hash, "hdel", key);
+    if removed > 0 {
+        turn.notify(Class::Hash, "hdel", key);
+    } else {
+        turn.unchanged(key);
+    }
     replies.integer(removed as i64);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Sets.
 
 use raingauge_resp::{Arguments, Failure, Id, Replies};
-use raingauge_values::{Collection, Set};
+use raingauge_values::Collection;
 use rand::Rng;
 
 use super::picks::Picks;
@@ -29,16 +29,16 @@ fn sadd(
 ) -> Result<(), Failure> {
     let key = arguments.at(1);
     let members = arguments.from(2);
-    let held = turn.set(key)?;
-    if held.is_some_and(|set| members.iter().all(|member| set.contains(member))) {
-        replies.integer(0);
-        return Ok(());
-    }
+    turn.set(key)?;
     members.iter().try_for_each(super::check_name)?;
 
     let set = turn.set_or_new(key)?;
     let added = members.iter().filter(|member| set.insert(member)).count();
-    turn.notify(Class::Set, "sadd", key);
+    if added > 0 {
+        turn.notify(Class::Set, "sadd", key);
+    } else {
+        turn.unchanged(key);
+    }
     replies.integer(added as i64);
     Ok(())
 }
@@ -50,15 +50,17 @@ fn srem(
 ) -> Result<(), Failure> {
     let key = arguments.at(1);
     let members = arguments.from(2);
-    let found = |set: &Set| members.iter().any(|member| set.contains(member));
-    if !turn.set(key)?.is_some_and(found) {
+    let Some(set) = turn.set_mut(key)? else {
         replies.integer(0);
         return Ok(());
-    }
+    };
 
-    let set = turn.set_or_new(key)?;
     let removed = members.iter().filter(|member| set.remove(member)).count();
-    turn.notify(Class::Set, "srem", key);
+    if removed > 0 {
+        turn.notify(Class::Set, "srem", key);
+    } else {
+        turn.unchanged(key);
+    }
     replies.integer(removed as i64);
     Ok(())
 }

@@ -313,7 +313,7 @@ fn msetnx(
     arguments: Arguments<'_>,
     replies: &mut Replies,
 ) -> Result<(), Failure> {
-    if arguments.len() % 2 == 0 {
+    if arguments.len().is_multiple_of(2) {
         return Err(Failure::Arity("msetnx"));
     }
     let taken = (1..arguments.len()).step_by(2).any(|index| turn.exists(arguments.at(index)));
@@ -329,7 +329,7 @@ fn set_pairs(
     arguments: Arguments<'_>,
     command: &'static str,
 ) -> Result<(), Failure> {
-    if arguments.len() % 2 == 0 {
+    if arguments.len().is_multiple_of(2) {
         return Err(Failure::Arity(command));
     }
     for index in (2..arguments.len()).step_by(2) {
