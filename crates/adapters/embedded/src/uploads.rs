@@ -10,18 +10,20 @@
 
 mod keys;
 mod remover;
+mod segments;
 
 use crate::room::Room;
 use crate::store::{self, Fault, Store};
 use fjall::OwnedWriteBatch;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use raingauge_ports::campaigns::limits::TABLE_ROWS_MAX;
+use raingauge_ports::campaigns::limits::{SEGMENTS_BYTES_MAX, TABLE_ROWS_MAX};
 use raingauge_ports::campaigns::{
     TableError, TableLoad, TableLoads, TableRow, TableVersion, Tables,
 };
 use raingauge_ports::{BoxFuture, log};
 use remover::Remover;
+use segments::Segments;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,6 +45,8 @@ pub struct Options {
     pub reserve_bytes: u64,
     /// Most rows of a table.
     pub rows_max: u64,
+    /// Bytes of segments that are held in memory, of all of them together.
+    pub segments_bytes_max: usize,
 }
 
 impl Default for Options {
@@ -53,6 +57,7 @@ impl Default for Options {
             memtable_bytes: 16 << 20,
             reserve_bytes: 0,
             rows_max: TABLE_ROWS_MAX,
+            segments_bytes_max: SEGMENTS_BYTES_MAX,
         }
     }
 }
@@ -67,6 +72,7 @@ struct Inner {
     room: Room,
     rows_max: u64,
     state: Mutex<State>,
+    segments: Segments,
     remover: Remover,
 }
 
@@ -123,6 +129,7 @@ impl UploadedTables {
             room: Room::new(folder, options.reserve_bytes),
             rows_max: options.rows_max,
             state: Mutex::new(state),
+            segments: Segments::new(options.segments_bytes_max),
             remover,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -242,6 +249,7 @@ impl Inner {
         let before = state.current.insert(table.clone(), Arc::new(next.clone()));
         if let Some(before) = before {
             let version = before.version;
+            self.segments.forget(version);
             self.remover.remove(before, version);
         }
         Ok(next)
@@ -266,14 +274,16 @@ impl Inner {
 
         let rows: BTreeMap<String, Option<TableRow>> = rows.into_iter().collect();
         let mut batch = self.store.synced_batch();
-        for (key, row) in rows {
-            let key = keys::row(current.version, &key);
+        for (key, row) in &rows {
+            let key = keys::row(current.version, key);
             match row {
-                Some(row) => batch.insert(&self.store.keyspace, key, keys::row_bytes(&row)),
+                Some(row) => batch.insert(&self.store.keyspace, key, keys::row_bytes(row)),
                 None => batch.remove(&self.store.keyspace, key),
             }
         }
-        self.write(batch)
+        self.write(batch)?;
+        self.segments.change(current.version, &rows);
+        Ok(())
     }
 
     fn remove(&self, table: &str) -> Result<(), TableError> {
@@ -288,6 +298,7 @@ impl Inner {
         self.write(batch)?;
 
         if let Some(removed) = state.current.remove(table) {
+            self.segments.forget(version);
             self.remover.remove(removed, version);
         }
         Ok(())
@@ -303,7 +314,21 @@ impl Inner {
             };
             keys::row_of(&bytes).map(Some).ok_or_else(|| malformed("a row"))
         });
-        rows.collect()
+        let rows = rows.collect();
+
+        let version = current.version;
+        self.segments.read(&self.store, version)?;
+        let newest = self.state.lock().current.get(table).map(|current| current.version);
+        if newest != Some(version) {
+            self.segments.forget(version);
+        }
+        rows
+    }
+
+    /// The rows of keys of a segment that is in memory.
+    fn held(&self, table: &str, keys: &[String]) -> Option<Vec<Option<TableRow>>> {
+        let version = self.state.lock().current.get(table)?.version;
+        self.segments.get(version, keys)
     }
 }
 
@@ -319,6 +344,9 @@ impl Tables for UploadedTables {
         table: &'a str,
         keys: &'a [String],
     ) -> BoxFuture<'a, Result<Vec<Option<TableRow>>, TableError>> {
+        if let Some(rows) = self.inner.held(table, keys) {
+            return Box::pin(std::future::ready(Ok(rows)));
+        }
         let table = table.to_owned();
         let keys = keys.to_vec();
         self.in_background(move |inner| inner.get(&table, &keys))

@@ -18,6 +18,9 @@ pub const LEDGER_EVIDENCE_LEN_MAX: usize = 65_536;
 pub const LEDGER_NOTE_LEN_MAX: usize = 256;
 /// Most rows of an uploaded table.
 pub const TABLE_ROWS_MAX: u64 = 50_000_000;
+/// Most bytes of segments that a process holds in memory. Those that do not fit are read from the
+/// disk.
+pub const SEGMENTS_BYTES_MAX: usize = 67_108_864;
 /// Most records in one commit, of all kinds together.
 pub const LEDGER_COMMIT_RECORDS_MAX: usize = 400_000;
 /// Most records of one page, and most changed by one call of the outbox.

@@ -63,6 +63,11 @@ pub fn row_bytes(row: &TableRow) -> Vec<u8> {
     bytes
 }
 
+/// Whether a row has no columns, as those of segments.
+pub fn is_empty_row(bytes: &[u8]) -> bool {
+    bytes == [&[VALUE][..], b"{}"].concat()
+}
+
 pub fn row_of(bytes: &[u8]) -> Option<TableRow> {
     serde_json::from_slice(bytes.strip_prefix(&[VALUE])?).ok()
 }

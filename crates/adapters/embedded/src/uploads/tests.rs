@@ -208,3 +208,60 @@ fn is_whole(folder: &Path, number: u64) -> Result<(), String> {
     wait_until_removed(&tables);
     Ok(())
 }
+
+fn segment(numbers: std::ops::Range<usize>) -> Vec<(String, TableRow)> {
+    numbers.map(|number| (key(number), TableRow::new())).collect()
+}
+
+async fn holds(tables: &UploadedTables, table: &str, number: usize) -> bool {
+    tables.get(table, &[key(number)]).await.unwrap()[0].is_some()
+}
+
+#[tokio::test]
+async fn a_segment_is_held_in_memory_and_follows_its_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = open(folder.path());
+    let is_held = |table: &str| tables.inner.held(table, &[key(0)]).is_some();
+    for round in 0..2 {
+        let load = tables.begin("staff").await.unwrap();
+        tables.add(&load, segment(round * 50..round * 50 + 100)).await.unwrap();
+        tables.finish(&load, NOW_MS).await.unwrap();
+        assert!(!is_held("staff"), "a new version is read when it is asked for");
+        assert_eq!(holds(&tables, "staff", 0).await, round == 0);
+        assert!(is_held("staff"));
+        assert!(holds(&tables, "staff", 99).await && !holds(&tables, "staff", 200).await);
+    }
+
+    let changes = vec![(key(200), Some(TableRow::new())), (key(99), None)];
+    tables.change("staff", changes).await.unwrap();
+    assert!(is_held("staff"));
+    assert!(holds(&tables, "staff", 200).await && !holds(&tables, "staff", 99).await);
+    tables.remove("staff").await.unwrap();
+    assert!(!holds(&tables, "staff", 200).await);
+
+    // A table with columns is none.
+    load(&tables, 1).await.unwrap();
+    assert!(holds(&tables, "users", 0).await);
+    assert!(!is_held("users"));
+}
+
+#[tokio::test]
+async fn segments_beyond_their_bound_are_read_from_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { segments_bytes_max: 6_000, ..options() };
+    let tables = UploadedTables::open(folder.path(), &options).unwrap();
+    let is_held = |table: &str| tables.inner.held(table, &[key(0)]).is_some();
+    for (table, rows) in [("small", 100), ("second", 100), ("tiny", 5)] {
+        let load = tables.begin(table).await.unwrap();
+        tables.add(&load, segment(0..rows)).await.unwrap();
+        tables.finish(&load, NOW_MS).await.unwrap();
+        assert!(holds(&tables, table, rows - 1).await && !holds(&tables, table, rows).await);
+    }
+    assert!(is_held("small") && !is_held("second") && is_held("tiny"));
+
+    // One that grows beyond it is dropped, and answers as before.
+    let rows = segment(0..200).into_iter().map(|(key, row)| (key, Some(row))).collect();
+    tables.change("tiny", rows).await.unwrap();
+    assert!(is_held("small") && !is_held("tiny"));
+    assert!(holds(&tables, "tiny", 199).await && !holds(&tables, "tiny", 200).await);
+}
