@@ -196,6 +196,6 @@ impl Counts {
             Some(former) if former != score => self.updated += 1,
             Some(_) => {}
         }
-        self.score = Some(score + 0.0);
+        self.score = Some(score);
     }
 }
