@@ -1,12 +1,12 @@
 //! Which layout of fjall suits objects: what random overwrites cost in bytes written and in space,
 //! how long calls stall, and how long reads take beside them.
 //!
-//! `cargo bench -p raingauge-embedded --bench objects_spike -- variant=inline,512,4096 values=200000
-//! bytes=1000 rounds=3`. Every argument is a list of its own where the layouts differ:
+//! `cargo bench -p raingauge-embedded --bench objects_spike -- variant=inline,512,4096
+//! values=200000 bytes=1000 rounds=3`:
 //!
 //! ```text
 //! variant   inline, or the size from which values are separated      inline,512,4096
-//! write     batch, ingest or straight                                batch
+//! write     batch, ingest, straight or store                         batch
 //! values    how many keys                                            200000
 //! bytes     length of a value                                        1000
 //! rounds    random overwrites of all keys, after they were filled    3
@@ -17,18 +17,22 @@
 //! evict     whether the kernel forgets the files twice a second      no
 //! compact   whether a major compaction ends the run                  no
 //! seconds   longest time of a run                                    240
+//! leave     whether the process ends without closing, with its data  no
 //! folder    where the data lies                                      the target folder
 //! ```
 //!
 //! `batch` and `ingest` write a log of groups, each synced, and hand what changed to fjall at
 //! checkpoints: in one synced batch with the position, or as sorted tables. `straight` writes each
-//! group to fjall and syncs it there. Bytes written are those of the process' calls to `write`, as
+//! group to fjall and syncs it there. `store` is the store as it was built. With `leave=yes` it is
+//! left as a kill leaves it, and `open=yes` measures how long it takes to open. Bytes written are those of the process' calls to `write`, as
 //! the kernel counts them, and so independent of the machine.
 
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode,
 };
+use raingauge_embedded::{ObjectFiles, ObjectOptions};
+use raingauge_ports::objects::{Durability, Effect, Group, Key, ObjectControl, ObjectStore, Old};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
@@ -293,12 +297,14 @@ fn measure(run: &Run) {
 
     let readers: Vec<_> = (0..run.readers)
         .map(|thread| {
-            let (reads, keyspace) = (Arc::clone(&reads), engine.keyspace.clone());
+            let reads = Arc::clone(&reads);
+            let keyspace = engine.keyspace.clone();
             std::thread::spawn(move || reads.run(&keyspace, thread + 1))
         })
         .collect();
     let evicting = run.evicts.then(|| {
-        let (reads, folder) = (Arc::clone(&reads), run.folder.clone());
+        let reads = Arc::clone(&reads);
+        let folder = run.folder.clone();
         std::thread::spawn(move || {
             while !reads.stop.load(Ordering::Relaxed) {
                 evict(&folder);
@@ -425,6 +431,120 @@ fn wait_for_workers(engine: &Engine) {
     }
 }
 
+/// The store as it was built: the caller waits until each group is synced.
+fn measure_store(run: &Run, leaves: bool) {
+    let _ = std::fs::remove_dir_all(&run.folder);
+    let options = ObjectOptions { memory_bytes: run.cache as usize * 4, ..Default::default() };
+    let store = ObjectFiles::open(&run.folder, &options).expect("a store");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
+    let runtime = runtime.expect("a runtime");
+    let written_before = bytes_written();
+    let began = Instant::now();
+    let mut longest = Duration::ZERO;
+    let mut rates = Vec::new();
+    let mut disk_max = 0;
+    let mut reads = Vec::new();
+
+    for round in 0..=run.rounds {
+        let round_began = Instant::now();
+        for at in (0..run.values).step_by(run.group as usize) {
+            let effects = (at..(at + run.group).min(run.values)).map(|place| {
+                let number =
+                    if round == 0 { place } else { mixed(place ^ round << 50) % run.values };
+                Effect::PutHead {
+                    key: Key::new(0, Run::key(number)),
+                    head: run.value(number, round).into(),
+                    expires_ms: None,
+                    wide: None,
+                    old: Old::Unknown,
+                }
+            });
+            let group = Group { effects: effects.collect() };
+
+            let call = Instant::now();
+            let stamp = store.submit(group).expect("it is taken");
+            runtime.block_on(store.durable(stamp, Durability::Synced)).expect("it is durable");
+            longest = longest.max(call.elapsed());
+
+            let key = Key::new(0, Run::key(mixed(at ^ round << 40) % (at + 1)));
+            let call = Instant::now();
+            runtime.block_on(store.heads(vec![key])).expect("a head");
+            reads.push(call.elapsed().as_micros() as u32);
+            if (at / run.group).is_multiple_of(1_000) {
+                disk_max = disk_max.max(disk_bytes(&run.folder));
+                if run.evicts {
+                    evict(&run.folder);
+                }
+            }
+        }
+        rates.push(format!("{:.0}", run.values as f64 / round_began.elapsed().as_secs_f64()));
+    }
+
+    let took = began.elapsed();
+    let count = Instant::now();
+    let keys = runtime.block_on(store.count(0)).expect("a count");
+    let count = count.elapsed();
+    reads.sort_unstable();
+    let payload = (run.values * (run.rounds + 1)) as f64 * (run.bytes + 20) as f64;
+    let live = run.values as f64 * (run.bytes + 20) as f64;
+    println!(
+        "write=store values={} bytes={} in {:.0} s: {} values/s by round, longest call {:.0} ms, \
+         bytes written {:.2}x, space {:.2}x (at most {:.2}x), GET p50 {:.3} p99 {:.3} max {:.1} ms, \
+         {keys} keys counted in {:.0} ms, {:?}, resident at most {} MiB",
+        run.values,
+        run.bytes,
+        took.as_secs_f64(),
+        rates.join(" "),
+        longest.as_secs_f64() * 1_000.0,
+        (bytes_written() - written_before) as f64 / payload,
+        disk_bytes(&run.folder) as f64 / live,
+        disk_max as f64 / live,
+        quantile(&reads, 0.5),
+        quantile(&reads, 0.99),
+        quantile(&reads, 1.0),
+        count.as_secs_f64() * 1_000.0,
+        store.status(),
+        resident_mib(),
+    );
+    if leaves {
+        std::process::exit(0);
+    }
+    drop(store);
+    let _ = std::fs::remove_dir_all(&run.folder);
+}
+
+/// The most memory that the process has had.
+fn resident_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) >> 10
+}
+
+/// How long a store takes to open that was left, and to read and count after that.
+fn measure_open(run: &Run) {
+    evict(&run.folder);
+    let options = ObjectOptions { memory_bytes: run.cache as usize * 4, ..Default::default() };
+    let began = Instant::now();
+    let store = ObjectFiles::open(&run.folder, &options).expect("a store");
+    let opened = began.elapsed();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
+    let runtime = runtime.expect("a runtime");
+    let first = runtime.block_on(store.heads(vec![Key::new(0, Run::key(run.values / 2))]));
+    assert!(first.expect("a head")[0].is_some());
+
+    println!(
+        "opened {:.2} GB after {:.0} ms, the first GET after {:.0} ms; {:?}, resident {} MiB",
+        disk_bytes(&run.folder) as f64 / 1e9,
+        opened.as_secs_f64() * 1_000.0,
+        began.elapsed().as_secs_f64() * 1_000.0,
+        store.status(),
+        resident_mib(),
+    );
+    drop(store);
+    let _ = std::fs::remove_dir_all(&run.folder);
+}
+
 fn main() {
     let arguments: HashMap<String, String> = std::env::args()
         .skip(1)
@@ -437,9 +557,14 @@ fn main() {
         list.split(',').map(str::to_owned).collect()
     };
 
+    let is_yes = |name: &str| arguments.get(name).is_some_and(|value| value == "yes");
+    if is_yes("open") {
+        return measure_open(&Run::of(&arguments, "4096", "store"));
+    }
     for variant in list("variant", "inline,512,4096") {
         for write in list("write", "batch") {
-            measure(&Run::of(&arguments, &variant, &write));
+            let run = Run::of(&arguments, &variant, &write);
+            if write == "store" { measure_store(&run, is_yes("leave")) } else { measure(&run) }
         }
     }
 }

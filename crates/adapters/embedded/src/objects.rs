@@ -54,8 +54,8 @@ pub use options::Options;
 const LOG_FOLDER: &str = "log";
 const STATE_FOLDER: &str = "state";
 
-/// The objects of one data folder. Only one process has them open at a time. A store that is dropped
-/// writes and syncs all of its groups, and a last checkpoint.
+/// The objects of one data folder. Only one process has them open at a time. A store that is
+/// dropped writes and syncs all of its groups, and a last checkpoint.
 pub struct ObjectFiles {
     shared: Arc<Shared>,
     log: Option<JoinHandle<()>>,
@@ -253,7 +253,7 @@ impl ObjectFiles {
                 break;
             }
             self.wake_log(stamp, durability);
-            // Whoever gives up has closed the store, which the next turn sees.
+            // Waiters are given up when the store is closed, which the next turn sees.
             let _ = reached.await;
         }
         Ok(())

@@ -102,6 +102,6 @@ fn drop_head(database: u8, name: &str, old: Old) -> Effect {
 }
 
 fn put_entry(database: u8, id: u64, sub: &str, value: &str) -> Effect {
-    let (sub, value) = (Bytes::from(sub.to_owned()), Bytes::from(value.to_owned()));
-    Effect::PutEntry { database, id, sub, value }
+    let bytes = |text: &str| Bytes::from(text.to_owned());
+    Effect::PutEntry { database, id, sub: bytes(sub), value: bytes(value) }
 }

@@ -36,6 +36,7 @@ static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 static ssize_t (*real_writev)(int, const struct iovec *, int);
 static int (*real_fsync)(int), (*real_fdatasync)(int), (*real_ftruncate)(int, off_t);
 static int (*real_rename)(const char *, const char *), (*real_unlink)(const char *);
+static int (*real_unlinkat)(int, const char *, int);
 
 __attribute__((constructor)) static void begin(void) {
     const char *name = getenv("FAULTS_KIND"), *number = getenv("FAULTS_AT");
@@ -47,6 +48,7 @@ __attribute__((constructor)) static void begin(void) {
     real_ftruncate = dlsym(RTLD_NEXT, "ftruncate64");
     real_rename = dlsym(RTLD_NEXT, "rename");
     real_unlink = dlsym(RTLD_NEXT, "unlink");
+    real_unlinkat = dlsym(RTLD_NEXT, "unlinkat");
     folder = getenv("FAULTS_FOLDER");
     shadow = getenv("FAULTS_SHADOW");
     lies = getenv("FAULTS_LIES") != NULL;
@@ -192,6 +194,26 @@ int rename(const char *from, const char *to) {
     return is_below(to) && whole_fails() ? -1 : real_rename(from, to);
 }
 
+/* The next file may get the number of one that goes: it must not revert to what that one was. */
+static void forget(int at, const char *path) {
+    struct stat info;
+    char target[4096];
+    if (!shadow || fstatat(at, path, &info, AT_SYMLINK_NOFOLLOW) || !S_ISREG(info.st_mode) || info.st_nlink > 1)
+        return;
+    snprintf(target, sizeof target, "%s/%lu", shadow, (unsigned long)info.st_ino);
+    real_unlink(target);
+}
+
+int unlinkat(int at, const char *path, int flags) {
+    forget(at, path);
+    return real_unlinkat(at, path, flags);
+}
+
 int unlink(const char *path) {
-    return is_below(path) && next(0) == FAILS ? -1 : real_unlink(path);
+    if (is_below(path)) {
+        if (next(0) == FAILS)
+            return -1;
+        forget(AT_FDCWD, path);
+    }
+    return real_unlink(path);
 }

@@ -129,7 +129,7 @@ pub fn checkpoint(shared: &Shared) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts an empty layer in the place of the one that takes groups. Returns `None` if nothing changed.
+/// Puts an empty layer in the place of the one that takes groups; `None` if nothing changed.
 fn freeze(shared: &Shared) -> Option<Arc<Layer>> {
     let mut state = shared.state.lock();
     if state.current.is_empty_since(state.anchor.stamp) && state.dead_letters.is_empty() {

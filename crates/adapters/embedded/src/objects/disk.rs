@@ -109,8 +109,8 @@ impl FjallRecords {
     }
 }
 
-/// Small values lie in the tables: a value in a file of its own costs a second read, and its room is
-/// only free again once every table that refers to the file was written again.
+/// Small values lie in the tables: a value in a file of its own costs a second read, and its room
+/// is only free again once every table that refers to the file was written again.
 fn layout(place: Place, separate_bytes: u32, memtable_bytes: u64) -> KeyspaceCreateOptions {
     // Entries are read in ranges, for which filters are of no use.
     let filter = match place {

@@ -3,13 +3,13 @@
 //! ```text
 //! group       len u32 of what follows │ version 1 u8 │ effects
 //! effect      kind u8 │ database u8 │ …                       numbers are little-endian
-//!  1 put head     flags u8 │ name len u16 │ head len u32 │ [expires i64] │ [wide u64] │ name │ head
-//!  2 drop head    flags u8 │ name len u16 │ name
-//!  3 put entry    id u64 │ sub len u16 │ value len u32 │ sub │ value
-//!  4 drop entry   id u64 │ sub len u16 │ sub
-//!  5 kill         id u64
+//!  1 put head    flags u8 │ name len u16 │ head len u32 │ [expires i64] │ [wide u64] │ name │ head
+//!  2 drop head   flags u8 │ name len u16 │ name
+//!  3 put entry   id u64 │ sub len u16 │ value len u32 │ sub │ value
+//!  4 drop entry  id u64 │ sub len u16 │ sub
+//!  5 kill        id u64
 //!  6 flush
-//!  7 swap         other database u8
+//!  7 swap        other database u8
 //! flags       bits 0–1: 0 absent, 1 present, 2 unknown │ bit 2: expires │ bit 3: wide
 //! ```
 

@@ -102,7 +102,8 @@ impl Journal {
             }
 
             for block in blocks {
-                let (base, end) = (block.base, block.end());
+                let base = block.base;
+                let end = block.end();
                 let mut payload = Bytes::from(block.bytes);
                 if payload.len() < PAYLOAD_HEAD_LEN {
                     return Err(damaged(end, "has a block that is too short"));

@@ -1,15 +1,16 @@
 //! Records of the object store on fjall, version 1.
 //!
 //! ```text
-//! keyspace            key                                      value
-//! meta                00 …                                     format and markers of commits
-//!                     01                                       position, see `Anchor`
-//!                     02 │ due_ms i64 │ generation u32 │ name   nothing: a head that may expire then
-//!                     03 │ generation u32 │ id u64              nothing: a dead wide object
-//! heads-GENERATION    01 │ name                                flags u8 │ [expires i64] │ [wide u64] │ head
-//! entries-GENERATION  id u64 │ sub                             value
+//! keyspace            key                                   value
+//! meta                00 …                                  format and markers of commits
+//!                     01                                    position, see `Anchor`
+//!                     02 │ due_ms i64 │ generation │ name   nothing: a head that may expire then
+//!                     03 │ generation │ id u64              nothing: a dead wide object
+//! heads-GENERATION    01 │ name                             flags u8 │ [expires i64] │ [wide u64]
+//!                                                           │ head
+//! entries-GENERATION  id u64 │ sub                          value
 //!
-//! flags   bit 0: expires │ bit 1: wide          numbers in keys and values are big-endian
+//! flags   bit 0: expires │ bit 1: wide          generation u32; numbers are big-endian
 //! ```
 //!
 //! A database is a generation of two keyspaces, so that a flush removes files and not records.

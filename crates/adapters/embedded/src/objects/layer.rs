@@ -1,8 +1,8 @@
 //! What changed since a checkpoint, in memory.
 //!
-//! Reads look into the layer that takes groups, then into the one that a checkpoint is writing, then
-//! on the disk. A layer knows generations, not databases: an effect is resolved when it is applied,
-//! so that a flush drops a map and an exchange swaps two numbers.
+//! Reads look into the layer that takes groups, then into the one that a checkpoint is writing,
+//! then on the disk. A layer knows generations, not databases: an effect is resolved when it is
+//! applied, so that a flush drops a map and an exchange swaps two numbers.
 
 use super::keys::{Anchor, DATABASES_LEN, DueKey, Generation, Head};
 use bytes::Bytes;
@@ -48,7 +48,7 @@ pub struct Changes {
     bytes: usize,
 }
 
-/// A set that is put in order when somebody reads it.
+/// A set that is put in order when it is read.
 pub struct Lazy<T> {
     new: Vec<T>,
     sorted: BTreeSet<T>,
@@ -269,7 +269,7 @@ impl Changes {
         bytes
     }
 
-    /// Names behind one, in order, at most so many, with whether they have a head.
+    /// At most `len_max` names behind one, in order.
     pub fn names_behind(&self, after: Option<&Bytes>, len_max: usize) -> Vec<Bytes> {
         let mut names = self.names.lock();
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);

@@ -16,7 +16,7 @@ use raingauge_ports::objects::{Error, Group, Progress, SyncMode};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Bytes of groups after which a block is closed.
@@ -36,7 +36,7 @@ pub struct Shared {
     pub log_wake: Condvar,
     /// Wakes the thread of the checkpoints.
     pub checkpoint_wake: Condvar,
-    /// Held by whoever writes blocks.
+    /// Held by the thread that writes blocks.
     pub writing: Mutex<()>,
     /// Held while keys are looked up of which it is not known whether they had a head.
     pub resolving: Mutex<()>,
@@ -46,7 +46,7 @@ pub struct Shared {
     pub written: Waiters,
     pub synced: Waiters,
     mode: AtomicU8,
-    /// The greatest stamp that somebody wants to be synced.
+    /// The greatest stamp that a caller wants to be synced.
     pub wanted: AtomicU64,
     /// Checkpoints that are complete.
     pub checkpoints: watch::Sender<Completed>,
@@ -305,8 +305,10 @@ impl Shared {
         let stamp = self.progress.written();
         self.state.lock().check()?;
         if stamp > self.progress.synced() {
+            let began = Instant::now();
             let synced = self.journal.sync(stamp);
             synced.map_err(|error| self.close(&error.to_string()))?;
+            metrics::histogram!("raingauge_objects_sync_seconds").record(began.elapsed());
             self.syncs.fetch_add(1, Ordering::Relaxed);
             self.progress.raise_synced(stamp);
             self.synced.reach(stamp);
@@ -334,6 +336,7 @@ impl Shared {
 
     /// Notes that a checkpoint is complete, which began after this many requests.
     pub fn complete(&self, requested: u64, took: Duration) {
+        metrics::histogram!("raingauge_objects_checkpoint_seconds").record(took);
         self.checkpoints.send_modify(|completed| {
             completed.count += 1;
             completed.took = took;

@@ -1,6 +1,7 @@
 //! The contract over fjall, and what survives a reopening.
 
 mod faults;
+mod format;
 mod scene;
 mod simulator;
 mod threads;
