@@ -16,6 +16,9 @@ pub(super) const COMMANDS: &[(Id, Handler)] = &[
     (Id::Sdiffstore, sdiffstore),
 ];
 
+/// Members up to which a set may have an encoding of its own.
+const SMALL_LEN_MAX: usize = 512;
+
 /// The sets of some keys, in order. A key that is not there is an empty set, `None`.
 fn sets<'t>(turn: &'t Turn<'_>, keys: Arguments<'_>) -> Result<Vec<Option<&'t Set>>, Failure> {
     keys.iter().map(|key| turn.set(key)).collect()
@@ -37,13 +40,18 @@ fn intersection<'t>(sets: &[Option<&'t Set>], limit: usize) -> Vec<&'t Blob> {
 
 /// Members of any set, each once.
 fn union(sets: &[Option<&Set>]) -> Set {
-    // A copy of the largest set spares hashing its members again.
+    // A copy of the largest set spares hashing its members again. A small one is built member by
+    // member, for its encoding is that of the members it has, not of those that it once had.
     let mut sets: Vec<&Set> = sets.iter().copied().flatten().collect();
     sets.sort_by_key(|set| std::cmp::Reverse(set.len()));
     let Some((largest, others)) = sets.split_first() else {
         return Set::new();
     };
-    let mut union = (*largest).clone();
+    let mut union = if largest.len() > SMALL_LEN_MAX {
+        (*largest).clone()
+    } else {
+        largest.iter().map(|member| member.as_slice()).collect()
+    };
     for member in others.iter().flat_map(|set| set.iter()) {
         union.insert(member);
     }
