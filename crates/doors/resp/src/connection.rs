@@ -1,11 +1,10 @@
 //! One connection: reads, runs commands, and sends their replies in order.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use raingauge_objects::{Ran, Session, Subscriber};
-use raingauge_resp::limits::RESP_READ_BYTES_MAX;
 use raingauge_resp::{
     Command, Drain, Failure, Flags, Gate, Id, Parser, ParserLimits, Replies, Room, Spec,
 };
@@ -21,6 +20,7 @@ use crate::limits::RESP_LOGIN_RECHECK;
 use crate::observed::Observer;
 use crate::outgoing::Outgoing;
 use crate::server::Server;
+use crate::socket::{Socket, State};
 
 /// Of this many drains, one is measured for the histogram of pipelines.
 const PIPELINE_SAMPLE: u64 = 64;
@@ -44,15 +44,6 @@ pub(crate) struct Connection {
     login_checked: Instant,
     drains: u64,
     state: Arc<State>,
-}
-
-/// What the task around a connection looks at.
-#[derive(Default)]
-pub(crate) struct State {
-    /// Commands run or replies wait.
-    pub(crate) is_busy: AtomicBool,
-    /// The connection ends once it is no longer busy.
-    pub(crate) is_ending: AtomicBool,
 }
 
 /// What another part of a connection's loop found.
@@ -315,15 +306,16 @@ impl Connection {
                 Some(ran) => ran,
                 None => {
                     self.client.note_last(drain.get(from));
-                    let blocks = is_blocking(drain.get(from)) && self.outgoing.is_empty();
+                    let blocks = is_blocking(drain.get(from));
                     self.client.numbers.blocked.store(blocks, Ordering::Relaxed);
-                    self.state.is_busy.store(!blocks, Ordering::Release);
 
                     let mut socket = Socket {
                         reader: &mut self.reader,
                         writer: &self.writer,
                         parser: &mut self.parser,
                         outgoing: &mut self.outgoing,
+                        state: &self.state,
+                        blocks,
                     };
                     let ran = socket.serve_during(run).await?;
 
@@ -365,6 +357,8 @@ impl Connection {
                 writer: &self.writer,
                 parser: &mut self.parser,
                 outgoing: &mut self.outgoing,
+                state: &self.state,
+                blocks: false,
             };
             if commands::waits(spec) {
                 socket.serve_during(wait).await?;
@@ -548,40 +542,6 @@ impl Connection {
         numbers.queued.store(queued, Ordering::Relaxed);
         numbers.watched.store(session.watched(), Ordering::Relaxed);
         numbers.unsent_bytes.store(self.outgoing.len(), Ordering::Relaxed);
-    }
-}
-
-/// The socket of a connection while commands run.
-struct Socket<'a> {
-    reader: &'a mut OwnedReadHalf,
-    writer: &'a OwnedWriteHalf,
-    parser: &'a mut Parser,
-    outgoing: &'a mut Outgoing,
-}
-
-impl Socket<'_> {
-    /// Waits for commands that take their time. What was answered before is sent in the meantime,
-    /// and what arrives is read, up to a bound: so a client that leaves is noticed.
-    async fn serve_during<T>(
-        &mut self,
-        mut work: std::pin::Pin<&mut impl Future<Output = T>>,
-    ) -> Result<T, Ending> {
-        loop {
-            let is_sending = !self.outgoing.is_empty();
-            let is_reading = self.parser.pending_len() < RESP_READ_BYTES_MAX;
-            let mut space = self.parser.space();
-
-            tokio::select! {
-                biased;
-                done = &mut work => return Ok(done),
-                sent = self.outgoing.pump(self.writer), if is_sending => sent?,
-                read = self.reader.read_buf(&mut space), if is_reading => match read {
-                    Ok(0) => return Err(Ending::Client),
-                    Ok(_) => {}
-                    Err(_) => return Err(Ending::Network),
-                },
-            }
-        }
     }
 }
 

@@ -10,10 +10,11 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::client::Listed;
-use crate::connection::{Connection, State};
+use crate::connection::Connection;
 use crate::ending::Ending;
 use crate::limits::RESP_END_MAX;
 use crate::server::{Deps, Server};
+use crate::socket::State;
 
 /// What a client reads that finds no place.
 const FULL: &[u8] = b"-ERR max number of clients reached\r\n";

@@ -29,6 +29,7 @@ mod refusals;
 mod server;
 mod settings;
 mod slowlog;
+mod socket;
 mod usage;
 
 #[cfg(test)]

@@ -1,0 +1,59 @@
+//! The socket of a connection while its commands take their time.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use raingauge_resp::Parser;
+use raingauge_resp::limits::RESP_READ_BYTES_MAX;
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::ending::Ending;
+use crate::outgoing::Outgoing;
+
+/// What the task around a connection looks at.
+#[derive(Default)]
+pub(crate) struct State {
+    /// Commands run or replies wait.
+    pub(crate) is_busy: AtomicBool,
+    /// The connection ends once it is no longer busy.
+    pub(crate) is_ending: AtomicBool,
+}
+
+/// The socket of a connection while commands run.
+pub(crate) struct Socket<'a> {
+    pub(crate) reader: &'a mut OwnedReadHalf,
+    pub(crate) writer: &'a OwnedWriteHalf,
+    pub(crate) parser: &'a mut Parser,
+    pub(crate) outgoing: &'a mut Outgoing,
+    pub(crate) state: &'a State,
+    /// Whether the commands wait for other clients, as those that block do.
+    pub(crate) blocks: bool,
+}
+
+impl Socket<'_> {
+    /// Waits for commands that take their time. What was answered before is sent in the meantime,
+    /// and what arrives is read, up to a bound: so a client that leaves is noticed.
+    pub(crate) async fn serve_during<T>(
+        &mut self,
+        mut work: Pin<&mut impl Future<Output = T>>,
+    ) -> Result<T, Ending> {
+        loop {
+            let is_sending = !self.outgoing.is_empty();
+            self.state.is_busy.store(is_sending || !self.blocks, Ordering::Release);
+            let is_reading = self.parser.pending_len() < RESP_READ_BYTES_MAX;
+            let mut space = self.parser.space();
+
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                sent = self.outgoing.pump(self.writer), if is_sending => sent?,
+                read = self.reader.read_buf(&mut space), if is_reading => match read {
+                    Ok(0) => return Err(Ending::Client),
+                    Ok(_) => {}
+                    Err(_) => return Err(Ending::Network),
+                },
+            }
+        }
+    }
+}
