@@ -54,7 +54,14 @@ fn options(redis: &Redis, against: Address, seed: u64) -> Options {
     let seconds = from_environment("RAINGAUGE_ORACLE_SECONDS").unwrap_or(USUAL_S);
     let seed = from_environment("RAINGAUGE_ORACLE_SEED").unwrap_or(seed);
     let duration = Duration::from_secs(seconds);
-    Options { redis: redis.address(), against, seed, duration, cases_max: u64::MAX }
+    Options {
+        redis: redis.address(),
+        against,
+        seed,
+        duration,
+        cases_max: u64::MAX,
+        without: vec![],
+    }
 }
 
 #[test]

@@ -44,6 +44,8 @@ pub struct Options {
     pub duration: Duration,
     /// Cases that are played at most.
     pub cases_max: u64,
+    /// Commands that are left out, such as one whose difference is known.
+    pub without: Vec<String>,
 }
 
 /// What was compared without a difference.
@@ -68,7 +70,7 @@ pub fn run<'a>(options: &Options, disturb: Option<&'a mut Disturb<'a>>) -> Resul
     let mut cases = 0;
     while cases == 0 || (Instant::now() < until && cases < options.cases_max) {
         let seed = options.seed.wrapping_add(cases);
-        let steps = steps::draw(seed, CASE_STEPS, is_disturbed);
+        let steps = steps::draw(seed, CASE_STEPS, is_disturbed, &options.without);
         if let Some(first) = table.play(&steps)? {
             let (shortest, mismatch) = shrink::shrink(&mut table, &steps, first)?;
             bail!("{}", text(seed, &shortest, &mismatch));

@@ -189,7 +189,7 @@ pub const COMMANDS: &[&str] = &[
     "UNWATCH",
     "DISCARD",
     "EXEC",
-    "NOSUCHCOMMAND any value",
+    "NOSUCHCOMMAND any small",
     "GET",
     "WAIT 0 0",
 ];

@@ -12,6 +12,7 @@ fn options(redis: &Redis, against: Address) -> Options {
         seed: 1,
         duration: Duration::from_secs(3),
         cases_max: 40,
+        without: vec![],
     }
 }
 
