@@ -26,7 +26,7 @@ use crate::log::segments::Failure;
 use crate::room::Room;
 use crate::store::{self, Fault, Store};
 use journal::{Inspection, Journal, Pages};
-use loading::Known;
+use loading::Memory;
 use parking_lot::Mutex;
 use raingauge_points::{Entry, Footprint, Key, Snapshot, Turn};
 use raingauge_ports::log;
@@ -72,7 +72,7 @@ struct Inner {
 struct Writing {
     head: Head,
     journal: Journal,
-    known: Known,
+    memory: Memory,
     synced: Instant,
     /// Why nothing is written any more.
     closed: Option<String>,
@@ -118,7 +118,7 @@ impl PointBooks {
         let writing = Writing {
             head: Head { position: noted.max(last), ..head },
             journal,
-            known: Known::new(cache_bytes),
+            memory: Memory::new(cache_bytes),
             synced: Instant::now(),
             closed: None,
         };
@@ -187,8 +187,8 @@ impl Inner {
             return Err(Error::Full { free_bytes, reserve_bytes });
         }
 
-        let Writing { head, known, .. } = &mut *writing;
-        let loaded = loading::load(&*self.records, &self.pages, known, head, footprint)?;
+        let Writing { head, memory, .. } = &mut *writing;
+        let loaded = loading::load(&*self.records, &self.pages, memory, head, footprint)?;
         let due_before = state::due_hours(&loaded);
         let known: HashSet<Key> = loaded.keys.keys().copied().collect();
 
@@ -241,7 +241,7 @@ impl Inner {
         encoded: &EncodedTurn,
         due_before: &state::DueHours,
     ) -> Result<Head, Error> {
-        let Writing { head, journal, known, .. } = &mut *writing;
+        let Writing { head, journal, memory, .. } = &mut *writing;
         let after = encoded.heads[0].clone();
         let places = match journal.append(head, encoded, turn.recorded_ms) {
             Ok(places) => places,
@@ -249,7 +249,8 @@ impl Inner {
             Err(Failure::Broken(error)) => return Err(writing.close(error.to_string())),
         };
 
-        let mut written = loading::commit(&*self.records, known, &after, turn, &places, due_before);
+        let mut written =
+            loading::commit(&*self.records, memory, &after, turn, &places, due_before);
         if written.is_ok() && writing.synced.elapsed() >= SYNCED_EVERY {
             written = self.records.sync();
             writing.synced = Instant::now();

@@ -25,7 +25,7 @@ const READ_AHEAD_LEN_MIN: usize = 64;
 type Found = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// What a writer remembers of the records that it has read and written.
-pub struct Known {
+pub struct Memory {
     /// Wallets, as their last entries left them.
     wallets: Cache,
     /// The sums of programmes. Every turn needs and changes them, and in the store each change
@@ -33,7 +33,7 @@ pub struct Known {
     totals: HashMap<Arc<str>, Totals>,
 }
 
-impl Known {
+impl Memory {
     pub fn new(cache_bytes: usize) -> Self {
         Self { wallets: Cache::new(cache_bytes), totals: HashMap::new() }
     }
@@ -61,7 +61,7 @@ impl Known {
 pub fn load(
     records: &dyn Records,
     pages: &Pages,
-    known: &mut Known,
+    memory: &mut Memory,
     head: &Head,
     footprint: &Footprint,
 ) -> Result<Snapshot, Error> {
@@ -69,7 +69,7 @@ pub fn load(
     let Head { book, sequence, recorded_ms, .. } = *head;
     snapshot.heads = vec![BookHead { book, sequence, recorded_ms }];
 
-    let found = read(records, &mut known.wallets, footprint)?;
+    let found = read(records, &mut memory.wallets, footprint)?;
     put_wallets(&found, &footprint.wallets, &mut snapshot)?;
     put_keys(&found, pages, &footprint.keys, &mut snapshot)?;
 
@@ -81,7 +81,7 @@ pub fn load(
 
     let programmes: BTreeSet<_> = footprint.wallets.iter().map(|id| &id.programme).collect();
     for programme in programmes {
-        let totals = known.totals(records, programme)?.0.iter();
+        let totals = memory.totals(records, programme)?.0.iter();
         snapshot.totals.0.extend(totals.map(|(id, sum)| (id.clone(), *sum)));
     }
     Ok(snapshot)
@@ -183,7 +183,7 @@ fn put_others(
 /// Commits what a turn makes of the records, without waiting for the disk.
 pub fn commit(
     records: &dyn Records,
-    known: &mut Known,
+    memory: &mut Memory,
     head: &Head,
     turn: &Turn,
     places: &[Place],
@@ -193,6 +193,6 @@ pub fn commit(
     let mut writes = writes_of(head, turn, places, due_before);
     writes.extend(wallets.iter().cloned());
     records.commit(writes)?;
-    known.apply(wallets, turn);
+    memory.apply(wallets, turn);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Applies the entries that the records lack.
 
 use super::journal::{Page, Pages};
-use super::loading::{Known, commit, load};
+use super::loading::{Memory, commit, load};
 use super::records::Records;
 use super::state::{check_prefix, due_hours, head, turn_of};
 use raingauge_points::Footprint;
@@ -24,14 +24,14 @@ pub fn checked_head(records: &dyn Records, pages: &Pages) -> Result<Head, Error>
 pub fn catch_up(records: &dyn Records, pages: &Pages, mut head: Head) -> Result<Head, Error> {
     let from = head.sequence;
     let end = pages.end();
-    let mut known = Known::new(CACHE_BYTES);
+    let mut memory = Memory::new(CACHE_BYTES);
 
     while head.sequence < end {
         let part = pages.blocks(head.sequence, PART_BYTES)?;
         if part.is_empty() {
             return Err(Error::Corrupt(format!("its journal ends before entry {end}")));
         }
-        apply(records, pages, &mut known, &part, &mut head)?;
+        apply(records, pages, &mut memory, &part, &mut head)?;
     }
 
     if from < end {
@@ -44,7 +44,7 @@ pub fn catch_up(records: &dyn Records, pages: &Pages, mut head: Head) -> Result<
 fn apply(
     records: &dyn Records,
     pages: &Pages,
-    known: &mut Known,
+    memory: &mut Memory,
     part: &[Page],
     head: &mut Head,
 ) -> Result<(), Error> {
@@ -58,14 +58,14 @@ fn apply(
     }
 
     let footprint = Footprint::of_entries(entries.iter().map(|entry| &**entry));
-    let mut snapshot = load(records, pages, known, &before, &footprint)?;
+    let mut snapshot = load(records, pages, memory, &before, &footprint)?;
     let due_before = due_hours(&snapshot);
     for entry in &entries {
         snapshot.apply(entry);
     }
     let turn = turn_of(snapshot, &footprint, entries);
 
-    Ok(commit(records, known, head, &turn, &places, &due_before)?)
+    Ok(commit(records, memory, head, &turn, &places, &due_before)?)
 }
 
 /// Moves a head behind a block, which has to follow it.
