@@ -8,6 +8,7 @@
 //! On disk the order is nowhere: packed, a set is its members with their scores; wide, a member is
 //! a record whose value is the score. The order is built when the set is loaded.
 
+mod inner;
 mod iter;
 mod order;
 mod range;

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use super::inner::Inner;
+
 /// Places of a leaf, at most.
 const LEAF_MAX: usize = 64;
 /// Children of an inner node, at most.
@@ -32,18 +34,9 @@ pub(super) struct Order {
 }
 
 #[derive(Clone, Debug)]
-enum Node {
+pub(super) enum Node {
     Leaf(Vec<Place>),
-    Inner(Vec<Child>),
-}
-
-#[derive(Clone, Debug)]
-struct Child {
-    /// The first place below.
-    low: Place,
-    /// The number of places below.
-    count: usize,
-    node: Node,
+    Inner(Inner),
 }
 
 impl Order {
@@ -57,12 +50,9 @@ impl Order {
         let mut nodes: Vec<Node> = leaves.collect();
 
         while nodes.len() > 1 {
-            let mut rest = nodes.into_iter().map(Child::of);
-            let sizes: Vec<usize> = pieces(rest.len()).map(|piece| piece.len()).collect();
-            nodes = sizes
-                .into_iter()
-                .map(|size| Node::Inner(rest.by_ref().take(size).collect()))
-                .collect();
+            let len = nodes.len();
+            let mut rest = nodes.into_iter();
+            nodes = pieces(len).map(|piece| inner_of(rest.by_ref().take(piece.len()))).collect();
         }
 
         Order { root: nodes.pop().unwrap_or(Node::Leaf(Vec::new())), len: places.len() }
@@ -81,13 +71,13 @@ impl Order {
         loop {
             match node {
                 Node::Leaf(places) => return rank + places.partition_point(|place| holds(*place)),
-                Node::Inner(children) => {
-                    let after = children.partition_point(|child| holds(child.low));
-                    let Some(at) = after.checked_sub(1) else { return rank };
-
-                    rank += children[..at].iter().map(|child| child.count).sum::<usize>();
-                    node = &children[at].node;
-                }
+                Node::Inner(inner) => match inner.last_where(&holds) {
+                    Some((child, before)) => {
+                        rank += before;
+                        node = child;
+                    }
+                    None => return rank,
+                },
             }
         }
     }
@@ -103,9 +93,10 @@ impl Order {
         loop {
             match node {
                 Node::Leaf(places) => return Some((places, rank)),
-                Node::Inner(children) => {
-                    let at = child_with(children, &mut rank);
-                    node = &children[at].node;
+                Node::Inner(inner) => {
+                    let (at, within) = inner.child_with(rank);
+                    node = inner.node(at);
+                    rank = within;
                 }
             }
         }
@@ -118,26 +109,7 @@ impl Order {
     /// Gives the place at `rank` another slot, for a member that moved.
     pub(super) fn set_slot(&mut self, rank: usize, slot: u32) {
         assert!(rank < self.len, "a rank of the order");
-        let mut rank = rank;
-        let mut node = &mut self.root;
-
-        loop {
-            match node {
-                Node::Leaf(places) => {
-                    places[rank].slot = slot;
-                    return;
-                }
-                Node::Inner(children) => {
-                    let at = child_with(children, &mut rank);
-                    let child = &mut children[at];
-                    // The first place of a child is known to its parents too.
-                    if rank == 0 {
-                        child.low.slot = slot;
-                    }
-                    node = &mut child.node;
-                }
-            }
-        }
+        self.root.set_slot(rank, slot);
     }
 
     /// Inserts a place before the one that stands at `rank`, at most [`Order::len`].
@@ -146,7 +118,7 @@ impl Order {
 
         if let Some(right) = self.root.insert(rank, place, true) {
             let left = std::mem::replace(&mut self.root, Node::Leaf(Vec::new()));
-            self.root = Node::Inner(vec![Child::of(left), Child::of(right)]);
+            self.root = inner_of([left, right]);
         }
         self.len += 1;
     }
@@ -157,11 +129,11 @@ impl Order {
         let place = self.root.remove(rank);
         self.len -= 1;
 
-        while let Node::Inner(children) = &mut self.root {
-            if children.len() > 1 {
-                break;
-            }
-            self.root = children.pop().map_or(Node::Leaf(Vec::new()), |child| child.node);
+        while let Node::Inner(inner) = &mut self.root
+            && inner.len() < 2
+        {
+            let only = if inner.len() == 1 { inner.remove(0) } else { Node::Leaf(Vec::new()) };
+            self.root = only;
         }
 
         place
@@ -169,17 +141,17 @@ impl Order {
 }
 
 impl Node {
-    fn low(&self) -> Option<Place> {
+    pub(super) fn low(&self) -> Option<Place> {
         match self {
             Node::Leaf(places) => places.first().copied(),
-            Node::Inner(children) => children.first().map(|child| child.low),
+            Node::Inner(inner) => inner.low(),
         }
     }
 
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         match self {
             Node::Leaf(places) => places.len(),
-            Node::Inner(children) => children.iter().map(|child| child.count).sum(),
+            Node::Inner(inner) => inner.count(),
         }
     }
 
@@ -188,22 +160,15 @@ impl Node {
     fn insert(&mut self, rank: usize, place: Place, last: bool) -> Option<Node> {
         match self {
             Node::Leaf(places) => insert_into_leaf(places, rank, place, last).map(Node::Leaf),
-            Node::Inner(children) => {
-                let mut rank = rank;
-                let at = child_for(children, &mut rank);
-                let last = last && at + 1 == children.len();
-                let child = &mut children[at];
+            Node::Inner(inner) => {
+                let (at, rank) = inner.child_for(rank);
+                let last = last && at + 1 == inner.len();
+                let right = inner.change(at, 1, |node| node.insert(rank, place, last))?;
 
-                let Some(right) = child.node.insert(rank, place, last) else {
-                    child.count += 1;
-                    child.low = child.node.low().unwrap_or(place);
-                    return None;
-                };
-                child.refresh();
-                children.insert(at + 1, Child::of(right));
-
-                (children.len() > INNER_MAX)
-                    .then(|| Node::Inner(children.split_off(children.len() / 2)))
+                inner.recount(at);
+                inner.insert(at + 1, right);
+                let half = inner.len() / 2;
+                (inner.len() > INNER_MAX).then(|| Node::Inner(inner.split_off(half)))
             }
         }
     }
@@ -211,23 +176,26 @@ impl Node {
     fn remove(&mut self, rank: usize) -> Place {
         match self {
             Node::Leaf(places) => places.remove(rank),
-            Node::Inner(children) => {
-                let mut rank = rank;
-                let at = child_with(children, &mut rank);
-                let child = &mut children[at];
-                let place = child.node.remove(rank);
-                child.count -= 1;
+            Node::Inner(inner) => {
+                let (at, rank) = inner.child_with(rank);
+                let place = inner.change(at, -1, |node| node.remove(rank));
 
-                match child.node.low() {
-                    None => drop(children.remove(at)),
-                    Some(low) => {
-                        child.low = low;
-                        if child.node.is_thin() {
-                            join(children, at);
-                        }
-                    }
+                if inner.node(at).low().is_none() {
+                    inner.remove(at);
+                } else if inner.node(at).is_thin() {
+                    join(inner, at);
                 }
                 place
+            }
+        }
+    }
+
+    fn set_slot(&mut self, rank: usize, slot: u32) {
+        match self {
+            Node::Leaf(places) => places[rank].slot = slot,
+            Node::Inner(inner) => {
+                let (at, rank) = inner.child_with(rank);
+                inner.change(at, 0, |node| node.set_slot(rank, slot));
             }
         }
     }
@@ -236,36 +204,40 @@ impl Node {
     fn is_thin(&self) -> bool {
         match self {
             Node::Leaf(places) => places.len() < LEAF_MAX / 4,
-            Node::Inner(children) => children.len() < INNER_MAX / 4,
+            Node::Inner(inner) => inner.len() < INNER_MAX / 4,
         }
     }
 
-    /// Takes over the entries of the right neighbour, and returns half of all where they are too
-    /// many for one node.
+    /// Takes over what the right neighbour holds, and returns half of all where it is too much for
+    /// one node. Not filled to the brim, or the next insert would split the node again.
     fn absorb(&mut self, right: Node) -> Option<Node> {
         match (self, right) {
-            (Node::Leaf(left), Node::Leaf(right)) => absorb(left, right, LEAF_MAX).map(Node::Leaf),
+            (Node::Leaf(left), Node::Leaf(right)) => {
+                left.extend(right);
+                let half = left.len() / 2;
+                let rest = (left.len() > LEAF_MAX / 4 * 3).then(|| left.split_off(half));
+
+                left.shrink_to(LEAF_MAX);
+                rest.map(Node::Leaf)
+            }
             (Node::Inner(left), Node::Inner(right)) => {
-                absorb(left, right, INNER_MAX).map(Node::Inner)
+                left.append(right);
+                let half = left.len() / 2;
+                (left.len() > INNER_MAX / 4 * 3).then(|| Node::Inner(left.split_off(half)))
             }
             _ => unreachable!("all leaves of the tree have one depth"),
         }
     }
 }
 
-impl Child {
-    /// A child for a node that is not empty.
-    fn of(node: Node) -> Child {
-        let mut child = Child { low: Place { score: 0, slot: 0 }, count: 0, node };
-        child.refresh();
-
-        child
+/// A node of some children, none of them empty.
+fn inner_of(nodes: impl IntoIterator<Item = Node>) -> Node {
+    let mut inner = Inner::default();
+    for node in nodes {
+        inner.push(node);
     }
 
-    fn refresh(&mut self) {
-        self.low = self.node.low().expect("no child is empty");
-        self.count = self.node.count();
-    }
+    Node::Inner(inner)
 }
 
 fn insert_into_leaf(
@@ -292,53 +264,18 @@ fn insert_into_leaf(
 }
 
 /// Joins a thin child with a neighbour.
-fn join(children: &mut Vec<Child>, at: usize) {
+fn join(inner: &mut Inner, at: usize) {
     let left = at.saturating_sub(1);
-    if left + 1 >= children.len() {
+    if left + 1 >= inner.len() {
         return;
     }
 
-    let right = children.remove(left + 1);
-    let rest = children[left].node.absorb(right.node);
-    children[left].refresh();
+    let right = inner.remove(left + 1);
+    let rest = inner.change(left, 0, |node| node.absorb(right));
+    inner.recount(left);
     if let Some(rest) = rest {
-        children.insert(left + 1, Child::of(rest));
+        inner.insert(left + 1, rest);
     }
-}
-
-fn absorb<T>(left: &mut Vec<T>, right: Vec<T>, len_max: usize) -> Option<Vec<T>> {
-    left.extend(right);
-    // Not filled to the brim, or the next insert would split the node again.
-    if left.len() <= len_max * 3 / 4 {
-        return None;
-    }
-    let right = left.split_off(left.len() / 2);
-    left.shrink_to(len_max);
-
-    Some(right)
-}
-
-/// The child that holds the place at `rank`, which becomes the rank within it.
-fn child_with(children: &[Child], rank: &mut usize) -> usize {
-    let mut at = 0;
-    while *rank >= children[at].count {
-        *rank -= children[at].count;
-        at += 1;
-    }
-
-    at
-}
-
-/// The child in which to insert at `rank`: at the end of one rather than at the beginning of the
-/// next.
-fn child_for(children: &[Child], rank: &mut usize) -> usize {
-    let mut at = 0;
-    while *rank > children[at].count {
-        *rank -= children[at].count;
-        at += 1;
-    }
-
-    at
 }
 
 /// Ranges that cut `len` things into pieces of about [`FILL`].
@@ -368,19 +305,13 @@ mod tests {
                 assert!(places.len() <= LEAF_MAX);
                 0
             }
-            Node::Inner(children) => {
-                assert!(children.len() <= INNER_MAX);
-                assert!(!is_root || children.len() > 1, "a root of one child");
+            Node::Inner(inner) => {
+                assert!(inner.len() <= INNER_MAX);
+                assert!(!is_root || inner.len() > 1, "a root of one child");
+                inner.check();
 
-                let depths: Vec<usize> = children
-                    .iter()
-                    .map(|child| {
-                        assert_eq!(Some(child.low), child.node.low());
-                        assert_eq!(child.count, child.node.count());
-                        assert!(child.count > 0);
-                        check(&child.node, false)
-                    })
-                    .collect();
+                let nodes = (0..inner.len()).map(|at| inner.node(at));
+                let depths: Vec<usize> = nodes.map(|node| check(node, false)).collect();
                 assert!(depths.iter().all(|depth| *depth == depths[0]), "one depth");
 
                 depths[0] + 1
