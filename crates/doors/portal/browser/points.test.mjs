@@ -182,7 +182,7 @@ describe("points", { timeout: 20 * PATIENCE_MS }, () => {
     await page.getByText("as the events say").waitFor();
     await page.goto("/points/checks");
     await page.getByRole("button", { name: "Sweep now" }).click();
-    await page.getByText("Nothing is due.").waitFor();
+    await page.getByText("The sweep has begun.").waitFor();
     assert.deepEqual(page.complaints, []);
   });
 

@@ -21,13 +21,10 @@ use raingauge_core::time::parse_rfc3339_ms;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashSet};
 
-/// Names in the place of a programme's that addresses of points have: `/points/queues`.
+/// Names that addresses have where others have the programme's: `/points/queues`. They would hide
+/// its pages, or routes to its members.
 const NAMES_TAKEN: &[&str] = &[
-    "awards",
-    "audits",
-    "balances",
     "checks",
-    "corrections",
     "entries",
     "forecast",
     "form",
@@ -36,12 +33,7 @@ const NAMES_TAKEN: &[&str] = &[
     "programmes",
     "propose",
     "queues",
-    "redemptions",
-    "rewards",
     "save",
-    "seals",
-    "sweeps",
-    "transactions",
     "try",
 ];
 
