@@ -317,7 +317,7 @@ impl Inner {
         let rows = rows.collect();
 
         let version = current.version;
-        self.segments.read(&self.store, version)?;
+        self.segments.read(&self.store, version);
         let newest = self.state.lock().current.get(table).map(|current| current.version);
         if newest != Some(version) {
             self.segments.forget(version);

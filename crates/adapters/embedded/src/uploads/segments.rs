@@ -8,11 +8,11 @@
 //!
 //! A version that does not fit, or has columns, is answered from the store.
 
-use super::{failed, keys, malformed};
-use crate::store::Store;
+use super::keys;
+use crate::store::{Fault, Store};
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
-use raingauge_ports::campaigns::{TableError, TableRow};
+use raingauge_ports::campaigns::TableRow;
 use std::collections::BTreeMap;
 
 /// Bytes that a key takes beside its text, about.
@@ -66,12 +66,13 @@ impl Segments {
         Some(wanted.iter().map(row).collect())
     }
 
-    /// Reads a version that nobody asked for before, as far as it fits. Blocks the thread.
-    pub fn read(&self, store: &Store, version: u64) -> Result<(), TableError> {
+    /// Reads a version that nobody asked for before, if it fits. One that cannot be read is tried
+    /// again by the next question. Blocks the thread.
+    pub fn read(&self, store: &Store, version: u64) {
         let room = {
             let mut held = self.held.lock();
             if held.versions.contains_key(&version) {
-                return Ok(());
+                return;
             }
             held.versions.insert(version, Version::Reading { has_changed: false });
             self.bytes_max.saturating_sub(held.bytes)
@@ -91,10 +92,9 @@ impl Segments {
             (Ok(_), Some(_)) => {
                 held.versions.insert(version, Version::Stored);
             }
-            // It was replaced meanwhile.
+            // It was replaced while it was read.
             (_, None) => {}
         }
-        Ok(())
     }
 
     /// Follows a change that the store has.
@@ -136,12 +136,13 @@ impl Segments {
 }
 
 /// The keys of a version; `None` where it has columns, or more than fit.
-fn keys_in(store: &Store, version: u64, bytes_max: usize) -> Result<Option<Keys>, TableError> {
+fn keys_in(store: &Store, version: u64, bytes_max: usize) -> Result<Option<Keys>, Fault> {
     let prefix = keys::rows(version);
     let mut found = Keys::default();
     for guard in store.keyspace.prefix(&prefix) {
-        let (key, value) = guard.into_inner().map_err(failed)?;
-        let key = std::str::from_utf8(&key[prefix.len()..]).map_err(|_| malformed("a row"))?;
+        let (key, value) = guard.into_inner()?;
+        let malformed = |_| Fault::Corrupt("the key of a row is malformed".to_owned());
+        let key = std::str::from_utf8(&key[prefix.len()..]).map_err(malformed)?;
         found.bytes += bytes_of(key);
         if found.bytes > bytes_max || !keys::is_empty_row(&value) {
             return Ok(None);
