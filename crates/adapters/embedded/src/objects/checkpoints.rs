@@ -328,12 +328,10 @@ pub fn malformed(name: &[u8]) -> Fault {
 
 /// Removes some entries of a dead object, and its record with the last ones.
 fn reap(shared: &Shared) -> Result<(), Error> {
-    let first = {
-        let state = shared.state.lock();
-        let first =
-            state.dead.iter().find_map(|(generation, ids)| Some((*generation, *ids.first()?)));
-        first
+    let first_of = |state: &State| {
+        state.dead.iter().find_map(|(generation, ids)| Some((*generation, *ids.first()?)))
     };
+    let first = first_of(&shared.state.lock());
     let Some((generation, id)) = first else {
         return Ok(());
     };

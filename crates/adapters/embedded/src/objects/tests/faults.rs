@@ -21,7 +21,7 @@ fn group(number: u64) -> Group {
     let key = Key::new(1, format!("wide {id}"));
     if number % 11 < 10 {
         let head = Bytes::from(number.to_string());
-        let old = if number % 11 == 0 || number == 1 { Old::Absent } else { Old::Present };
+        let old = if number.is_multiple_of(11) || number == 1 { Old::Absent } else { Old::Present };
         let sub = Bytes::copy_from_slice(&number.to_be_bytes());
         effects.push(Effect::PutHead { key, head, expires_ms: Some(1_000), wide: Some(id), old });
         effects.push(Effect::PutEntry { database: 1, id, sub, value: name.into() });
@@ -53,7 +53,7 @@ fn a_process_under_faults() {
             std::process::exit(1);
         };
         let durable = wait(store.durable(stamp, Durability::Synced));
-        let is_checkpoint = number % GROUPS_PER_CHECKPOINT == 0;
+        let is_checkpoint = number.is_multiple_of(GROUPS_PER_CHECKPOINT);
         if durable.is_err() || is_checkpoint && wait(store.checkpoint()).is_err() {
             // Exits as the program does, without any cleanup.
             std::process::exit(1);
