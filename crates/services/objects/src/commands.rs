@@ -24,7 +24,7 @@ mod walk;
 
 use crate::turn::Handler;
 use raingauge_ports::objects::OBJECT_ENTRY_LEN_MAX;
-use raingauge_resp::{Failure, Id};
+use raingauge_resp::{Failure, Id, Replies};
 use std::sync::LazyLock;
 
 /// The handlers of each file.
@@ -71,4 +71,12 @@ fn check_name(name: &[u8]) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// Replies for a command that found nothing and does not wait for it, as in a transaction.
+pub(crate) fn reply_nothing(id: Id, out: &mut Replies) {
+    match id {
+        Id::Blmove | Id::Brpoplpush => out.null(),
+        _ => out.null_array(),
+    }
 }

@@ -8,12 +8,15 @@
 mod changes;
 mod effects;
 mod eviction;
+mod loads;
 mod residency;
 mod slot;
+mod waiting;
 mod watchers;
 
-pub(crate) use residency::{Loaded, LoadedObject, Miss};
+pub(crate) use loads::{Loaded, LoadedObject, Miss};
 pub(crate) use slot::{Place, Slot};
+pub(crate) use waiting::{Waiter, Wake};
 pub(crate) use watchers::Watch;
 
 use crate::notify::{Class, Flags};
@@ -21,14 +24,15 @@ use crate::options::Limits;
 use crate::pubsub::{Message, PubSub, Space};
 use crate::stats::{Counters, Totals};
 use bytes::Bytes;
-use changes::{Dirty, Touch};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
+use loads::Shards;
 use raingauge_ports::objects::{Effect, INTERNAL_DATABASE};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use residency::Shards;
+use slot::{Dirty, Touch};
 use std::sync::Arc;
+use waiting::Waiting;
 use watchers::Watchers;
 
 /// Databases, with the internal one.
@@ -65,6 +69,7 @@ pub(crate) struct Keyspace {
     /// Where eviction goes on: a database and an index.
     hand: (usize, usize),
     watchers: Watchers,
+    waiting: Waiting,
     random: SmallRng,
     next_id: u64,
     next_load: u16,
@@ -83,6 +88,8 @@ pub(crate) struct Keyspace {
     /// Databases that were flushed or swapped in this hold.
     replaced: Vec<u8>,
     effects: Vec<Effect>,
+    /// The number of the running command.
+    command: u64,
     /// Keys that the running command changed.
     touched: Vec<Touch>,
     /// Messages that leave at the end of the hold, and whether each waits for the group.
@@ -108,6 +115,7 @@ impl Keyspace {
             resident_bytes: 0,
             hand: (0, 0),
             watchers: Watchers::default(),
+            waiting: Waiting::default(),
             next_id,
             next_load: rand::Rng::random(&mut random),
             random,
@@ -119,6 +127,7 @@ impl Keyspace {
             sealed: Vec::new(),
             replaced: Vec::new(),
             effects: Vec::new(),
+            command: 1,
             touched: Vec::new(),
             messages: Vec::new(),
             dropped: Vec::new(),
@@ -150,6 +159,10 @@ impl Keyspace {
 
     pub(crate) fn watchers(&mut self) -> &mut Watchers {
         &mut self.watchers
+    }
+
+    pub(crate) fn waiting(&mut self) -> &mut Waiting {
+        &mut self.waiting
     }
 
     /// The stamp of the last group.

@@ -20,6 +20,8 @@
 
 mod admission;
 mod ahead;
+mod answer;
+mod blocking;
 mod commands;
 mod failures;
 mod keyspace;
@@ -48,7 +50,7 @@ pub use objects::Objects;
 pub use options::{Limits, Options};
 pub use pubsub::{Message, PubSub, Space, Subscriber};
 pub use run::{Ran, Segment};
-pub use session::Session;
+pub use session::{Session, Unblocker};
 pub use settings::Settings;
 pub use stats::Stats;
 pub use turn::{Expiry, Handler, Turn};

@@ -76,10 +76,8 @@ impl Objects {
     /// Waits until a stamp is as durable as the mode of the server asks. A failure means that the
     /// outcome of the group is unknown: the connection ends without a reply.
     pub async fn durable(&self, stamp: u64) -> Result<(), Failure> {
-        let durability = match self.waits_for_sync.load(Ordering::Relaxed) {
-            true => Durability::Synced,
-            false => Durability::Written,
-        };
+        let is_synced = self.waits_for_sync.load(Ordering::Relaxed);
+        let durability = if is_synced { Durability::Synced } else { Durability::Written };
         self.wait(stamp, durability).await
     }
 
@@ -191,10 +189,8 @@ impl Objects {
     /// The stamp up to which replies may go out.
     pub(crate) fn durable_stamp(&self) -> u64 {
         let progress = self.store.progress();
-        match self.waits_for_sync.load(Ordering::Relaxed) {
-            true => progress.synced(),
-            false => progress.written(),
-        }
+        let is_synced = self.waits_for_sync.load(Ordering::Relaxed);
+        if is_synced { progress.synced() } else { progress.written() }
     }
 
     /// The name of a random key in memory.

@@ -3,7 +3,7 @@
 //! The reply is kept as a string of the internal database, in the group of the command's effects:
 //! after a crash both are there, or neither.
 
-use crate::commands::handler;
+use crate::commands::{handler, reply_nothing};
 use crate::limits::ONCE_ID_LEN_MAX;
 use crate::turn::Turn;
 use raingauge_ports::objects::INTERNAL_DATABASE;
@@ -48,7 +48,7 @@ pub(crate) fn run(
     let mut reply = Replies::new(out.protocol());
     handler(turn, inner, &mut reply)?;
     if turn.take_wait().is_some() {
-        reply.null_array();
+        reply_nothing(spec.id, &mut reply);
     }
 
     let reply: Vec<u8> = reply.take().concat();
@@ -125,9 +125,9 @@ fn in_resp2(mut reply: &[u8]) -> Option<Vec<u8>> {
     let mut converted = Vec::with_capacity(reply.len());
     while !reply.is_empty() {
         let end = reply.windows(2).position(|window| window == b"\r\n")?;
-        let (line, rest) = (&reply[..end], &reply[end + 2..]);
+        let line = &reply[..end];
         let (kind, text) = line.split_first()?;
-        reply = rest;
+        reply = &reply[end + 2..];
         match kind {
             b'_' => converted.extend_from_slice(b"$-1\r\n"),
             b'#' => converted.extend_from_slice(if text == b"t" { b":1\r\n" } else { b":0\r\n" }),

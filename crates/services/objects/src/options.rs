@@ -28,7 +28,7 @@ pub struct Options {
 const RESIDENT_PERCENT: usize = 60;
 
 impl Options {
-    /// Options for so many bytes of resident objects.
+    /// Options for a number of bytes of resident objects.
     pub fn of_memory(resident_bytes: usize) -> Self {
         let limits = Limits {
             value_bytes_max: 64 << 20,

@@ -1,7 +1,9 @@
 //! Runs the commands of a drain: one hold of the lock after the other.
 
 use crate::admission::{self, Admission};
-use crate::ahead::{Answer, is_ahead};
+use crate::ahead::is_ahead;
+use crate::answer::Answer;
+use crate::blocking::{self, Wait};
 use crate::commands::handler;
 use crate::failures;
 use crate::keyspace::{Keyspace, Miss};
@@ -47,6 +49,8 @@ pub(crate) enum Stop {
     Missing,
     /// The next command, or one of its transaction, is about all keys.
     Ahead,
+    /// The next command waits for its keys.
+    Waiting,
 }
 
 /// What came of one command.
@@ -72,6 +76,10 @@ pub(crate) struct Run<'r> {
     pub answers: VecDeque<Result<Answer, Failure>>,
     /// How often the next command found a key missing.
     pub rounds: usize,
+    /// The wait of the next command.
+    pub wait: Option<Wait>,
+    /// Length of the replies when the run began.
+    replied_before: usize,
     /// Commands of this hold, and whether each failed.
     pub noted: Vec<(&'static Spec, bool)>,
     segments: Vec<Segment>,
@@ -85,7 +93,7 @@ struct GroupStart {
 }
 
 /// Rounds after which all keys of a command are loaded, in memory or not: what others evict
-/// meanwhile is then at hand.
+/// in that time is then at hand.
 const ROUNDS_BEFORE_ALL: usize = 2;
 
 impl Objects {
@@ -99,7 +107,9 @@ impl Objects {
         from: usize,
         out: &mut Replies,
     ) -> Ran {
+        let replied_before = out.len();
         let mut run = Run {
+            replied_before,
             session,
             controls,
             drain,
@@ -109,6 +119,7 @@ impl Objects {
             misses: Vec::new(),
             needed: 0,
             answers: VecDeque::new(),
+            wait: None,
             rounds: 0,
             noted: Vec::new(),
             segments: Vec::new(),
@@ -120,6 +131,7 @@ impl Objects {
                 Stop::Cut => tokio::task::yield_now().await,
                 Stop::Missing => self.load(&mut run).await,
                 Stop::Ahead => self.look_ahead(&mut run).await,
+                Stop::Waiting => self.wait_for_keys(&mut run).await,
             }
         }
         Ran { next: run.next, segments: run.segments }
@@ -151,6 +163,7 @@ impl Objects {
             match self.step(&mut keyspace, run) {
                 Step::Stop(stop) => break stop,
                 Step::Done { stamp } => {
+                    blocking::serve(&mut keyspace);
                     if group.is_none() && keyspace.has_group() {
                         group = Some(GroupStart { mark, command: run.next });
                     } else if group.is_none() {
@@ -188,6 +201,9 @@ impl Objects {
         let command = drain.get(run.next);
         let spec = match run.session.gate.admit(&command) {
             Ok(spec) => spec,
+            Err(failure) if command.spec().is_some_and(|spec| spec.id == Id::Exec) => {
+                return run.refuse_exec(keyspace, &failure);
+            }
             Err(failure) => {
                 run.out.fail(&failure);
                 run.abort_transaction();
@@ -210,6 +226,13 @@ impl Objects {
             Id::Watch => run.watch(keyspace, spec, command.arguments),
             Id::Exec => run.exec(keyspace),
             id if is_ahead(id) => Step::Stop(Stop::Ahead),
+            Id::Swapdb => {
+                run.miss_swapped(keyspace, command.arguments);
+                if run.misses.is_empty() {
+                    return run.command(keyspace, spec, command.arguments);
+                }
+                run.stop_missing()
+            }
             _ => run.command(keyspace, spec, command.arguments),
         }
     }
@@ -228,13 +251,7 @@ impl Objects {
     async fn look_ahead(&self, run: &mut Run<'_>) {
         let database = run.session.database;
         if let Some(transaction) = &run.session.transaction {
-            let mut answers = VecDeque::new();
-            for command in transaction.commands.commands() {
-                if command.spec().is_some_and(|spec| is_ahead(spec.id)) {
-                    answers.push_back(self.answer_ahead(command, database).await);
-                }
-            }
-            run.answers = answers;
+            run.answers = self.answer_transaction(transaction, database).await;
             return;
         }
 
@@ -274,8 +291,10 @@ impl Run<'_> {
                 Step::Stop(Stop::Missing)
             }
             Ok(Admission::Ready { stamp, weight }) => {
-                self.execute(keyspace, spec, arguments, weight);
-                Step::Done { stamp }
+                match self.execute(keyspace, spec, arguments, weight) {
+                    Some(timeout_ms) => self.stop_waiting(keyspace, spec, timeout_ms),
+                    None => Step::Done { stamp },
+                }
             }
             Err(failure) => {
                 self.out.fail(&failure);
@@ -285,18 +304,39 @@ impl Run<'_> {
         }
     }
 
-    /// Runs one command whose keys are in memory.
+    /// Runs one command whose keys are in memory. Returns how long it waits, if it does.
     pub(crate) fn execute(
         &mut self,
         keyspace: &mut Keyspace,
         spec: &'static Spec,
         arguments: Arguments<'_>,
         weight: usize,
-    ) {
+    ) -> Option<i64> {
         let database = self.session.database;
-        let replied = execute(keyspace, database, spec, arguments, weight, self.out);
-        self.session.database = replied.unwrap_or(database);
-        self.noted.push((spec, replied.is_none()));
+        let executed = execute(keyspace, database, spec, arguments, weight, self.out);
+        self.noted.push((spec, executed == Executed::Refused));
+        match executed {
+            Executed::Done { database } => self.session.database = database,
+            Executed::Refused => {}
+            Executed::Waits { timeout_ms } => return Some(timeout_ms),
+        }
+        None
+    }
+
+    /// Ends the hold at a command that waits, once what was replied before is on its way.
+    fn stop_waiting(
+        &mut self,
+        keyspace: &mut Keyspace,
+        spec: &'static Spec,
+        timeout_ms: i64,
+    ) -> Step {
+        if self.out.len() > self.replied_before {
+            return Step::Stop(Stop::Full);
+        }
+
+        let command = self.drain.get(self.next);
+        self.queue_behind(keyspace, spec, command, timeout_ms);
+        Step::Stop(Stop::Waiting)
     }
 
     /// Collects what the commands behind the next one miss as well.
@@ -377,8 +417,18 @@ impl Run<'_> {
     }
 }
 
-/// Runs one command whose keys are in memory, and replies. Returns the database that is selected
-/// then; `None` when the command was refused.
+/// What came of a command whose keys are in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Executed {
+    /// It replied, and this database is selected now.
+    Done { database: u8 },
+    /// It replied with a failure, and changed nothing.
+    Refused,
+    /// It found nothing, and waits for a number of milliseconds, 0 for ever. It did not reply.
+    Waits { timeout_ms: i64 },
+}
+
+/// Runs one command whose keys are in memory.
 pub(crate) fn execute(
     keyspace: &mut Keyspace,
     database: u8,
@@ -386,7 +436,7 @@ pub(crate) fn execute(
     arguments: Arguments<'_>,
     weight: usize,
     out: &mut Replies,
-) -> Option<u8> {
+) -> Executed {
     let mark = out.mark();
     let mut run = || {
         if spec.denies_oom() {
@@ -399,20 +449,23 @@ pub(crate) fn execute(
         };
         let mut turn = Turn::new(keyspace, database, out.protocol());
         handler(&mut turn, arguments, out)?;
-        Ok(turn.database())
+        Ok(match turn.take_wait() {
+            Some(timeout_ms) => Executed::Waits { timeout_ms },
+            None => Executed::Done { database: turn.database() },
+        })
     };
 
-    match run() {
-        Ok(database) => {
+    let executed: Result<Executed, Failure> = run();
+    match executed {
+        Ok(executed) => {
             keyspace.end_command();
-            Some(database)
+            executed
         }
         Err(failure) => {
-            let failure: Failure = failure;
             keyspace.undo_command();
             out.roll_back(mark);
             out.fail(&failure);
-            None
+            Executed::Refused
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Walks over the keys of a database: SCAN, KEYS, RANDOMKEY.
 
-use crate::ahead::Answer;
+use crate::answer::Answer;
 use crate::failures;
 use crate::limits::{KEYS_LEN_MAX, NAMES_PAGE_LEN, SCAN_COUNT_MAX, SCAN_PLACES_MAX};
 use bytes::Bytes;
@@ -163,7 +163,7 @@ pub(crate) async fn keys(
     pattern: &[u8],
 ) -> Result<Answer, Failure> {
     let special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
-    let prefix = &pattern[..pattern.iter().position(|byte| special(byte)).unwrap_or(pattern.len())];
+    let prefix = &pattern[..pattern.iter().position(special).unwrap_or(pattern.len())];
     let mut after = before(prefix);
     let mut names = Vec::new();
     loop {
@@ -239,7 +239,7 @@ mod tests {
 
         let after = Places::default().after(0, cursor).expect("a place");
         assert!(after < name && after < Bytes::from_static(b"sessio"));
-        assert!(after > Bytes::from_static(b"sessin"));
+        assert!(after >= Bytes::from_static(b"sessin"));
         assert_eq!(places.after(1, cursor), Some(after));
     }
 

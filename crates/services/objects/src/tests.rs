@@ -1,1 +1,13 @@
+//! The service over objects in memory.
 
+mod blocking;
+mod durability;
+mod eviction;
+mod expiry;
+mod keys;
+mod once;
+mod races;
+mod scans;
+mod stage;
+mod transactions;
+mod values;

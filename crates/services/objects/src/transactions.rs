@@ -2,17 +2,71 @@
 
 use crate::admission::{self, Admission};
 use crate::ahead::is_ahead;
+use crate::answer::Answer;
+use crate::commands::reply_nothing;
 use crate::keyspace::{Keyspace, Watch};
 use crate::limits::{MULTI_BYTES_MAX, MULTI_COMMANDS_MAX, WATCHED_KEYS_MAX};
+use crate::objects::Objects;
 use crate::run::{Run, Step, Stop};
 use crate::session::{Transaction, Watched};
 use bytes::Bytes;
 use raingauge_ports::objects::DATABASES;
 use raingauge_resp::{Arguments, Command, Failure, Flags, Id, Room, Spec};
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 const DONE: Step = Step::Done { stamp: 0 };
+
+/// Which database the commands of a transaction work on, as of its beginning.
+struct Route {
+    selected: u8,
+    /// Where the content of each database was at first.
+    swapped: [u8; DATABASES as usize],
+}
+
+impl Route {
+    fn from(selected: u8) -> Self {
+        Self { selected, swapped: std::array::from_fn(|at| at as u8) }
+    }
+
+    /// Goes on behind a command. Returns the database that it works on.
+    fn follow(&mut self, command: Command<'_>) -> u8 {
+        let arguments = command.arguments;
+        match command.spec().map(|spec| spec.id) {
+            Some(Id::Select) => {
+                self.selected = admission::database_of(arguments, 1).unwrap_or(self.selected);
+            }
+            Some(Id::Swapdb) => {
+                let a = admission::database_of(arguments, 1);
+                let b = admission::database_of(arguments, 2);
+                if let (Some(a), Some(b)) = (a, b) {
+                    self.swapped.swap(usize::from(a), usize::from(b));
+                }
+            }
+            _ => {}
+        }
+        self.swapped[usize::from(self.selected)]
+    }
+}
+
+impl Objects {
+    /// Answers the commands of a transaction that are about all keys, as of its beginning.
+    pub(crate) async fn answer_transaction(
+        &self,
+        transaction: &Transaction,
+        database: u8,
+    ) -> VecDeque<Result<Answer, Failure>> {
+        let mut route = Route::from(database);
+        let mut answers = VecDeque::new();
+        for command in transaction.commands.commands() {
+            let database = route.follow(command);
+            if command.spec().is_some_and(|spec| is_ahead(spec.id)) {
+                answers.push_back(self.answer_ahead(command, database).await);
+            }
+        }
+        answers
+    }
+}
 
 impl Run<'_> {
     pub(crate) fn multi(&mut self) -> Step {
@@ -57,6 +111,20 @@ impl Run<'_> {
         if let Some(transaction) = &mut self.session.transaction {
             transaction.is_aborted = true;
         }
+    }
+
+    /// Answers an EXEC that is malformed or not allowed, which ends the transaction.
+    pub(crate) fn refuse_exec(&mut self, keyspace: &mut Keyspace, failure: &Failure) -> Step {
+        if self.session.transaction.take().is_none() {
+            self.out.fail(failure);
+            return DONE;
+        }
+
+        self.end_watch(keyspace);
+        let line = failure.to_string();
+        let why = line.split_once(' ').map_or(line.as_str(), |(_, why)| why);
+        self.out.error(&format!("EXECABORT Transaction discarded because of: {why}"));
+        DONE
     }
 
     pub(crate) fn discard(&mut self, keyspace: &mut Keyspace) -> Step {
@@ -110,7 +178,9 @@ impl Run<'_> {
         for name in arguments.iter().skip(1) {
             let key = (database, Bytes::copy_from_slice(name));
             if !watched.keys.contains(&key) {
-                keyspace.watchers().add(database, key.1.clone(), &watched.watch);
+                let place = keyspace.find(database, name);
+                let exists = place.is_some_and(|place| keyspace.slot(place).object.is_some());
+                keyspace.watchers().add(database, key.1.clone(), &watched.watch, exists);
                 watched.keys.push(key);
             }
         }
@@ -139,10 +209,7 @@ impl Run<'_> {
         let questions = transaction.commands.commands().filter(|one| is_ahead(*one)).count();
         if is_missing || questions > self.answers.len() {
             self.session.transaction = Some(transaction);
-            return match is_missing {
-                true => self.stop_missing(),
-                false => Step::Stop(Stop::Ahead),
-            };
+            return if is_missing { self.stop_missing() } else { Step::Stop(Stop::Ahead) };
         }
 
         let has_changed =
@@ -187,12 +254,15 @@ impl Run<'_> {
             return keyspace.newest_stamp();
         }
 
-        let (database, arguments) = (self.session.database, command.arguments);
+        let database = self.session.database;
+        let arguments = command.arguments;
         let luggage = &self.luggage;
         let misses = &mut self.misses;
         match admission::admit(keyspace, luggage, spec, arguments, database, misses) {
             Ok(Admission::Ready { stamp, weight }) => {
-                self.execute(keyspace, spec, arguments, weight);
+                if self.execute(keyspace, spec, arguments, weight).is_some() {
+                    reply_nothing(spec.id, self.out);
+                }
                 stamp
             }
             Ok(Admission::Missing) => {
@@ -226,33 +296,33 @@ impl Run<'_> {
     /// Looks whether the keys of the queued commands are in memory, each in the database that will
     /// be selected, or swapped to its place, by then.
     fn miss_queued(&mut self, keyspace: &mut Keyspace, transaction: &Transaction) {
-        let mut database = self.session.database;
-        let mut swapped: [u8; DATABASES as usize] = std::array::from_fn(|at| at as u8);
+        let mut route = Route::from(self.session.database);
         let mut known = HashSet::new();
         for command in transaction.commands.commands() {
-            let Some(spec) = command.spec() else { continue };
-            match spec.id {
-                Id::Select => {
-                    let selected = admission::database_of(command.arguments, 1);
-                    database = selected.unwrap_or(database);
-                }
-                Id::Swapdb => {
-                    let a = admission::database_of(command.arguments, 1);
-                    let b = admission::database_of(command.arguments, 2);
-                    if let (Some(a), Some(b)) = (a, b) {
-                        swapped.swap(usize::from(a), usize::from(b));
-                    }
-                }
-                _ => {}
-            }
-
-            let place = swapped[usize::from(database)];
+            let place = route.follow(command);
             let misses = &mut self.misses;
             admission::collect_misses(keyspace, &self.luggage, command, place, &mut known, misses);
         }
     }
 
-    fn stop_missing(&mut self) -> Step {
+    /// Looks whether it is known which keys two databases have that others watch, before they are
+    /// exchanged.
+    pub(crate) fn miss_swapped(&mut self, keyspace: &mut Keyspace, arguments: Arguments<'_>) {
+        let a = admission::database_of(arguments, 1);
+        let b = admission::database_of(arguments, 2);
+        let (Some(a), Some(b)) = (a, b) else { return };
+        for (watched, other) in [(a, b), (b, a)] {
+            let names: Vec<Bytes> = keyspace.watchers().names(watched).cloned().collect();
+            for name in names {
+                let is_known = keyspace.find(other, &name).is_some();
+                if !is_known && self.luggage.refusal(other, &name).is_none() {
+                    self.misses.push(keyspace.miss(other, &name));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn stop_missing(&mut self) -> Step {
         self.needed = self.misses.len();
         Step::Stop(Stop::Missing)
     }

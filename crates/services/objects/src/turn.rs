@@ -55,7 +55,8 @@ macro_rules! accessors {
 
                 let place = self.place(key);
                 self.keyspace.touch(place);
-                match self.keyspace.slot_mut(place).object.as_mut().map(|object| &mut object.value) {
+                let object = self.keyspace.slot_mut(place).object.as_mut();
+                match object.map(|object| &mut object.value) {
                     Some(Value::$type(value)) => Ok(Some(value)),
                     _ => Err(Failure::WrongType),
                 }
@@ -204,7 +205,8 @@ impl<'a> Turn<'a> {
         self.keyspace.notify(class, event, self.database, key);
     }
 
-    /// Makes the command wait until one of its keys changes, for so many milliseconds; 0 for ever.
+    /// Makes the command wait until one of its keys changes, for a number of milliseconds; 0 for
+    /// ever.
     /// The handler replies nothing.
     pub fn wait(&mut self, timeout_ms: i64) {
         self.wait_ms = Some(timeout_ms);
@@ -267,10 +269,6 @@ impl<'a> Turn<'a> {
 
     pub(crate) fn pubsub(&self) -> &PubSub {
         self.keyspace.pubsub()
-    }
-
-    pub(crate) fn keyspace(&mut self) -> &mut Keyspace {
-        self.keyspace
     }
 
     /// The place of a key of this command.

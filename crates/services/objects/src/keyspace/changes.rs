@@ -1,44 +1,28 @@
 //! Changes of keys within a hold, and what happens at the end of each command.
 
+use super::slot::{Dirty, Touch};
 use super::{Keyspace, Place};
 use crate::notify::Class;
-use raingauge_ports::objects::Old;
-use raingauge_values::{Object, Value};
-
-/// A key that changed in this hold, with what the store had before.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Dirty {
-    pub place: Place,
-    pub stored: Old,
-    /// The wide object that the key had.
-    pub wide: Option<u64>,
-}
-
-/// A key that the running command changed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Touch {
-    place: Place,
-    was_dirty: bool,
-    /// Whether the command made the object, so that it goes again if the command fails.
-    is_new: bool,
-}
+use raingauge_values::{Kind, Object, Value};
 
 impl Keyspace {
     /// Notes that the running command changes a key.
     pub(crate) fn touch(&mut self, place: Place) {
-        let is_touched = self.touched.iter().rev().any(|touch| touch.place == place);
-        if is_touched {
+        let command = self.command;
+        let slot = self.slot_mut(place);
+        if slot.touched_by == command {
             return;
         }
 
-        let was_dirty = self.slot(place).is_dirty;
+        slot.touched_by = command;
+        let was_dirty = slot.is_dirty;
         self.mark_dirty(place);
         self.touched.push(Touch { place, was_dirty, is_new: false });
     }
 
     /// Takes back that the running command changes a key.
     pub(crate) fn untouch(&mut self, place: Place) {
-        let Some(at) = self.touched.iter().position(|touch| touch.place == place) else {
+        let Some(at) = self.touched.iter().rposition(|touch| touch.place == place) else {
             return;
         };
 
@@ -72,7 +56,7 @@ impl Keyspace {
         }
 
         self.touch(place);
-        if let Some(touch) = self.touched.iter_mut().find(|touch| touch.place == place) {
+        if let Some(touch) = self.touched.iter_mut().rfind(|touch| touch.place == place) {
             touch.is_new = true;
         }
 
@@ -108,8 +92,23 @@ impl Keyspace {
                 let name = self.name(place).clone();
                 self.watchers.touch(place.database, &name);
             }
+            if !self.waiting.is_empty() {
+                self.set_ready(place);
+            }
         }
         self.touched.clear();
+        self.command += 1;
+    }
+
+    /// Notes that those who wait for a key may have something to pop.
+    fn set_ready(&mut self, place: Place) {
+        let object = self.slot(place).object.as_ref();
+        let pops =
+            object.is_some_and(|object| matches!(object.value.kind(), Kind::List | Kind::Sorted));
+        if pops {
+            let name = self.name(place).clone();
+            self.waiting.set_ready(place.database, &name);
+        }
     }
 
     /// Ends a command that failed, which has changed nothing.
@@ -117,6 +116,7 @@ impl Keyspace {
         while let Some(touch) = self.touched.pop() {
             self.undo(touch);
         }
+        self.command += 1;
     }
 
     /// Notes that a key differs from the store.
@@ -146,12 +146,14 @@ impl Keyspace {
 
     fn undo(&mut self, touch: Touch) {
         let slot = self.slot_mut(touch.place);
+        slot.touched_by = 0;
         if touch.is_new {
             slot.object = None;
         }
         if !touch.was_dirty {
             slot.is_dirty = false;
-            self.dirty.retain(|dirty| dirty.place != touch.place);
+            let at = self.dirty.iter().rposition(|dirty| dirty.place == touch.place);
+            at.map(|at| self.dirty.swap_remove(at));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! From changes to effects: the end of a hold.
 
-use super::{Dirty, Keyspace, Place};
+use super::slot::Dirty;
+use super::{Keyspace, Place};
+use crate::failures;
 use bytes::Bytes;
 use raingauge_ports::objects::{Effect, Error, Group, Key, Old};
 use raingauge_values::{Object, head};
@@ -20,22 +22,22 @@ impl Keyspace {
     ) -> Result<Option<u64>, Error> {
         self.seal();
         let effects = std::mem::take(&mut self.effects);
-        let submitted = match effects.is_empty() {
-            true => Ok(None),
-            false => submit(Group { effects }).map(Some),
-        };
+        let submitted =
+            if effects.is_empty() { Ok(None) } else { submit(Group { effects }).map(Some) };
 
         match submitted {
             Ok(stamp) => {
                 self.newest_stamp = stamp.unwrap_or(self.newest_stamp);
                 self.stamp_sealed(self.newest_stamp);
                 self.deliver(stamp.unwrap_or_default());
+                self.waiting.end_hold(self.newest_stamp);
                 self.totals.groups += u64::from(stamp.is_some());
                 Ok(stamp)
             }
             Err(error) => {
                 self.forget_sealed();
                 self.messages.clear();
+                self.waiting.refuse_served(&failures::of_store(&error));
                 Err(error)
             }
         }
@@ -44,9 +46,7 @@ impl Keyspace {
     /// Removes all objects of a database.
     pub(crate) fn flush(&mut self, database: u8) {
         self.seal();
-        let slots = &self.databases[usize::from(database)].slots;
-        let is_absent = |name: &Bytes| slots.get(name).is_some_and(|slot| slot.object.is_none());
-        self.watchers.touch_all(database, |name| !is_absent(name));
+        self.watchers.touch_all(database, |_| false);
 
         self.clear_database(database);
         self.sealed.retain(|place| place.database != database);
@@ -63,7 +63,7 @@ impl Keyspace {
                 let slots = &self.databases[usize::from(database)].slots;
                 slots.get(name).is_none_or(|slot| slot.object.is_some())
             };
-            self.watchers.touch_all(one, |name| has_object(one, name) || has_object(other, name));
+            self.watchers.touch_all(one, |name| has_object(other, name));
         }
 
         self.databases.swap(usize::from(a), usize::from(b));
@@ -75,6 +75,8 @@ impl Keyspace {
             };
         }
         self.shards.raise_all();
+        self.waiting.retry_all(a);
+        self.waiting.retry_all(b);
         self.replaced.extend([a, b]);
         self.effects.push(Effect::Swap { a, b });
     }
@@ -122,7 +124,8 @@ impl Keyspace {
         };
 
         entry_effects(object, database, &mut self.next_id, &mut self.effects);
-        let (now_wide, expires_ms) = (object.wide, object.expires_ms);
+        let now_wide = object.wide;
+        let expires_ms = object.expires_ms;
         let head = head::encode(object);
         self.effects.push(Effect::PutHead { key, head, expires_ms, wide: now_wide, old: stored });
         wide.filter(|_| wide != now_wide).map(|id| (database, id))

@@ -19,6 +19,8 @@ pub(crate) struct Slot {
     pub used_ms: i64,
     /// Tells one stay of the object in memory from the next: cursors of its entries end with it.
     pub load: u16,
+    /// The last command that changed it.
+    pub touched_by: u64,
     /// Whether the key was used since the hand of eviction last passed.
     pub is_recent: bool,
     /// Whether the key changed in this hold and has no effects yet.
@@ -30,6 +32,24 @@ pub(crate) struct Slot {
 pub(crate) struct Place {
     pub database: u8,
     pub index: usize,
+}
+
+/// A key that changed in this hold, with what the store had before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dirty {
+    pub place: Place,
+    pub stored: Old,
+    /// The wide object that the key had.
+    pub wide: Option<u64>,
+}
+
+/// A key that the running command changed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Touch {
+    pub place: Place,
+    pub was_dirty: bool,
+    /// Whether the command made the object, so that it goes again if the command fails.
+    pub is_new: bool,
 }
 
 /// Bytes that a key takes beside its name and its object: the slot, the name's handle, the hash
@@ -45,6 +65,7 @@ impl Slot {
             weight: 0,
             used_ms: now_ms,
             load,
+            touched_by: 0,
             is_recent: true,
             is_dirty: false,
         }

@@ -19,17 +19,20 @@ impl Watch {
     }
 }
 
+/// A watch, and whether the key was there when it began.
+type Watched = (Arc<Watch>, bool);
+
 /// The watched keys of all connections.
 #[derive(Debug, Default)]
-pub(crate) struct Watchers(HashMap<(u8, Bytes), Vec<Arc<Watch>>>);
+pub(crate) struct Watchers(HashMap<(u8, Bytes), Vec<Watched>>);
 
 impl Watchers {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn add(&mut self, database: u8, name: Bytes, watch: &Arc<Watch>) {
-        self.0.entry((database, name)).or_default().push(Arc::clone(watch));
+    pub(crate) fn add(&mut self, database: u8, name: Bytes, watch: &Arc<Watch>, exists: bool) {
+        self.0.entry((database, name)).or_default().push((Arc::clone(watch), exists));
     }
 
     pub(crate) fn remove(&mut self, database: u8, name: &Bytes, watch: &Arc<Watch>) {
@@ -38,7 +41,7 @@ impl Watchers {
             return;
         };
 
-        watches.retain(|other| !Arc::ptr_eq(other, watch));
+        watches.retain(|(other, _)| !Arc::ptr_eq(other, watch));
         if watches.is_empty() {
             self.0.remove(&key);
         }
@@ -47,16 +50,23 @@ impl Watchers {
     /// Notes that a key changed.
     pub(crate) fn touch(&self, database: u8, name: &Bytes) {
         if let Some(watches) = self.0.get(&(database, name.clone())) {
-            watches.iter().for_each(|watch| watch.set_changed());
+            watches.iter().for_each(|(watch, _)| watch.set_changed());
         }
     }
 
-    /// Notes that the keys of a database changed that `has_changed` accepts.
-    pub(crate) fn touch_all(&self, database: u8, has_changed: impl Fn(&Bytes) -> bool) {
+    /// Notes that the keys of a database are gone: those change that were there. Those change as
+    /// well that others have taken the place of, as `is_replaced` says.
+    pub(crate) fn touch_all(&self, database: u8, is_replaced: impl Fn(&Bytes) -> bool) {
         for ((_, name), watches) in self.0.iter().filter(|((other, _), _)| *other == database) {
-            if has_changed(name) {
-                watches.iter().for_each(|watch| watch.set_changed());
-            }
+            let is_replaced = is_replaced(name);
+            let changed = watches.iter().filter(|(_, existed)| *existed || is_replaced);
+            changed.for_each(|(watch, _)| watch.set_changed());
         }
+    }
+
+    /// The watched keys of a database.
+    pub(crate) fn names(&self, database: u8) -> impl Iterator<Item = &Bytes> {
+        let watched = self.0.keys().filter(move |(other, _)| *other == database);
+        watched.map(|(_, name)| name)
     }
 }

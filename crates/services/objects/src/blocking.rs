@@ -1,0 +1,149 @@
+//! Commands that wait until one of their keys has something to pop.
+//!
+//! A command that finds nothing is queued behind those that wait for the same keys. When a key
+//! changes, the command that changed it is followed by the first in the queue, under the same lock
+//! and in the same group, so nobody else pops first.
+
+use crate::admission::{self, Admission};
+use crate::keyspace::{Keyspace, Waiter, Wake};
+use crate::objects::Objects;
+use crate::run::{Executed, Run, execute};
+use bytes::Bytes;
+use raingauge_resp::{Command, Id, Replies, Spec};
+use raingauge_values::Kind;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// A command of a connection that waits.
+pub(crate) struct Wait {
+    waiter: Arc<Waiter>,
+    woken: oneshot::Receiver<Wake>,
+    timeout: Option<Duration>,
+}
+
+/// Takes the command out of all queues when the connection stops waiting.
+struct Queued<'a> {
+    objects: &'a Objects,
+    waiter: &'a Arc<Waiter>,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.objects.keyspace.lock().waiting().remove(self.waiter);
+    }
+}
+
+impl Objects {
+    /// Waits for the keys of the next command, which is answered then, or is to be tried again.
+    pub(crate) async fn wait_for_keys(&self, run: &mut Run<'_>) {
+        let Some(Wait { waiter, woken, timeout }) = run.wait.take() else { return };
+        let (unblock, unblocked) = oneshot::channel();
+        *run.session.unblocker.0.lock() = Some(unblock);
+        let queued = Queued { objects: self, waiter: &waiter };
+        let woken = tokio::select! {
+            biased;
+            Ok(woken) = woken => woken,
+            Ok(woken) = unblocked => woken,
+            () = over(timeout) => Wake::TimedOut,
+        };
+        drop(queued);
+        run.session.unblocker.0.lock().take();
+
+        let stamp = match woken {
+            Wake::Retry => return,
+            Wake::Served { reply, stamp } => {
+                reply.iter().for_each(|part| run.out.raw(part));
+                run.session.last_stamp = stamp;
+                stamp
+            }
+            Wake::Refused(failure) => {
+                run.out.fail(&failure);
+                0
+            }
+            Wake::TimedOut => {
+                run.out.null_array();
+                0
+            }
+        };
+        run.note_segment(stamp, self.durable_stamp());
+        run.next += 1;
+    }
+}
+
+/// Waits for the end of a timeout; for ever without one.
+async fn over(timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep(timeout).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Run<'_> {
+    /// Queues the next command, which found nothing.
+    pub(crate) fn queue_behind(
+        &mut self,
+        keyspace: &mut Keyspace,
+        spec: &Spec,
+        command: Command<'_>,
+        timeout_ms: i64,
+    ) {
+        let database = self.session.database;
+        let mut keys = Vec::new();
+        admission::visit_keys(spec, command.arguments, database, &mut |_, name| {
+            let name = Bytes::copy_from_slice(name);
+            if !keys.contains(&name) {
+                keys.push(name);
+            }
+        });
+        if matches!(spec.id, Id::Blmove | Id::Brpoplpush) {
+            keys.truncate(1);
+        }
+
+        let (waiter, woken) = Waiter::new(command, database, keys, self.out.protocol());
+        keyspace.waiting().add(&waiter);
+        let timeout = u64::try_from(timeout_ms).ok().filter(|timeout_ms| *timeout_ms > 0);
+        self.wait = Some(Wait { waiter, woken, timeout: timeout.map(Duration::from_millis) });
+    }
+}
+
+/// Runs commands that wait for keys that have changed, until nothing is left to pop or nobody
+/// waits.
+pub(crate) fn serve(keyspace: &mut Keyspace) {
+    while let Some(((database, name), waiters)) = keyspace.waiting().next_ready() {
+        for waiter in waiters {
+            let place = keyspace.find(database, &name);
+            let object = place.and_then(|place| keyspace.slot(place).object.as_ref());
+            let Some(kind) = object.map(|object| object.value.kind()) else { break };
+            serve_one(keyspace, &waiter, kind);
+        }
+    }
+}
+
+/// Runs a command that waits for a key of this kind, unless it pops from another kind.
+fn serve_one(keyspace: &mut Keyspace, waiter: &Arc<Waiter>, kind: Kind) {
+    let command = waiter.command();
+    let Ok(spec) = command.check() else { return };
+    let pops = match spec.id {
+        Id::Bzpopmin | Id::Bzpopmax | Id::Bzmpop => Kind::Sorted,
+        _ => Kind::List,
+    };
+    if pops != kind {
+        return;
+    }
+
+    let database = waiter.database;
+    let arguments = command.arguments;
+    let mut misses = Vec::new();
+    let luggage = Default::default();
+    let admitted = admission::admit(keyspace, &luggage, spec, arguments, database, &mut misses);
+    let Ok(Admission::Ready { weight, .. }) = admitted else {
+        return keyspace.waiting().retry(waiter);
+    };
+
+    let mut reply = Replies::new(waiter.protocol);
+    match execute(keyspace, database, spec, arguments, weight, &mut reply) {
+        Executed::Waits { .. } => {}
+        Executed::Done { .. } | Executed::Refused => keyspace.waiting().serve(waiter, reply),
+    }
+}

@@ -1,0 +1,110 @@
+//! Commands that wait for something to pop.
+
+use super::stage::{Client, Stage};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// Sends a command from a connection of its own, and returns when it waits.
+async fn begin(stage: &Stage, command: &'static str) -> JoinHandle<String> {
+    let mut client = stage.client();
+    let unblocker = client.session.unblocker();
+    let task = tokio::spawn(async move { client.send(command).await });
+    while unblocker.0.lock().is_none() && !task.is_finished() {
+        tokio::task::yield_now().await;
+    }
+    task
+}
+
+async fn reply_of(task: JoinHandle<String>) -> String {
+    let reply = tokio::time::timeout(Duration::from_secs(10), task).await;
+    reply.expect("it is woken").expect("no panic")
+}
+
+#[tokio::test]
+async fn the_first_that_waits_is_served_first() {
+    for resident_bytes in [1 << 20, 0] {
+        let stage = Stage::of_memory(resident_bytes);
+        let first = begin(&stage, "BLPOP q 0").await;
+        let second = begin(&stage, "BRPOP q 0").await;
+        let third = begin(&stage, "BLPOP q 0").await;
+        let mut client = stage.client();
+        client.expect(&[("RPUSH q a b", ":2")]).await;
+        assert_eq!(reply_of(first).await, "*2 $1 q $1 a");
+        assert_eq!(reply_of(second).await, "*2 $1 q $1 b");
+        assert!(!third.is_finished());
+        client.expect(&[("LPUSH q c", ":1")]).await;
+        assert_eq!(reply_of(third).await, "*2 $1 q $1 c");
+        client.expect(&[("EXISTS q", ":0")]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_chain_of_moves_ends_at_the_last() {
+    let stage = Stage::new();
+    let last = begin(&stage, "BLPOP c 0").await;
+    let second = begin(&stage, "BLMOVE b c LEFT RIGHT 0").await;
+    let first = begin(&stage, "BRPOPLPUSH a b 0").await;
+    let lowest = begin(&stage, "BZPOPMIN z 0").await;
+    let mut client = stage.client();
+    let replies = client.send_all(&["MULTI", "RPUSH a x", "ZADD z 2 m 1 l", "EXEC"]).await;
+    assert_eq!(replies, "+OK +QUEUED +QUEUED *2 :1 :2");
+
+    assert_eq!(reply_of(first).await, "$1 x");
+    assert_eq!(reply_of(second).await, "$1 x");
+    assert_eq!(reply_of(last).await, "*2 $1 c $1 x");
+    assert_eq!(reply_of(lowest).await, "*3 $1 z $1 l $1 1");
+    assert_eq!(stage.objects.stats().submitted, 1);
+    client.expect(&[("EXISTS a b c", ":0"), ("ZCARD z", ":1")]).await;
+}
+
+#[tokio::test]
+async fn a_wait_ends_in_time_and_by_command() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client.expect(&[("BLPOP q 0.01", "*-1"), ("BLMOVE q r LEFT LEFT 0.01", "*-1")]).await;
+
+    let mut waiting = stage.client();
+    for (with_error, reply) in
+        [(false, "*-1"), (true, "-UNBLOCKED client unblocked via CLIENT UNBLOCK")]
+    {
+        let unblocker = waiting.session.unblocker();
+        let ends = async {
+            while !unblocker.unblock(with_error) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let (replied, ()) = tokio::join!(waiting.send("BLPOP q 0"), ends);
+        assert_eq!(replied, reply);
+        assert!(!unblocker.unblock(false), "nothing waits");
+    }
+
+    // A connection that ended pops nothing.
+    let task = begin(&stage, "BLPOP q 0").await;
+    task.abort();
+    assert!(task.await.is_err());
+    client.expect(&[("RPUSH q a", ":1"), ("LLEN q", ":1")]).await;
+}
+
+#[tokio::test]
+async fn a_transaction_does_not_wait() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    let commands =
+        ["MULTI", "BLPOP q 0", "BLMOVE q r LEFT LEFT 0", "RPUSH q a", "BLPOP q 0", "EXEC"];
+    let replies = client.send_all(&commands).await;
+    let queued = "+QUEUED ".repeat(4);
+    assert_eq!(replies, format!("+OK {queued}*4 *-1 $-1 :1 *2 $1 q $1 a"));
+}
+
+#[tokio::test]
+async fn what_was_replied_before_a_wait_is_sent_first() {
+    let stage = Stage::new();
+    let Client { objects, mut session, protocol } = stage.client();
+    let commands: [&[&[u8]]; 2] = [&[b"SET", b"a", b"1"], &[b"BLPOP", b"q", b"0"]];
+    let drain = raingauge_resp::Drain::of(&commands);
+    let mut replies = raingauge_resp::Replies::new(protocol);
+    let mut door = super::stage::Door;
+    let ran = objects.run(&mut session, &mut door, &drain, 0, &mut replies).await;
+    assert_eq!(ran.next, 1);
+    assert_eq!(replies.take().concat(), b"+OK\r\n");
+}

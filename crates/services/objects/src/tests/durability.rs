@@ -1,0 +1,89 @@
+//! Replies wait for what they saw.
+
+use super::stage::Stage;
+use crate::Segment;
+
+#[tokio::test]
+async fn a_reply_waits_for_the_group_that_it_saw() {
+    let stage = Stage::new();
+    let mut writer = stage.client();
+    let mut reader = stage.client();
+    writer.send("SET old 1").await;
+    stage.store.hold();
+
+    // The reply to a write, and those behind it, wait; those before it do not.
+    let (ran, replies) = writer.run(&["GET old", "SET new 1", "GET old"]).await;
+    assert_eq!(replies, "$1 1 +OK $1 1");
+    assert_eq!(ran.segments, [Segment { end: 7, stamp: 0 }, Segment { end: 19, stamp: 2 }]);
+    assert!(!stage.objects.is_durable(2));
+
+    // So does the reply to a read of it by another connection, and to a question about all keys.
+    for (command, stamp) in
+        [("GET new", 2), ("GET old", 0), ("EXISTS old new", 2), ("DBSIZE", 2), ("KEYS *", 2)]
+    {
+        let (ran, _) = reader.run(&[command]).await;
+        assert_eq!(ran.segments[0].stamp, stamp, "{command}");
+    }
+
+    // A key that was deleted, and one that does not exist any more after a flush, are no different.
+    let (ran, _) = writer.run(&["DEL new"]).await;
+    assert_eq!(ran.segments[0].stamp, 3);
+    assert_eq!(reader.run(&["GET new"]).await.0.segments[0].stamp, 3);
+    writer.run(&["FLUSHALL"]).await;
+    assert_eq!(reader.run(&["GET old"]).await.0.segments[0].stamp, 4);
+
+    let waiting = stage.objects.durable(4);
+    tokio::pin!(waiting);
+    let passed = tokio::time::timeout(std::time::Duration::from_millis(20), &mut waiting).await;
+    assert!(passed.is_err(), "nothing is durable yet");
+    stage.store.release();
+    assert_eq!(waiting.await, Ok(()));
+    assert_eq!(reader.run(&["GET new"]).await.0.segments[0].stamp, 0);
+}
+
+#[tokio::test]
+async fn an_evicted_key_keeps_its_stamp() {
+    let stage = Stage::of_memory(0);
+    let mut client = stage.client();
+    client.send("SET other 1").await;
+    stage.store.hold();
+    client.send("SET a 1").await;
+    assert_eq!(stage.objects.stats().resident, 0);
+
+    let (ran, reply) = client.run(&["GET a"]).await;
+    assert_eq!((ran.segments[0].stamp, reply.as_str()), (2, "$1 1"));
+}
+
+#[tokio::test]
+async fn a_failed_write_is_not_confirmed() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client.send("SET a 1").await;
+    stage.store.hold();
+    let (ran, _) = client.run(&["SET a 2"]).await;
+    stage.store.fail("no more disk");
+    let failure = stage.objects.durable(ran.segments[0].stamp).await.expect_err("closed");
+    assert!(failure.to_string().starts_with("MISCONF "), "{failure}");
+    assert!(stage.objects.trouble().is_some());
+}
+
+#[tokio::test]
+async fn what_the_store_refuses_has_not_happened() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    let mut other = stage.client();
+    client.send_all(&["SET a 1", "RPUSH l 1"]).await;
+    stage.store.fail("no more disk");
+
+    let replies = client.send_all(&["GET a", "INCR a", "LPUSH l 2", "GET a"]).await;
+    let replies: Vec<&str> = replies.split("-MISCONF").collect();
+    assert_eq!(replies.len(), 4, "{replies:?}");
+    assert_eq!(replies[0], "$1 1 ");
+    other.expect(&[("GET a", "$1 1"), ("LRANGE l 0 -1", "*1 $1 1")]).await;
+    assert!(client.send("FLUSHALL").await.starts_with("-MISCONF"));
+    other.expect(&[("GET a", "$1 1")]).await;
+
+    let replies = client.send_all(&["MULTI", "SET a 2", "SET b 2", "EXEC"]).await;
+    assert!(replies.starts_with("+OK +QUEUED +QUEUED -MISCONF"), "{replies}");
+    other.expect(&[("GET a", "$1 1"), ("GET b", "$-1")]).await;
+}

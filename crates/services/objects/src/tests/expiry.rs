@@ -1,0 +1,83 @@
+//! Keys whose time is over.
+
+use super::stage::{NOW_S, Stage};
+
+#[tokio::test]
+async fn times_are_set_compared_and_removed() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client
+        .expect(&[
+            ("TTL a", ":-2"),
+            ("EXPIRE a 10", ":0"),
+            ("SET a 1", "+OK"),
+            ("TTL a", ":-1"),
+            ("EXPIRE a 10 XX", ":0"),
+            ("EXPIRE a 10 GT", ":0"),
+            ("EXPIRE a 10 LT", ":1"),
+            ("EXPIRE a 20 NX", ":0"),
+            ("EXPIRE a 5 GT", ":0"),
+            ("PEXPIRE a 20500 GT", ":1"),
+            ("TTL a", ":21"),
+            ("PTTL a", ":20500"),
+            ("EXPIRETIME a", ":1800000021"),
+            ("PEXPIRETIME a", ":1800000020500"),
+            ("PERSIST a", ":1"),
+            ("PERSIST a", ":0"),
+            ("EXPIRE a 10 FOO", "-ERR Unsupported option FOO"),
+            (
+                "EXPIRE a 10 NX GT",
+                "-ERR NX and XX, GT or LT options at the same time are not compatible",
+            ),
+            ("EXPIRE a 10 GT LT", "-ERR GT and LT options at the same time are not compatible"),
+            ("EXPIRE a 9999999999999999", "-ERR invalid expire time in 'expire' command"),
+            ("EXPIRE a x", "-ERR value is not an integer or out of range"),
+            ("EXPIREAT a 1", ":1"),
+            ("EXISTS a", ":0"),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn a_key_is_gone_at_its_millisecond() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client.expect(&[("SET a 1 EX 5", "+OK"), ("RPUSH l 1", ":1"), ("PEXPIRE l 5000", ":1")]).await;
+    stage.clock.set_s(NOW_S + 4);
+    client.expect(&[("GET a", "$1 1"), ("LLEN l", ":1")]).await;
+    stage.clock.set_s(NOW_S + 5);
+    client.expect(&[("GET a", "$-1"), ("RPUSH l 2", ":1"), ("TTL l", ":-1")]).await;
+
+    // Of the keys that nobody read, those that were never in this process are gone as well.
+    client.expect(&[("SET b 1 EX 5", "+OK"), ("SADD s 1", ":1"), ("EXPIRE s 5", ":1")]).await;
+    let reopened = stage.reopened();
+    stage.clock.set_s(NOW_S + 10);
+    reopened.client().expect(&[("EXISTS b s", ":0"), ("SET b 2 NX", "+OK")]).await;
+}
+
+#[tokio::test]
+async fn the_sweeper_removes_what_nobody_reads() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    for number in 0..300 {
+        client.send(&format!("SADD wide member:{number}")).await;
+        client.send(&format!("SET key:{number} 1 EX 5")).await;
+    }
+    client
+        .expect(&[("EXPIRE wide 5", ":1"), ("SET stays 1 EX 50", "+OK"), ("DBSIZE", ":302")])
+        .await;
+
+    let reopened = stage.reopened();
+    let mut listener = reopened.subscriber();
+    listener.subscribe(crate::Space::Channel, "__keyevent@0__:expired".into());
+    reopened.objects.set_notify_flags("Ex").expect("flags");
+    assert_eq!(reopened.objects.sweep().await, Ok(0));
+    stage.clock.set_s(NOW_S + 5);
+    reopened.client().send("GET key:0").await;
+    assert_eq!(reopened.objects.sweep().await, Ok(300));
+
+    assert_eq!(reopened.client().send("DBSIZE").await, ":1");
+    assert_eq!(stage.store.orphans(), []);
+    assert_eq!(std::iter::from_fn(|| listener.try_next()).count(), 301);
+    assert_eq!(reopened.objects.stats().expired, 301);
+}

@@ -1,0 +1,159 @@
+//! Loads that race with writes.
+
+use super::stage::Stage;
+use crate::Options;
+use bytes::Bytes;
+use raingauge_memory as memory;
+use raingauge_ports::BoxFuture;
+use raingauge_ports::objects::{
+    Durability, EntryPage, Error, FoundHead, Group, Key, ObjectStore, Progress,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Semaphore;
+
+/// A store whose reads of heads are answered late: with what was there when they were sent.
+struct LateStore {
+    store: Arc<memory::Objects>,
+    answers: Semaphore,
+    reads: AtomicUsize,
+}
+
+impl ObjectStore for LateStore {
+    fn heads(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Bytes>>, Error>> {
+        Box::pin(async move {
+            let heads = self.store.heads(keys).await;
+            self.reads.fetch_add(1, Ordering::SeqCst);
+            self.answers.acquire().await.expect("open").forget();
+            heads
+        })
+    }
+
+    fn entries(
+        &self,
+        database: u8,
+        id: u64,
+        after: Option<Bytes>,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<EntryPage, Error>> {
+        self.store.entries(database, id, after, bytes_max)
+    }
+
+    fn scan(
+        &self,
+        database: u8,
+        after: Option<Bytes>,
+        len_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<FoundHead>, Error>> {
+        self.store.scan(database, after, len_max)
+    }
+
+    fn count(&self, database: u8) -> BoxFuture<'_, Result<u64, Error>> {
+        self.store.count(database)
+    }
+
+    fn due(&self, until_ms: i64, len_max: usize) -> BoxFuture<'_, Result<Vec<Key>, Error>> {
+        self.store.due(until_ms, len_max)
+    }
+
+    fn submit(&self, group: Group) -> Result<u64, Error> {
+        self.store.submit(group)
+    }
+
+    fn durable(&self, stamp: u64, durability: Durability) -> BoxFuture<'_, Result<(), Error>> {
+        self.store.durable(stamp, durability)
+    }
+
+    fn progress(&self) -> &Progress {
+        self.store.progress()
+    }
+}
+
+#[tokio::test]
+async fn a_load_never_hides_a_write() {
+    // With memory, the written object is resident when the old one arrives; without, it was
+    // evicted, and only the counter of its shard tells.
+    for resident_bytes in [1 << 20, 0] {
+        for write in ["SET a new", "DEL a", "FLUSHDB", "SWAPDB 0 1"] {
+            let stage = Stage::new();
+            stage.client().send_all(&["SET a old", "SELECT 1", "SET a swapped", "SELECT 0"]).await;
+            let expected = match write {
+                "SET a new" => "$3 new",
+                "SWAPDB 0 1" => "$7 swapped",
+                _ => "$-1",
+            };
+            let (stage, late) = reopened(&stage, resident_bytes);
+            let mut writer = stage.client();
+            let mut reader = stage.client();
+
+            let read = tokio::spawn(async move { reader.send("GET a").await });
+            while late.reads.load(Ordering::SeqCst) == 0 {
+                tokio::task::yield_now().await;
+            }
+            let written = tokio::spawn(async move { writer.send(write).await });
+            if write == "DEL a" {
+                // It loads the key as well, and gets its answer first or second: either is right.
+                late.answers.add_permits(1);
+            } else {
+                written.await.expect("no panic");
+            }
+            late.answers.add_permits(10);
+            let seen = read.await.expect("no panic");
+            assert!(seen == expected || write == "DEL a", "{write}: {seen}");
+
+            let mut later = stage.client();
+            assert_eq!(later.send("GET a").await, expected, "{write}");
+        }
+    }
+}
+
+/// Another service over the same content, whose reads are late.
+fn reopened(stage: &Stage, resident_bytes: usize) -> (Stage, Arc<LateStore>) {
+    let late = Arc::new(LateStore {
+        store: Arc::clone(&stage.store),
+        answers: Semaphore::new(0),
+        reads: AtomicUsize::new(0),
+    });
+    let mut options = Options::of_memory(resident_bytes);
+    options.limits.object_bytes_max = 1 << 20;
+    let objects = crate::Objects::open(
+        Arc::clone(&late) as _,
+        Arc::clone(&stage.store) as _,
+        Arc::clone(&stage.clock) as _,
+        options,
+    );
+    let store = Arc::clone(&stage.store);
+    let clock = Arc::clone(&stage.clock);
+    (Stage { objects, store, clock }, late)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn increments_of_many_connections_all_count() {
+    const CLIENTS: usize = 8;
+    const ROUNDS: usize = 300;
+    for resident_bytes in [1 << 20, 0, 700] {
+        let stage = Stage::of_memory(resident_bytes);
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                let mut client = stage.client();
+                tokio::spawn(async move {
+                    for round in 0..ROUNDS {
+                        let other = format!("INCR k{}", (number + round) % 5);
+                        client.send_all(&["INCR all", &other, "HINCRBY h f 1"]).await;
+                    }
+                })
+            })
+            .collect();
+        for client in clients {
+            client.await.expect("no panic");
+        }
+
+        let mut client = stage.client();
+        let total = CLIENTS * ROUNDS;
+        assert_eq!(client.send("GET all").await, format!("$4 {total}"));
+        assert_eq!(client.send("HGET h f").await, format!("$4 {total}"));
+        let replies = client.send_all(&["GET k0", "GET k1", "GET k2", "GET k3", "GET k4"]).await;
+        let counts = replies.split(' ').skip(1).step_by(2).map(|count| count.parse::<usize>());
+        assert_eq!(counts.map(|count| count.expect("a number")).sum::<usize>(), total);
+    }
+}

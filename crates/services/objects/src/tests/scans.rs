@@ -1,0 +1,60 @@
+//! Walks over all keys.
+
+use super::stage::{NOW_S, Stage};
+use std::collections::BTreeSet;
+
+/// Names of a reply of SCAN, and its cursor.
+fn page(reply: &str) -> (String, Vec<String>) {
+    let words: Vec<&str> = reply.split(' ').collect();
+    let names = words[4..].iter().skip(1).step_by(2).map(|name| (*name).to_owned());
+    (words[2].to_owned(), names.collect())
+}
+
+#[tokio::test]
+async fn keys_that_stay_are_returned() {
+    let stage = Stage::of_memory(4_096);
+    let mut client = stage.client();
+    for number in 0..200 {
+        client.send(&format!("SET key:{number} 1")).await;
+        client.send(&format!("SET other:{number} 1 EX 5")).await;
+    }
+
+    let mut found = BTreeSet::new();
+    let mut cursor = "0".to_owned();
+    let mut number = 0;
+    loop {
+        let reply = client.send(&format!("SCAN {cursor} COUNT 7 MATCH key:*")).await;
+        let (next, names) = page(&reply);
+        found.extend(names);
+        client.send(&format!("DEL other:{number}")).await;
+        client.send(&format!("SET new:{number} 1")).await;
+        number += 1;
+        if next == "0" {
+            break;
+        }
+        cursor = next;
+    }
+    assert_eq!(found.len(), 200);
+
+    stage.clock.set_s(NOW_S + 5);
+    client.send_all(&["FLUSHDB", "SET a 1", "RPUSH b 1", "SET c 1 PX 1"]).await;
+    stage.clock.set_s(NOW_S + 6);
+    client
+        .expect(&[
+            ("KEYS *", "*2 $1 a $1 b"),
+            ("KEYS b", "*1 $1 b"),
+            ("KEYS [ac]", "*1 $1 a"),
+            ("SCAN 0 TYPE list", "*2 $1 0 *1 $1 b"),
+            ("SCAN 0 COUNT 0", "-ERR syntax error"),
+            ("SCAN 0 COUNT x", "-ERR value is not an integer or out of range"),
+            ("SCAN x", "-ERR invalid cursor"),
+            ("SCAN 0 TYPE", "-ERR syntax error"),
+        ])
+        .await;
+    let mut random = BTreeSet::new();
+    for _ in 0..100 {
+        random.insert(client.send("RANDOMKEY").await);
+    }
+    assert_eq!(random, BTreeSet::from(["$1 a".to_owned(), "$1 b".to_owned()]));
+    client.expect(&[("FLUSHDB", "+OK"), ("RANDOMKEY", "$-1"), ("KEYS *", "*0")]).await;
+}
