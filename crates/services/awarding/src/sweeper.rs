@@ -152,7 +152,7 @@ impl Sweeper {
     /// Carries out a sweep. Answers `false` when it has to wait: for ranges of an earlier one, or
     /// because the clock is not trusted, so that nothing is due.
     async fn carry_out(&self, sweep: &SweepStatus) -> Result<bool, Error> {
-        let _turn = self.turn.lock().await;
+        let turn = self.turn.lock().await;
         if !self.deps.clock.is_sound() {
             let why = "the clock is not trusted".to_owned();
             self.register.change(sweep.id, |status| status.error = Some(why));
@@ -167,30 +167,35 @@ impl Sweeper {
 
         self.register.finish_ranges(self.deps.clock.now_ms());
         self.register.change(sweep.id, |status| status.state = SweepState::Running);
-        let mut ranges = 0;
         for book in 0..self.deps.books.books() {
-            ranges += self.sweep_book(book, sweep).await?;
+            self.sweep_book(book, sweep).await?;
         }
-        let now_ms = self.deps.clock.now_ms();
-        if ranges == 0 {
-            self.register.change(sweep.id, |status| status.finish(now_ms));
-        }
+        drop(turn);
+        self.finish(sweep.id);
         Ok(true)
     }
 
-    /// Settles what is due in a book, or cuts it into ranges and returns how many.
-    async fn sweep_book(&self, book: u16, sweep: &SweepStatus) -> Result<usize, Error> {
+    /// Notes the end of a sweep, if all of its ranges are done.
+    fn finish(&self, sweep: i64) {
+        let now_ms = self.deps.clock.now_ms();
+        self.register.change(sweep, |status| {
+            if status.ranges_done >= status.ranges {
+                status.finish(now_ms);
+            }
+        });
+    }
+
+    /// Settles what is due in a book, or cuts it into ranges.
+    async fn sweep_book(&self, book: u16, sweep: &SweepStatus) -> Result<(), Error> {
         let len_max = self.options.sweep.range.max(1);
         let mut after: Option<DueWallet> = None;
-        let mut ranges = 0;
         loop {
             let due = self.due(book, sweep.until_hour, after.clone(), len_max).await?;
-            let Some(last) = due.last().cloned() else { return Ok(ranges) };
+            let Some(last) = due.last().cloned() else { return Ok(()) };
             self.register.note(sweep, |_| {});
             if after.is_none() && due.len() < len_max {
                 let wallets = due.into_iter().map(|due| due.wallet).collect();
-                self.settle(sweep.id, wallets, None).await?;
-                return Ok(ranges);
+                return self.settle(sweep.id, wallets, None).await;
             }
 
             let range = SweepRange {
@@ -203,7 +208,6 @@ impl Sweeper {
             let letters = vec![range.letter()];
             self.deps.queues.send(QueueName::Expiry, letters, Duration::ZERO).await?;
             self.register.change(sweep.id, |status| status.ranges += 1);
-            ranges += 1;
             after = Some(last);
         }
     }
@@ -238,15 +242,11 @@ impl Sweeper {
             after = Some(last);
         }
 
-        let now_ms = self.deps.clock.now_ms();
-        // While ranges are still cut, what is done so far may catch up with them.
-        let is_cut = self.turn.try_lock().is_ok();
-        self.register.change(range.sweep, |status| {
-            status.ranges_done += 1;
-            if is_cut && status.ranges_done >= status.ranges {
-                status.finish(now_ms);
-            }
-        });
+        self.register.change(range.sweep, |status| status.ranges_done += 1);
+        // While ranges are still cut, what is done may catch up with them; the cut notes the end.
+        if self.turn.try_lock().is_ok() {
+            self.finish(range.sweep);
+        }
         Ok(Outcome::Done)
     }
 
