@@ -156,11 +156,16 @@ fn by_amount(
 /// or with everything under its reference.
 pub(super) fn late_part(earned: &Earned, occurred_ms: i64, programme: &Programme) -> Option<Part> {
     let (own, others) = earned.awards.split_last()?;
-    if earned.reversed_ms.is_some_and(|reversed_ms| occurred_ms <= reversed_ms) {
-        return some(Part::whole(own));
+    let siblings = others.iter().filter(|award| award.origin == own.origin);
+    if let Some(reversed_ms) = earned.reversed_ms {
+        // At the same time, it is one of those if others of its event are.
+        let is_over = |award: &EarnedAward| left(award) == 0 && remaining(award).is_zero();
+        let is_one = siblings.clone().next().is_some() && siblings.clone().all(is_over);
+        if occurred_ms < reversed_ms || is_one {
+            return some(Part::whole(own));
+        }
     }
 
-    let siblings = others.iter().filter(|award| award.origin == own.origin);
     let priced = siblings.filter(|award| award.multiplier.is_some());
     let paid = priced.clone().map(|award| award.refunded).max()?;
     if own.multiplier.is_some() {
