@@ -16,7 +16,7 @@ use crate::client::{Client, waits_with_writes};
 use crate::commands;
 use crate::desk::{Desk, ReplyMode};
 use crate::ending::Ending;
-use crate::limits::RESP_LOGIN_RECHECK;
+use crate::limits::{RESP_LOGIN_RECHECK, RESP_OUTPUT_ALWAYS};
 use crate::observed::Observer;
 use crate::outgoing::Outgoing;
 use crate::server::Server;
@@ -24,9 +24,6 @@ use crate::socket::{Socket, State};
 
 /// Of this many drains, one is measured for the histogram of pipelines.
 const PIPELINE_SAMPLE: u64 = 64;
-
-/// Bytes that may wait for a client even when too many wait for all of them together.
-const OUTPUT_ALWAYS: usize = 1024 * 1024;
 
 /// A connection and all that it works with.
 pub(crate) struct Connection {
@@ -160,7 +157,12 @@ impl Connection {
     fn message(&mut self, message: &raingauge_objects::Message) -> Result<(), Ending> {
         commands::listening::write_message(message, &mut self.replies);
         self.outgoing.push(self.replies.take(), message.stamp);
-        self.check_output()
+
+        if self.outgoing.len() > self.server.settings.output_bytes_max {
+            self.note_overrun();
+            return Err(Ending::Output);
+        }
+        Ok(())
     }
 
     /// Runs all commands that are complete now.
@@ -224,7 +226,7 @@ impl Connection {
                 _ => self.step(drain, next).await?,
             };
 
-            self.check_output()?;
+            self.make_room().await?;
             if let Some(ending) = self.desk.ending {
                 return Err(ending);
             }
@@ -346,7 +348,10 @@ impl Connection {
     async fn run_own(&mut self, command: Command<'_>) -> Result<(), Ending> {
         let began = Instant::now();
         self.publish();
-        self.client.note_last(command);
+        let shows_itself = command.spec().is_some_and(|spec| spec.container() == Some("client"));
+        if shows_itself {
+            self.client.note_last(command);
+        }
 
         // What these commands wait for is waited for here; the rest of them never waits.
         if let Some(spec) = command.spec() {
@@ -374,10 +379,13 @@ impl Connection {
             self.replies.roll_back(mark);
             self.refuse(&command, &failure);
         }
-        if was_silent && self.desk.reply_mode.is_silent() {
+        // What is said about subscriptions is a message, and messages are never held back.
+        let is_message = command.spec().is_some_and(|spec| spec.group == "pubsub");
+        if was_silent && self.desk.reply_mode.is_silent() && !is_message {
             self.replies.roll_back(mark);
         }
 
+        self.client.note_last(command);
         if let Some(spec) = command.spec() {
             let elapsed = began.elapsed();
             self.server.usage.ran(spec, micros(elapsed), failed);
@@ -430,23 +438,43 @@ impl Connection {
         }
     }
 
-    /// Ends the connection of a client that does not read its replies.
-    fn check_output(&self) -> Result<(), Ending> {
+    /// Lets the client read when too many replies wait for it. One that does not is disconnected.
+    async fn make_room(&mut self) -> Result<(), Ending> {
+        let own_max = self.server.settings.output_bytes_max;
         let len = self.outgoing.len();
-        let is_long = len > self.server.settings.output_bytes_max;
-        let is_full = len > OUTPUT_ALWAYS && self.server.is_output_full();
-        if !is_long && !is_full {
+        let is_full = len > RESP_OUTPUT_ALWAYS && self.server.is_output_full();
+        if len <= own_max && !is_full {
             return Ok(());
         }
 
+        let len_max = if is_full { RESP_OUTPUT_ALWAYS } else { own_max / 2 };
+        let result = self.socket(false).make_room(len_max, own_max).await;
+        if result == Err(Ending::Output) {
+            self.note_overrun();
+        }
+        result
+    }
+
+    fn note_overrun(&self) {
         self.server.totals.overrun_connections.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(
             client = self.client.id,
             address = %self.client.address,
-            bytes = len,
+            bytes = self.outgoing.len(),
             "a client was disconnected, since it does not read its replies"
         );
-        Err(Ending::Output)
+    }
+
+    /// The socket, while commands take their time or, if they block, wait for other clients.
+    fn socket(&mut self, blocks: bool) -> Socket<'_> {
+        Socket {
+            reader: &mut self.reader,
+            writer: &self.writer,
+            parser: &mut self.parser,
+            outgoing: &mut self.outgoing,
+            state: &self.state,
+            blocks,
+        }
     }
 
     /// Waits while `CLIENT PAUSE` holds commands back.

@@ -18,5 +18,9 @@ pub const RESP_REFUSALS_MAX: usize = 128;
 pub const RESP_END_MAX: Duration = Duration::from_secs(5);
 /// How often the token of a connection is looked up again, since tokens can be withdrawn.
 pub const RESP_LOGIN_RECHECK: Duration = Duration::from_secs(2);
+/// How long a client may leave its replies unread, and send nothing, while too many of them wait.
+pub const RESP_OUTPUT_PATIENCE: Duration = Duration::from_secs(3);
+/// Bytes of replies that may wait for a client even when too many wait for all clients together.
+pub const RESP_OUTPUT_ALWAYS: usize = 1024 * 1024;
 /// Buffers that one write sends together.
 pub const RESP_WRITE_BUFFERS_MAX: usize = 64;

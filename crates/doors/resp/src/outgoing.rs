@@ -59,6 +59,11 @@ impl Outgoing {
         self.len == 0
     }
 
+    /// Bytes that were sent since they were last taken.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
     /// Bytes that were sent since the last call.
     pub(crate) fn take_sent(&mut self) -> u64 {
         std::mem::take(&mut self.sent)
@@ -79,9 +84,21 @@ impl Outgoing {
 
     /// Sends until nothing is left. Can be dropped and called again at any time.
     pub(crate) async fn pump(&mut self, writer: &OwnedWriteHalf) -> Result<(), Ending> {
+        self.pump_below(writer, 0).await
+    }
+
+    /// As [`Outgoing::pump`], until at most `len_max` bytes are left.
+    pub(crate) async fn pump_below(
+        &mut self,
+        writer: &OwnedWriteHalf,
+        len_max: usize,
+    ) -> Result<(), Ending> {
         loop {
             self.release();
             let is_blocked = !self.send(writer)?;
+            if self.len <= len_max {
+                return Ok(());
+            }
 
             match (self.waiting.is_empty(), is_blocked) {
                 (true, false) => return Ok(()),
@@ -133,15 +150,13 @@ impl Outgoing {
 
     /// Writes what may be sent; false if the socket takes no more at present.
     fn send(&mut self, writer: &OwnedWriteHalf) -> Result<bool, Ending> {
-        while !self.ready.is_empty() {
-            let mut slices = [IoSlice::new(&[]); RESP_WRITE_BUFFERS_MAX];
-            let mut used = 0;
-            for (slice, buffer) in slices.iter_mut().zip(&self.ready) {
-                *slice = IoSlice::new(buffer);
-                used += 1;
-            }
+        while let Some(first) = self.ready.front() {
+            let written = match self.ready.len() {
+                1 => writer.try_write(first),
+                _ => self.write_several(writer),
+            };
 
-            match writer.try_write_vectored(&slices[..used]) {
+            match written {
                 Ok(written) => self.advance(written),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(_) => return Err(Ending::Network),
@@ -149,6 +164,17 @@ impl Outgoing {
         }
 
         Ok(true)
+    }
+
+    fn write_several(&self, writer: &OwnedWriteHalf) -> std::io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); RESP_WRITE_BUFFERS_MAX];
+        let mut used = 0;
+        for (slice, buffer) in slices.iter_mut().zip(&self.ready) {
+            *slice = IoSlice::new(buffer);
+            used += 1;
+        }
+
+        writer.try_write_vectored(&slices[..used])
     }
 
     fn advance(&mut self, mut written: usize) {

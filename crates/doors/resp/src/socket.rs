@@ -9,6 +9,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::ending::Ending;
+use crate::limits::RESP_OUTPUT_PATIENCE;
 use crate::outgoing::Outgoing;
 
 /// What the task around a connection looks at.
@@ -53,6 +54,38 @@ impl Socket<'_> {
                     Ok(_) => {}
                     Err(_) => return Err(Ending::Network),
                 },
+            }
+        }
+    }
+
+    /// Waits until at most `len_max` bytes of replies are left. A client may send all of its
+    /// commands before it reads the first reply: so what arrives is read, up to `read_max` bytes.
+    /// A client that neither reads nor sends for a time is given up.
+    pub(crate) async fn make_room(
+        &mut self,
+        len_max: usize,
+        read_max: usize,
+    ) -> Result<(), Ending> {
+        let mut sent = self.outgoing.sent();
+
+        loop {
+            let is_reading = self.parser.pending_len() < read_max;
+            let mut space = self.parser.space();
+
+            tokio::select! {
+                biased;
+                result = self.outgoing.pump_below(self.writer, len_max) => return result,
+                read = self.reader.read_buf(&mut space), if is_reading => match read {
+                    Ok(0) => return Err(Ending::Client),
+                    Ok(_) => {}
+                    Err(_) => return Err(Ending::Network),
+                },
+                () = tokio::time::sleep(RESP_OUTPUT_PATIENCE) => {
+                    if self.outgoing.sent() == sent {
+                        return Err(Ending::Output);
+                    }
+                    sent = self.outgoing.sent();
+                }
             }
         }
     }

@@ -99,13 +99,6 @@ impl Parser {
             return (&mut reading.bytes).limit(missing);
         }
 
-        // A connection that fills what it is offered is offered twice as much.
-        if self.buffer.len() >= self.filled_len {
-            self.read_len = (self.read_len * 2).min(RESP_READ_BYTES_MAX);
-        } else {
-            self.read_len = (self.read_len / 2).max(RESP_READ_BYTES_MIN);
-        }
-
         self.buffer.reserve(self.read_len);
         self.filled_len = self.buffer.len() + self.read_len;
         (&mut self.buffer).limit(self.read_len)
@@ -115,6 +108,7 @@ impl Parser {
     /// again until there is none, since that command may have been the login.
     pub fn drain(&mut self, drain: &mut Drain) -> Result<(), Failure> {
         drain.clear();
+        self.adapt();
         let mut done = 0;
 
         let result = loop {
@@ -143,10 +137,21 @@ impl Parser {
         }
 
         self.at -= done;
-        self.filled_len = self.filled_len.saturating_sub(done);
         drain.buffers.shared = taken;
         drain.look_up();
         result
+    }
+
+    /// Offers a connection that filled what it was offered twice as much the next time, and others
+    /// half as much.
+    fn adapt(&mut self) {
+        if self.buffer.len() >= self.filled_len {
+            self.read_len = (self.read_len * 2).min(RESP_READ_BYTES_MAX);
+        } else {
+            self.read_len = (self.read_len / 2).max(RESP_READ_BYTES_MIN);
+        }
+
+        self.filled_len = usize::MAX;
     }
 
     /// Moves the finished command into the drain.

@@ -57,6 +57,23 @@ async fn a_client_that_does_not_read_is_disconnected() {
 }
 
 #[tokio::test]
+async fn a_pipeline_of_any_size_is_answered_to_a_client_that_reads_late() {
+    let settings = Settings { output_bytes_max: 1 << 20, ..Settings::default() };
+    let house = House::with(settings, &[]).await;
+    let mut client = house.connect().await;
+    let value = "x".repeat(60_000);
+    client.ask(format!("set k {value}\r\n"), "+OK\r\n").await;
+
+    // Sixty megabytes of replies, for which the client waits until it has sent everything.
+    let count = 1000;
+    let reply = format!("$60000\r\n{value}\r\n");
+    client.send("get k\r\n".repeat(count)).await;
+    for _ in 0..count {
+        client.expect(&reply).await;
+    }
+}
+
+#[tokio::test]
 async fn replies_can_be_switched_off() {
     let house = House::open().await;
     let mut client = house.connect().await;
@@ -65,6 +82,9 @@ async fn replies_can_be_switched_off() {
     client.ask("client reply skip\r\nset a 2\r\nget a\r\n", "$1\r\n2\r\n").await;
     client.ask("client reply skip\r\nnope\r\nget a\r\n", "$1\r\n2\r\n").await;
     client.ask("client reply skip\r\nping\r\nping\r\n", "+PONG\r\n").await;
+    client.send("client reply off\r\nsubscribe a\r\nunsubscribe a\r\nclient reply on\r\n").await;
+    client.expect("*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n").await;
+    client.expect("*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n+OK\r\n").await;
     client.ask("client reply maybe\r\n", "-ERR syntax error\r\n").await;
 }
 

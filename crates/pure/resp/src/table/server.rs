@@ -17,7 +17,7 @@ rows! {
         [] "1.0.0" "Describes the server.";
     Time "time" 1 [LOADING STALE FAST] [] Door
         [] "2.6.0" "Returns the time of the server.";
-    Lastsave "lastsave" 1 [LOADING STALE FAST] [DANGEROUS] Door
+    Lastsave "lastsave" 1 [LOADING STALE FAST] [ADMIN DANGEROUS] Door
         [] "1.0.0" "Returns the time of the last save.";
     Save "save" 1 [ADMIN NOSCRIPT NO_ASYNC_LOADING NO_MULTI] [] Door
         [] "1.0.0" "Answers OK: what was acknowledged is saved.";
@@ -25,7 +25,7 @@ rows! {
         [] "1.0.0" "Asks for a checkpoint.";
     Bgrewriteaof "bgrewriteaof" 1 [ADMIN NOSCRIPT NO_ASYNC_LOADING] [] Door
         [] "1.0.0" "Asks for a checkpoint.";
-    Role "role" 1 [NOSCRIPT LOADING STALE FAST] [DANGEROUS] Door
+    Role "role" 1 [NOSCRIPT LOADING STALE FAST] [ADMIN DANGEROUS] Door
         [] "2.8.12" "Returns the role in replication.";
     Command "command" -1 [LOADING STALE] [CONNECTION] Door
         [] "2.8.13" "Describes commands.";
