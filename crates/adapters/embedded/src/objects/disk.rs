@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 use parking_lot::RwLock;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Version of the records.
 const FORMAT: u32 = 1;
@@ -54,6 +55,13 @@ pub trait Records: Send + Sync {
     /// Bytes on disk.
     fn bytes(&self) -> u64;
 }
+
+/// Memory tables that may wait to be written before a batch waits for them. fjall alone would let
+/// four of each keyspace gather, beyond any budget of memory.
+const SEALED_TABLES_MAX: usize = 1;
+/// The pause between looks at them, and the longest wait in all.
+const TABLES_PAUSE: Duration = Duration::from_millis(2);
+const TABLES_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The records on fjall, each place a keyspace.
 pub struct FjallRecords {
@@ -99,6 +107,16 @@ impl FjallRecords {
         let keyspace = self.store.database.keyspace(&place.name(), layout)?;
         self.keyspaces.write().insert(place, keyspace.clone());
         Ok(keyspace)
+    }
+
+    /// Waits while memory tables gather faster than fjall writes them.
+    fn wait_for_tables(&self) {
+        let keyspaces: Vec<Keyspace> = self.keyspaces.read().values().cloned().collect();
+        let began = Instant::now();
+        let is_behind = |keyspace: &Keyspace| keyspace.sealed_memtable_count() > SEALED_TABLES_MAX;
+        while keyspaces.iter().any(is_behind) && began.elapsed() < TABLES_PATIENCE {
+            std::thread::sleep(TABLES_PAUSE);
+        }
     }
 
     fn keyspace(&self, place: Place) -> Option<Keyspace> {
@@ -166,6 +184,7 @@ impl Records for FjallRecords {
     }
 
     fn commit(&self, writes: Vec<Write>) -> Result<(), Fault> {
+        self.wait_for_tables();
         let mut batch = self.store.synced_batch();
         for Write { place, key, value } in writes {
             match value {

@@ -44,7 +44,7 @@ impl Options {
 
     /// Bytes of records that fjall holds before it writes a table.
     pub fn memtable_bytes(&self) -> u64 {
-        (self.memory_bytes as u64 / 16).clamp(4 << 20, 64 << 20)
+        (self.memory_bytes as u64 / 32).clamp(4 << 20, 64 << 20)
     }
 
     /// Bytes of changes for which a checkpoint is due. While it is written, as many again may
