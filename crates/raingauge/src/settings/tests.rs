@@ -145,6 +145,8 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             Kind::Text { .. } if key.name == "proxies" => "10.0.0.0/8".to_owned(),
             Kind::Text { .. } if key.name == "control_key" => "0123456789abcdef".repeat(2),
             Kind::Text { .. } if key.name == "groups" => "team=viewer".to_owned(),
+            Kind::Text { .. } if key.name == "announce" => "redis.example:6380".to_owned(),
+            Kind::Text { .. } if key.name == "nodes" => "redis.example:6380 0-16383".to_owned(),
             Kind::Text { .. } => "other".to_owned(),
             Kind::Switch { default } => (!default).to_string(),
             Kind::Tables => {
@@ -213,6 +215,11 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
 
         if given.iter().any(|(name, _)| name == "RAINGAUGE__PORTAL__PUBLIC_URL") {
             given.push(("RAINGAUGE__PORTAL__ADDRESS_HEADER".to_owned(), "none".to_owned()));
+        }
+
+        if key.path() == "resp.nodes" {
+            given.push(("RAINGAUGE__RESP__CLUSTER".to_owned(), "static".to_owned()));
+            given.push(("RAINGAUGE__RESP__ANNOUNCE".to_owned(), "redis.example:6380".to_owned()));
         }
 
         if key.path() == "cluster.catalog" {

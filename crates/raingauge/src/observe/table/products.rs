@@ -258,6 +258,16 @@ pub const PRODUCT_METRICS: &[Metric] = &[
     ),
     Metric::counter("raingauge_objects_syncs_total", &[], "Syncs of the log of objects."),
     Metric::counter("raingauge_objects_checkpoints_total", &[], "Checkpoints of objects."),
+    Metric::histogram(
+        "raingauge_objects_sync_seconds",
+        &[],
+        "Time of one sync of the log of objects.",
+    ),
+    Metric::histogram(
+        "raingauge_objects_checkpoint_seconds",
+        &[],
+        "Time of one checkpoint of objects.",
+    ),
     Metric::gauge("raingauge_objects_keys", Unit::Count, "Objects, about."),
     Metric::gauge(
         "raingauge_objects_resident",
