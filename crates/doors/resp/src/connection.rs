@@ -379,7 +379,7 @@ impl Connection {
             self.replies.roll_back(mark);
             self.refuse(&command, &failure);
         }
-        // What is said about subscriptions is a message, and messages are never held back.
+        // Confirmations of subscriptions are messages, which are never held back.
         let is_message = command.spec().is_some_and(|spec| spec.group == "pubsub");
         if was_silent && self.desk.reply_mode.is_silent() && !is_message {
             self.replies.roll_back(mark);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::slots::Slots;
 use crate::spec::{Rights, Spec};
-use crate::{Arguments, Command, Failure, Id};
+use crate::{Arguments, Command, Drain, Failure, Id};
 
 /// What the caller of a connection may do, and which keys are here.
 #[derive(Clone, Default)]
@@ -35,6 +35,18 @@ impl Gate {
         }
 
         Ok(spec)
+    }
+
+    /// Refuses the commands of a transaction if their keys are not all in one slot of this node.
+    pub fn admit_together(&self, commands: &Drain) -> Result<(), Failure> {
+        let known = commands
+            .commands()
+            .filter_map(|command| command.spec().map(|spec| (spec, command.arguments)));
+
+        match &self.slots {
+            Some(slots) => slots.check_all(known),
+            None => Ok(()),
+        }
     }
 
     /// Refuses a command that the caller lacks the scope for.
@@ -82,7 +94,6 @@ fn in_cluster(spec: &'static Spec, arguments: Arguments<'_>) -> Result<(), Failu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Drain;
     use crate::spec::Scope;
 
     fn refusal(gate: &Gate, words: &[&str]) -> Option<String> {

@@ -59,19 +59,29 @@ impl Slots {
 
     /// Refuses keys of several slots, and those of a slot that another node has.
     pub fn check(&self, spec: &Spec, arguments: Arguments<'_>) -> Result<(), Failure> {
+        self.check_all(std::iter::once((spec, arguments)))
+    }
+
+    /// As [`Slots::check`], over the keys of all commands together.
+    pub(crate) fn check_all<'a>(
+        &self,
+        commands: impl Iterator<Item = (&'a Spec, Arguments<'a>)>,
+    ) -> Result<(), Failure> {
         let mut found = None;
         let mut crossed = false;
 
-        spec.key_positions(arguments, |at, access| {
-            let by_slot = !access.has(Access::NOT_KEY) || is_shard_channel(spec);
-            let Some(key) = arguments.get(at).filter(|_| by_slot) else {
-                return;
-            };
+        for (spec, arguments) in commands {
+            spec.key_positions(arguments, |at, access| {
+                let by_slot = !access.has(Access::NOT_KEY) || is_shard_channel(spec);
+                let Some(key) = arguments.get(at).filter(|_| by_slot) else {
+                    return;
+                };
 
-            let slot = slot::of(key);
-            crossed |= found.is_some_and(|other| other != slot);
-            found = Some(slot);
-        });
+                let slot = slot::of(key);
+                crossed |= found.is_some_and(|other| other != slot);
+                found = Some(slot);
+            });
+        }
 
         if crossed {
             return Err(Failure::text("CROSSSLOT Keys in request don't hash to the same slot"));
@@ -130,6 +140,19 @@ mod tests {
             check(&slots, &["mset", "foo", "1", "bar", "2"]),
             Err("CROSSSLOT Keys in request don't hash to the same slot".into())
         );
+    }
+
+    #[test]
+    fn the_keys_of_a_transaction_lie_in_one_slot() {
+        let slots = Slots::new(vec![node(7001, &[(0, 16383)])], 0).expect("every slot once");
+        let gate = crate::Gate { rights: crate::Rights::all(), slots: Some(slots.into()) };
+        let together = |keys: [&[u8]; 2]| {
+            let drain = Drain::of(&[&[b"get", keys[0]], &[b"ping"], &[b"get", keys[1]]]);
+            gate.admit_together(&drain).is_ok()
+        };
+
+        assert!(together([b"{a}1", b"{a}2"]));
+        assert!(!together([b"a", b"b"]));
     }
 
     #[test]
