@@ -111,11 +111,13 @@ pub(crate) fn admit(
 }
 
 /// Collects the keys of a command that are not in memory, and not `known` to be missed already.
+/// `place` says where the content of a database is.
 pub(crate) fn collect_misses<'a>(
     keyspace: &mut Keyspace,
     luggage: &Luggage,
     command: Command<'a>,
     database: u8,
+    place: impl Fn(u8) -> u8,
     known: &mut HashSet<(u8, &'a [u8])>,
     misses: &mut Vec<Miss>,
 ) {
@@ -125,6 +127,7 @@ pub(crate) fn collect_misses<'a>(
     }
 
     visit_keys(spec, command.arguments, database, &mut |database, name| {
+        let database = place(database);
         let is_wanted = keyspace.find(database, name).is_none()
             && name.len() <= OBJECT_NAME_LEN_MAX
             && luggage.refusal(database, name).is_none();

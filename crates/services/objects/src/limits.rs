@@ -10,6 +10,8 @@ pub const LOAD_KEYS_MAX: usize = 1_024;
 pub const LOAD_BYTES: usize = 4 << 20;
 /// Bytes of entries that one read of a wide object asks for.
 pub const LOAD_PAGE_BYTES: usize = 1 << 20;
+/// Most times that the keys of one command are loaded, while others evict them.
+pub const LOAD_ROUNDS_MAX: usize = 100;
 /// Most commands that wait for EXEC.
 pub const MULTI_COMMANDS_MAX: usize = 100_000;
 /// Most bytes of commands that wait for EXEC.

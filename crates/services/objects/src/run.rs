@@ -7,7 +7,7 @@ use crate::blocking::{self, Wait};
 use crate::commands::handler;
 use crate::failures;
 use crate::keyspace::{Keyspace, Miss};
-use crate::limits::{HOLD_COMMANDS_MAX, HOLD_REPLY_BYTES};
+use crate::limits::{HOLD_COMMANDS_MAX, HOLD_REPLY_BYTES, LOAD_ROUNDS_MAX};
 use crate::loader::Luggage;
 use crate::objects::Objects;
 use crate::once;
@@ -240,6 +240,12 @@ impl Objects {
     /// Loads what the next commands miss.
     async fn load(&self, run: &mut Run<'_>) {
         let misses = std::mem::take(&mut run.misses);
+        run.rounds += 1;
+        if run.rounds > LOAD_ROUNDS_MAX {
+            let line = "BUSY the keys of the command are evicted as fast as they are loaded";
+            return self.refuse(run, &Failure::text(line));
+        }
+
         let now_ms = self.expired_ms();
         let loaded = self.loader.load(misses, run.needed, now_ms, &mut run.luggage).await;
         if let Err(failure) = loaded {
@@ -271,6 +277,7 @@ impl Objects {
         run.out.fail(failure);
         run.note_segment(0, 0);
         run.next += 1;
+        run.rounds = 0;
     }
 }
 
@@ -342,7 +349,6 @@ impl Run<'_> {
     /// Collects what the commands behind the next one miss as well.
     fn miss(&mut self, keyspace: &mut Keyspace, spec: &Spec, arguments: Arguments<'_>) {
         let database = self.session.database;
-        self.rounds += 1;
         if self.rounds > ROUNDS_BEFORE_ALL {
             self.misses.clear();
             admission::visit_keys(spec, arguments, database, &mut |database, name| {
@@ -363,11 +369,13 @@ impl Run<'_> {
             }
 
             let misses = &mut self.misses;
+            let place = |database| database;
             admission::collect_misses(
                 keyspace,
                 &self.luggage,
                 command,
                 database,
+                place,
                 &mut known,
                 misses,
             );

@@ -29,8 +29,8 @@ impl Route {
         Self { selected, swapped: std::array::from_fn(|at| at as u8) }
     }
 
-    /// Goes on behind a command. Returns the database that it works on.
-    fn follow(&mut self, command: Command<'_>) -> u8 {
+    /// Goes on behind a command.
+    fn follow(&mut self, command: Command<'_>) {
         let arguments = command.arguments;
         match command.spec().map(|spec| spec.id) {
             Some(Id::Select) => {
@@ -45,7 +45,11 @@ impl Route {
             }
             _ => {}
         }
-        self.swapped[usize::from(self.selected)]
+    }
+
+    /// Where the content of a database was at first.
+    fn place(&self, database: u8) -> u8 {
+        self.swapped.get(usize::from(database)).copied().unwrap_or(database)
     }
 }
 
@@ -59,7 +63,8 @@ impl Objects {
         let mut route = Route::from(database);
         let mut answers = VecDeque::new();
         for command in transaction.commands.commands() {
-            let database = route.follow(command);
+            route.follow(command);
+            let database = route.place(route.selected);
             if command.spec().is_some_and(|spec| is_ahead(spec.id)) {
                 answers.push_back(self.answer_ahead(command, database).await);
             }
@@ -201,6 +206,12 @@ impl Run<'_> {
             return DONE;
         }
 
+        if let Err(failure) = self.session.gate.admit_together(&transaction.commands) {
+            self.end_watch(keyspace);
+            self.out.fail(&failure);
+            return DONE;
+        }
+
         let misses_before = self.misses.len();
         self.miss_watched(keyspace);
         self.miss_queued(keyspace, &transaction);
@@ -299,9 +310,17 @@ impl Run<'_> {
         let mut route = Route::from(self.session.database);
         let mut known = HashSet::new();
         for command in transaction.commands.commands() {
-            let place = route.follow(command);
+            route.follow(command);
             let misses = &mut self.misses;
-            admission::collect_misses(keyspace, &self.luggage, command, place, &mut known, misses);
+            admission::collect_misses(
+                keyspace,
+                &self.luggage,
+                command,
+                route.selected,
+                |database| route.place(database),
+                &mut known,
+                misses,
+            );
         }
     }
 
