@@ -257,3 +257,29 @@ fn a_missing_row_is_tried_again_until_it_is_there() {
     let versions = server.get(&format!("{path}/versions")).expect(200);
     assert_eq!(versions["versions"].as_array().map(Vec::len), Some(2), "{versions}");
 }
+
+#[test]
+fn awards_are_taken_back_before_they_can_be_spent_and_by_the_keys_of_partners() {
+    let home = Home::new();
+    let server = home.start();
+    create(&server, &programme());
+    let pending = item("ann", "p-1", &json!({"points": 40, "pendingDays": 5, "reference": "o-1"}));
+    assert_eq!(award(&server, &pending)["points"], 40);
+    let back = json!({"kind": "reverse", "reference": "o-1", "points": 15});
+    let taken = correct(&server, &item("ann", "r-1", &back));
+    assert_eq!((&taken["points"], &taken["balance"]), (&json!(-15), &json!(0)), "{taken}");
+    assert_eq!(member(&server, "shop", "ann")["pending"], 25);
+
+    // Nobody has awarded under this key but the operator.
+    let foreign = json!({"kind": "reverse", "award": "p-1", "source": "skyair"});
+    assert_eq!(code(&correct(&server, &item("ann", "r-2", &foreign))), "reference_unknown");
+    let own = json!({"kind": "reverse", "award": "p-1"});
+    assert_eq!(correct(&server, &item("ann", "r-3", &own))["points"], -25);
+
+    let together = json!({"awards": [pending], "atomic": true});
+    server.post("/v1/points/awards", &together).expect_problem(400, "request_malformed");
+    let nobody = json!({"kind": "exchangeOut", "partner": "nobody", "points": 1});
+    let refused = transact(&server, &item("ann", "x-1", &nobody));
+    assert_eq!(code(&refused), "partner_unknown");
+    assert_eq!(refused["error"]["entry"], Value::Null, "it is no entry of the ledger");
+}
