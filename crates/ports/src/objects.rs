@@ -16,11 +16,16 @@
 
 mod control;
 mod effects;
+mod limits;
 mod progress;
 mod store;
 
 pub use control::{ObjectControl, Status, SyncMode};
 pub use effects::{Effect, Group, Key, Old};
+pub use limits::{
+    OBJECT_ENTRY_LEN_MAX, OBJECT_GROUP_BYTES_MAX, OBJECT_NAME_LEN_MAX, OBJECT_SCAN_HEAD_LEN,
+    OBJECT_VALUE_LEN_MAX,
+};
 pub use progress::Progress;
 pub use store::{Durability, EntryPage, FoundHead, ObjectStore};
 
@@ -28,16 +33,6 @@ pub use store::{Durability, EntryPage, FoundHead, ObjectStore};
 pub const DATABASES: u8 = 16;
 /// The database of the service itself, which no client selects and nobody flushes.
 pub const INTERNAL_DATABASE: u8 = 16;
-/// Longest name of a key, in bytes.
-pub const OBJECT_NAME_LEN_MAX: usize = 32 * 1_024;
-/// Longest name of an entry, in bytes.
-pub const OBJECT_ENTRY_LEN_MAX: usize = 60 * 1_024;
-/// Longest head and longest value of an entry, in bytes: the largest string and what its head adds.
-pub const OBJECT_VALUE_LEN_MAX: usize = (512 << 20) + 64;
-/// Bytes of a head that a scan returns, at most.
-pub const OBJECT_SCAN_HEAD_LEN: usize = 48;
-/// Largest group, in bytes as the log holds it.
-pub const OBJECT_GROUP_BYTES_MAX: usize = 1 << 30;
 
 /// The result of a store that could not be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -24,8 +24,10 @@
 //! `batch` and `ingest` write a log of groups, each synced, and hand what changed to fjall at
 //! checkpoints: in one synced batch with the position, or as sorted tables. `straight` writes each
 //! group to fjall and syncs it there. `store` is the store as it was built. With `leave=yes` it is
-//! left as a kill leaves it, and `open=yes` measures how long it takes to open. Bytes written are those of the process' calls to `write`, as
-//! the kernel counts them, and so independent of the machine.
+//! left as a kill leaves it, and `open=yes` measures how long it takes to open.
+//!
+//! Bytes written are those of the process' calls to `write`, as the kernel counts them, and so
+//! independent of the machine.
 
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{
