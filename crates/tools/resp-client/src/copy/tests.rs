@@ -20,7 +20,16 @@ impl Server {
             drop(listener);
 
             let mut command = Command::new("redis-server");
-            command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--enable-debug-command", "yes"]);
+            command.args([
+                "--port",
+                &port.to_string(),
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--enable-debug-command",
+                "yes",
+            ]);
             command.arg("--dir").arg(folder.path()).stdout(Stdio::null());
             let Ok(mut child) = command.spawn() else {
                 eprintln!("skipped: there is no redis-server on this machine");

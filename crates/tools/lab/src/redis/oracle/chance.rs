@@ -1,5 +1,6 @@
 //! Replies of commands that choose at random: both must be choices that the rules allow.
 
+use super::rules::plain_score;
 use super::steps::Words;
 use raingauge_resp_client::Reply;
 use std::collections::BTreeSet;
@@ -20,22 +21,23 @@ pub fn is_possible(
         return false;
     }
 
-    let listed = flat(all);
-    // RESP3 lists scores as arrays of two, which `flat` has opened.
+    // RESP3 lists scores as arrays of two, which `flat` opens.
+    let texts = |reply: &Reply| flat(reply).into_iter().map(plain_score).collect::<Vec<String>>();
+    let listed = texts(all);
     let listed_width = if is_pairs { 2 } else { 1 };
-    let entries: Vec<&[&Reply]> = listed.chunks(listed_width).collect();
+    let entries: Vec<&[String]> = listed.chunks(listed_width).collect();
     let has_values = words.get(3).is_some();
 
-    let (left, right) = (flat(expected), flat(actual));
+    let left = texts(expected);
+    let right = texts(actual);
     let width = if has_values { 2 } else { 1 };
-    let is_choice = |chosen: &[&Reply]| {
+    let is_choice = |chosen: &[String]| {
         chosen.chunks(width).all(|chosen| entries.iter().any(|entry| entry.starts_with(chosen)))
     };
 
     let may_repeat = words.get(2).is_some_and(|count| count.starts_with(b"-"));
-    let is_distinct = |chosen: &[&Reply]| {
-        let names: BTreeSet<String> =
-            chosen.chunks(width).map(|entry| format!("{:?}", entry[0])).collect();
+    let is_distinct = |chosen: &[String]| {
+        let names: BTreeSet<&String> = chosen.chunks(width).map(|entry| &entry[0]).collect();
         may_repeat || names.len() * width == chosen.len()
     };
 

@@ -81,6 +81,7 @@ impl Draw {
     pub fn slot(&mut self, name: &'static str) -> Vec<u8> {
         let text = match name {
             "s" | "h" | "e" | "z" | "l" => return self.key(name.as_bytes()[0] as char),
+            "x" => return b"{o}x".to_vec(),
             "any" => {
                 let kind = KINDS[self.random.random_range(0..KINDS.len())];
                 return self.key(kind);

@@ -34,6 +34,8 @@ pub struct Table<'a> {
     queues: Vec<Option<Vec<Words>>>,
     disturb: &'a mut Disturb<'a>,
     compared: u64,
+    /// Whether the servers have come apart in a way that is known, so that the case ends.
+    is_over: bool,
 }
 
 impl<'a> Table<'a> {
@@ -48,6 +50,7 @@ impl<'a> Table<'a> {
             queues: vec![None; CONNECTIONS],
             disturb,
             compared: 0,
+            is_over: false,
         };
         table.reconnect()?;
         Ok(table)
@@ -77,6 +80,7 @@ impl<'a> Table<'a> {
     /// Plays a case on empty servers. Returns the first difference.
     pub fn play(&mut self, steps: &[Step]) -> Result<Option<Mismatch>> {
         self.protocols = std::array::from_fn(|place| if place == 0 { 2 } else { 3 });
+        self.is_over = false;
         self.reconnect()?;
         for connection in &mut self.connections[0] {
             connection.done(&[b"FLUSHALL"])?;
@@ -86,6 +90,9 @@ impl<'a> Table<'a> {
             let found = self.step(step).with_context(|| format!("step {place}: {step:?}"))?;
             if let Some((command, expected, actual)) = found {
                 return Ok(Some(Mismatch { step: place, command, expected, actual }));
+            }
+            if self.is_over {
+                break;
             }
         }
         Ok(None)
@@ -174,7 +181,7 @@ impl<'a> Table<'a> {
             *queue = None;
         }
         if !is("EXEC") || expected.error().is_some_and(|text| !text.starts_with("EXECABORT")) {
-            return rules::is_same(rules::of(words), expected, actual);
+            return is_same(&mut self.is_over, words, expected, actual);
         }
 
         let queued = queue.take().unwrap_or_default();
@@ -182,11 +189,9 @@ impl<'a> Table<'a> {
             (Reply::Array(left), Reply::Array(right)) => {
                 left.len() == right.len()
                     && left.len() == queued.len()
-                    && left
-                        .iter()
-                        .zip(right)
-                        .zip(&queued)
-                        .all(|((left, right), words)| rules::is_same(rules::of(words), left, right))
+                    && left.iter().zip(right).zip(&queued).all(|((left, right), words)| {
+                        is_same(&mut self.is_over, words, left, right)
+                    })
             }
             _ => expected == actual,
         }
@@ -278,9 +283,18 @@ impl<'a> Table<'a> {
     }
 }
 
+/// Whether two replies are the same, or differ in a way that is known; nothing is compared after
+/// such a difference.
+fn is_same(is_over: &mut bool, words: &Words, expected: &Reply, actual: &Reply) -> bool {
+    let rule = rules::of(words);
+    *is_over |= rules::is_known(rule, expected, actual) && expected != actual;
+    *is_over || rules::is_same(rule, expected, actual)
+}
+
 /// The replies of a walk from its first cursor to its last: what it found, each thing once.
 fn followed(connection: &mut Connection, words: &Words, place: usize) -> Result<Vec<String>> {
     let width = if matches!(words[0].as_slice(), b"HSCAN" | b"ZSCAN") { 2 } else { 1 };
+    let has_scores = words[0] == b"ZSCAN";
     let mut words = words.clone();
     let mut found = Vec::new();
     for _ in 0..ROUNDS_MAX {
@@ -289,7 +303,11 @@ fn followed(connection: &mut Connection, words: &Words, place: usize) -> Result<
             return Ok(vec![format!("{reply:?}")]);
         };
 
-        found.extend(rules::sorted(page, width).into_iter().map(|group| group.join(" ")));
+        let all = page.elements().unwrap_or_default().chunks(width);
+        found.extend(all.map(|group| match group {
+            [member, score] if has_scores => format!("{member:?} {}", rules::plain_score(score)),
+            group => format!("{group:?}"),
+        }));
         words[place] = cursor.bytes().unwrap_or_default().to_vec();
         if words[place] == b"0" {
             found.sort_unstable();

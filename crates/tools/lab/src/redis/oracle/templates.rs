@@ -1,6 +1,7 @@
 //! The commands that are compared.
 //!
-//! Keys are slots by type: `s` strings, `h` hashes, `e` sets, `z` sorted sets, `l` lists, `any`.
+//! Keys are slots by type: `s` strings, `h` hashes, `e` sets, `z` sorted sets, `l` lists, `any`; `x`
+//! is a sorted set whose members have one score, because ranges by name of others are not defined.
 
 /// Commands whose replies are determined by what was sent before.
 pub const COMMANDS: &[&str] = &[
@@ -95,23 +96,26 @@ pub const COMMANDS: &[&str] = &[
     "ZMSCORE z {member}",
     "ZCARD z",
     "ZCOUNT z min max",
-    "ZLEXCOUNT z lex lex",
+    "ZADD x {0 member}",
+    "ZADD x <0 member>",
+    "ZREM x {member}",
+    "ZLEXCOUNT x lex lex",
     "ZRANK z member",
     "ZREVRANK z member",
     "ZRANGE z index index [REV] [WITHSCORES]",
     "ZRANGE z min max BYSCORE [REV] [LIMIT index count] [WITHSCORES]",
-    "ZRANGE z lex lex BYLEX [REV] [LIMIT index count]",
+    "ZRANGE x lex lex BYLEX [REV] [LIMIT index count]",
     "ZRANGE z index index LIMIT 0 1",
     "ZRANGESTORE z z index index [REV]",
     "ZRANGESTORE z z min max BYSCORE [REV] [LIMIT index count]",
     "ZRANGEBYSCORE z min max [WITHSCORES] [LIMIT index count]",
     "ZREVRANGEBYSCORE z max min [WITHSCORES] [LIMIT index count]",
-    "ZRANGEBYLEX z lex lex [LIMIT index count]",
-    "ZREVRANGEBYLEX z lex lex [LIMIT index count]",
+    "ZRANGEBYLEX x lex lex [LIMIT index count]",
+    "ZREVRANGEBYLEX x lex lex [LIMIT index count]",
     "ZREVRANGE z index index [WITHSCORES]",
     "ZREMRANGEBYRANK z index index",
     "ZREMRANGEBYSCORE z min max",
-    "ZREMRANGEBYLEX z lex lex",
+    "ZREMRANGEBYLEX x lex lex",
     "ZPOPMIN z [count]",
     "ZPOPMAX z [count]",
     "ZMPOP positive {z} (MIN|MAX) [COUNT count]",
