@@ -82,6 +82,11 @@ mod tests {
     #[test]
     fn numbers_beyond_64_bits_are_refused() {
         assert!(read(&mut [0xff; 10].as_slice()).is_err());
+        let mut bytes = [0xff; 10];
+        bytes[9] = 0x02;
+        assert!(read(&mut bytes.as_slice()).is_err());
+        bytes[9] = 0x01;
+        assert_eq!(read(&mut bytes.as_slice()), Ok(u64::MAX));
         assert!(read(&mut [0x80; 3].as_slice()).is_err());
     }
 }
