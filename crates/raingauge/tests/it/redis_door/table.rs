@@ -37,7 +37,8 @@ fn commands_have_the_arity_the_keys_and_the_flags_of_redis() {
     };
     let home = home();
     let server = home.start();
-    let (ours, theirs) = (table(&resp_address(&server)), table(&redis.address()));
+    let ours = table(&resp_address(&server));
+    let theirs = table(&redis.address());
     assert!(ours.len() > 150, "{} commands", ours.len());
 
     let mut different = Vec::new();

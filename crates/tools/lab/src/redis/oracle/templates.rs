@@ -1,7 +1,8 @@
 //! The commands that are compared.
 //!
-//! Keys are slots by type: `s` strings, `h` hashes, `e` sets, `z` sorted sets, `l` lists, `any`; `x`
-//! is a sorted set whose members have one score, because ranges by name of others are not defined.
+//! Keys are slots by type: `s` strings, `h` hashes, `e` sets, `z` sorted sets, `l` lists, and `any`
+//! of these; `x` is a sorted set whose members have one score, because ranges by name of others are
+//! not defined.
 
 /// Commands whose replies are determined by what was sent before.
 pub const COMMANDS: &[&str] = &[
