@@ -8,6 +8,7 @@
 
 mod database_away;
 mod demo;
+mod earlier;
 mod example;
 mod faults;
 mod foreign;

@@ -20,6 +20,7 @@ pub struct Home {
     environment: Vec<(String, String)>,
     /// The limit of open files of its processes, if it differs from that of the tests.
     open_files_max: Option<usize>,
+    program: String,
 }
 
 /// A server that did not start.
@@ -54,7 +55,8 @@ impl Home {
     /// Settings by their place in the configuration, such as `("log.queue_bytes_max", "65536")`.
     pub fn with(settings: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut home = Self { folder, environment: Vec::new(), open_files_max: None };
+        let program = env!("CARGO_BIN_EXE_raingauge").to_owned();
+        let mut home = Self { folder, environment: Vec::new(), open_files_max: None, program };
         settings.iter().for_each(|(key, value)| home.set(key, value));
         home
     }
@@ -68,6 +70,11 @@ impl Home {
         let variable = format!("RAINGAUGE__{}", key.replace('.', "__").to_uppercase());
         self.environment.retain(|(known, _)| *known != variable);
         self.environment.push((variable, value.to_owned()));
+    }
+
+    /// Runs another release of the binary from now on.
+    pub fn run_program(&mut self, path: &str) {
+        path.clone_into(&mut self.program);
     }
 
     /// Starts processes with this limit of open files, which they cannot raise.
@@ -159,7 +166,7 @@ impl Home {
 
     /// The binary with the settings of this home, without the environment of the tests.
     pub fn command(&self, arguments: &[String]) -> Command {
-        let binary = env!("CARGO_BIN_EXE_raingauge");
+        let binary = self.program.as_str();
         let mut command = match self.open_files_max {
             None => Command::new(binary),
             Some(max) => {

@@ -142,8 +142,62 @@ impl Place {
         self.runtime.block_on(future)
     }
 
-    fn run_sql(&self, server: &str, statement: &str) {
+    pub fn run_sql(&self, server: &str, statement: &str) {
         self.runtime.block_on(try_sql(server, statement)).expect("the statement runs");
+    }
+
+    pub fn keyspace(&self) -> &str {
+        &self.keyspace
+    }
+
+    /// Returns statements that create the tables of the catalog as they are, with their rows.
+    pub fn sql_dump(&self) -> Vec<String> {
+        let options: MySqlConnectOptions = self.catalog_url().parse().expect("an address");
+        self.runtime.block_on(async {
+            let mut connection = options.connect().await.expect("a connection");
+            // Views follow the tables that they read.
+            let names = "SELECT CAST(table_name AS CHAR), table_type = 'VIEW'
+                         FROM information_schema.tables WHERE table_schema = DATABASE()
+                         ORDER BY table_type = 'VIEW', table_name";
+            let names: Vec<(String, bool)> =
+                sqlx::query_as(names).fetch_all(&mut connection).await.expect("names");
+
+            let mut statements = vec!["SET FOREIGN_KEY_CHECKS = 0".to_owned()];
+            for (name, is_view) in names {
+                let create = AssertSqlSafe(format!("SHOW CREATE TABLE {name}"));
+                let (_, create): (String, String) =
+                    sqlx::query_as(create).fetch_one(&mut connection).await.expect("a table");
+                if is_view {
+                    let (_, select) = create.split_once(" VIEW ").expect("a view");
+                    statements.push(format!("CREATE VIEW {select}"));
+                    continue;
+                }
+                statements.push(create);
+
+                let columns = "SELECT CAST(column_name AS CHAR) FROM information_schema.columns
+                               WHERE table_schema = DATABASE() AND table_name = ?
+                               ORDER BY ordinal_position";
+                let columns: Vec<String> = sqlx::query_scalar(columns)
+                    .bind(&name)
+                    .fetch_all(&mut connection)
+                    .await
+                    .expect("columns");
+                let values = columns.iter().map(|column| format!("QUOTE({column})"));
+                let values = values.collect::<Vec<_>>().join(", ',', ");
+
+                let rows = format!(
+                    "SELECT CAST(CONCAT('INSERT INTO {name} VALUES (', {values}, ')') AS CHAR)
+                     FROM {name}"
+                );
+                let rows: Vec<String> = sqlx::query_scalar(AssertSqlSafe(rows))
+                    .fetch_all(&mut connection)
+                    .await
+                    .expect("rows");
+                statements.extend(rows);
+            }
+
+            statements
+        })
     }
 
     pub fn migrate(&self) {
@@ -174,21 +228,27 @@ impl Place {
 
     /// Returns the number of rows.
     fn try_cql(&self, statement: &str) -> Result<usize, String> {
-        let options = raingauge_cql::Options {
-            contact_points: self.addresses.cql.split(',').map(str::to_owned).collect(),
-            keyspace: self.keyspace.clone(),
-            request_timeout: PATIENCE,
-            ..raingauge_cql::Options::default()
-        };
         self.runtime.block_on(async {
-            let cql = cql::Cluster::connect(options).await.map_err(|error| error.to_string())?;
-            let ran = cql
+            let ran = self
+                .connect()
+                .await?
                 .session_for_tests()
                 .query_unpaged(statement, ())
                 .await
                 .map_err(|error| error.to_string())?;
             Ok(ran.into_rows_result().map_or(0, |rows| rows.rows_num()))
         })
+    }
+
+    /// Connects to the keyspace directly, bypassing raingauge.
+    pub async fn connect(&self) -> Result<cql::Cluster, String> {
+        let options = cql::Options {
+            contact_points: self.addresses.cql.split(',').map(str::to_owned).collect(),
+            keyspace: self.keyspace.clone(),
+            request_timeout: PATIENCE,
+            ..cql::Options::default()
+        };
+        cql::Cluster::connect(options).await.map_err(|error| error.to_string())
     }
 }
 
