@@ -6,8 +6,8 @@
 //! ```
 //!
 //! An observer counts down without a lock, so that a command that is not looked at costs nothing.
-//! The gaps are random, since clients repeat themselves: every 64th command could always be the same
-//! one.
+//! The gaps are random, since clients repeat themselves: every 64th command could always be the
+//! same one.
 
 use parking_lot::Mutex;
 use raingauge_resp::{Command, Drain};
