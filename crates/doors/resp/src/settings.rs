@@ -22,7 +22,8 @@ settings! {
         nodes: Vec<Node> = text("");
         /// Most connections at once; further ones are answered an error and closed.
         connections_max: usize = whole(10_000, 1..=1_000_000, "connections");
-        /// Most bytes of replies that wait for one client, beyond which its connection is closed.
+        /// Bytes of replies that wait for one client, beyond which its commands wait until it
+        /// reads; its connection is closed when it neither reads nor sends for 3 s.
         output_bytes_max: usize = bytes(64 * MIB, MIB..=4 * GIB);
         /// How long a connection stays open without a command; 0 for ever.
         idle_timeout as "idle_timeout_s": Option<Duration> = seconds(0, 0..=86_400);
