@@ -5,7 +5,8 @@ use raingauge_core::moment::Moment;
 use raingauge_core::plan;
 
 /// The forms of a time, for messages.
-pub const FORMS: &str = "epoch seconds, RFC 3339, now, today, yesterday, or an age such as -7d or -15m";
+pub const FORMS: &str =
+    "epoch seconds, RFC 3339, now, today, yesterday, or an age such as -7d or -15m";
 
 /// Returns a time of a request as seconds since 1970, where days begin at midnight UTC. `None` is
 /// a time that could not be read; `name` is what the request calls it.
