@@ -10,10 +10,8 @@ use std::collections::BTreeMap;
 const FLAGS: [&str; 5] = ["write", "readonly", "blocking", "pubsub", "movablekeys"];
 
 /// Commands whose rows differ, each with the reason.
-const EXCEPTIONS: &[(&str, &str)] = &[
-    ("zrank", "WITHSCORE, of Redis 7.2, makes it longer"),
-    ("zrevrank", "as zrank"),
-];
+const EXCEPTIONS: &[(&str, &str)] =
+    &[("zrank", "WITHSCORE, of Redis 7.2, makes it longer"), ("zrevrank", "as zrank")];
 
 /// Arity, positions of keys, and flags of every command.
 type Table = BTreeMap<String, (Vec<Option<i64>>, Vec<String>)>;
