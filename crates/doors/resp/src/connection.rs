@@ -16,7 +16,7 @@ use crate::client::{Client, waits_with_writes};
 use crate::commands;
 use crate::desk::{Desk, ReplyMode};
 use crate::ending::Ending;
-use crate::limits::{RESP_LOGIN_RECHECK, RESP_OUTPUT_ALWAYS};
+use crate::limits::{RESP_END_MAX, RESP_LOGIN_RECHECK, RESP_OUTPUT_ALWAYS};
 use crate::observed::Observer;
 use crate::outgoing::Outgoing;
 use crate::server::Server;
@@ -106,9 +106,11 @@ impl Connection {
             };
 
             if let Err(ending) = result {
-                if matches!(ending, Ending::Quit | Ending::Protocol) {
-                    // The last reply says why; whether it arrives is the network's affair.
-                    let _ = self.outgoing.pump(&self.writer).await;
+                if matches!(ending, Ending::Client | Ending::Quit | Ending::Protocol) {
+                    // A client may end its side and still read. Whether the last replies arrive is
+                    // the network's affair.
+                    let pump = self.outgoing.pump(&self.writer);
+                    let _ = tokio::time::timeout(RESP_END_MAX, pump).await;
                 }
                 return ending;
             }

@@ -55,8 +55,10 @@ impl Outgoing {
         self.len
     }
 
+    /// Whether nothing waits, not even for the store. What is not answered at all waits too, since
+    /// waiting may do a part of the store's work.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len == 0 && self.waiting.is_empty()
     }
 
     /// Bytes that were sent since they were last taken.
@@ -96,7 +98,8 @@ impl Outgoing {
         loop {
             self.release();
             let is_blocked = !self.send(writer)?;
-            if self.len <= len_max {
+            let has_room = len_max > 0 && self.len <= len_max;
+            if has_room || self.is_empty() {
                 return Ok(());
             }
 

@@ -39,10 +39,12 @@ impl Socket<'_> {
         &mut self,
         mut work: Pin<&mut impl Future<Output = T>>,
     ) -> Result<T, Ending> {
+        let mut is_open = true;
+
         loop {
             let is_sending = !self.outgoing.is_empty();
             self.state.is_busy.store(is_sending || !self.blocks, Ordering::Release);
-            let is_reading = self.parser.pending_len() < RESP_READ_BYTES_MAX;
+            let is_reading = is_open && self.parser.pending_len() < RESP_READ_BYTES_MAX;
             let mut space = self.parser.space();
 
             tokio::select! {
@@ -50,7 +52,9 @@ impl Socket<'_> {
                 done = &mut work => return Ok(done),
                 sent = self.outgoing.pump(self.writer), if is_sending => sent?,
                 read = self.reader.read_buf(&mut space), if is_reading => match read {
-                    Ok(0) => return Err(Ending::Client),
+                    Ok(0) if self.blocks => return Err(Ending::Client),
+                    // It may still read the replies to what it sent.
+                    Ok(0) => is_open = false,
                     Ok(_) => {}
                     Err(_) => return Err(Ending::Network),
                 },
@@ -67,16 +71,17 @@ impl Socket<'_> {
         read_max: usize,
     ) -> Result<(), Ending> {
         let mut sent = self.outgoing.sent();
+        let mut is_open = true;
 
         loop {
-            let is_reading = self.parser.pending_len() < read_max;
+            let is_reading = is_open && self.parser.pending_len() < read_max;
             let mut space = self.parser.space();
 
             tokio::select! {
                 biased;
                 result = self.outgoing.pump_below(self.writer, len_max) => return result,
                 read = self.reader.read_buf(&mut space), if is_reading => match read {
-                    Ok(0) => return Err(Ending::Client),
+                    Ok(0) => is_open = false,
                     Ok(_) => {}
                     Err(_) => return Err(Ending::Network),
                 },

@@ -23,6 +23,22 @@ async fn a_reply_waits_for_its_disk_and_later_ones_for_it() {
 }
 
 #[tokio::test]
+async fn a_client_that_ends_its_side_still_reads_its_replies() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+    let mut other = house.connect().await;
+
+    house.store.hold();
+    client.send("set k v\r\n").await;
+    client.stream.shutdown().await.expect("an end of what is sent");
+    until(async || other.text("client list").await.contains("cmd=set")).await;
+
+    house.store.release();
+    client.expect("+OK\r\n").await;
+    client.expect_end().await;
+}
+
+#[tokio::test]
 async fn a_failed_disk_ends_connections_without_the_replies() {
     let house = House::open().await;
     let mut client = house.connect().await;
