@@ -29,9 +29,9 @@ use crate::touched::Touched;
 use crate::{Blob, Change, Collection, Damaged, cursor, heap_bytes, score, varint};
 use order::{Order, Place};
 
-/// Bytes of memory for a member, without a name that lies on the heap, as measured with a million
-/// of them: 40 in the entries of the map and some in reserve, 8 in its table, 24 in the order, whose
-/// nodes are two thirds full.
+/// Bytes of memory for a member, without a name that lies on the heap, as measured with a million:
+/// 40 in the entries of the map and some in reserve, 8 in its table, 24 in the order, whose nodes
+/// are two thirds full.
 const MEMBER_BYTES: usize = 84;
 /// Entries and longest member up to which clients see the encoding as `listpack`.
 const LISTPACK_ENTRIES_MAX: usize = 128;
