@@ -8,11 +8,13 @@ const KINDS: [char; 5] = ['s', 'h', 'e', 'z', 'l'];
 const KEYS_OF_KIND: u32 = 2;
 /// Share of keys that are of another type than the command wants.
 const WRONG_TYPE: f64 = 0.07;
+/// The key of a sorted set whose members have one score.
+pub const ONE_SCORE: &[u8] = b"{o}x";
 /// The year 2065, and the year 2001, in seconds.
 const FAR_S: i64 = 3_000_000_000;
 const PAST_S: i64 = 1_000_000_000;
 
-const EDGES: [&str; 22] = [
+const EDGES: [&str; 21] = [
     "0",
     "-1",
     "1",
@@ -25,7 +27,6 @@ const EDGES: [&str; 22] = [
     " 1",
     "1 ",
     "",
-    "0x10",
     "1e2",
     "1.5",
     "abc",
@@ -81,7 +82,7 @@ impl Draw {
     pub fn slot(&mut self, name: &'static str) -> Vec<u8> {
         let text = match name {
             "s" | "h" | "e" | "z" | "l" => return self.key(name.as_bytes()[0] as char),
-            "x" => return b"{o}x".to_vec(),
+            "x" => return ONE_SCORE.to_vec(),
             "any" => {
                 let kind = KINDS[self.random.random_range(0..KINDS.len())];
                 return self.key(kind);

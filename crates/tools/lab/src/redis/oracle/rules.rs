@@ -64,6 +64,9 @@ pub const EXCEPTIONS: &[(&str, Rule, &str)] = &[
     ("ZUNION", Rule::Scores, "as ZSCORE"),
     ("ZINTER", Rule::Scores, "as ZSCORE"),
     ("ZDIFF", Rule::Scores, "as ZSCORE"),
+    ("EXEC", Rule::Refusals, "a wrong number of arguments is refused with another sentence"),
+    ("SELECT", Rule::Refusals, "numbers beyond 32 bits are refused with another sentence"),
+    ("SWAPDB", Rule::Refusals, "as SELECT"),
     ("ZRANK", Rule::Refusals, "WITHSCORE of 7.2 changes how wrong arguments are refused"),
     ("ZREVRANK", Rule::Refusals, "as ZRANK"),
     ("LCS", Rule::LimitedRead, "raingauge limits the work of one command"),
@@ -123,6 +126,8 @@ pub fn is_known(rule: Rule, expected: &Reply, actual: &Reply) -> bool {
                     (left - right).abs() <= left.abs() * f64::EPSILON + f64::EPSILON
                 })
         }
+        // Redis computes with numbers beyond those of a double.
+        (Rule::Precise, Reply::Bulk(_), Reply::Error(_)) => true,
         (Rule::Limited, expected, actual) => expected.error().is_none() && is_limit(actual),
         _ => false,
     }

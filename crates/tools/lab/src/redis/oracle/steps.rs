@@ -1,6 +1,6 @@
 //! What a case consists of, and how one is drawn from a seed.
 
-use super::draw::Draw;
+use super::draw::{Draw, ONE_SCORE};
 use super::grammar::Template;
 use super::templates::{COMMANDS, RANDOM, WALKS};
 use rand::Rng;
@@ -109,7 +109,8 @@ fn batch(connection: usize, draw: &mut Draw, chosen: &[usize]) -> Step {
 fn command(draw: &mut Draw, chosen: &[usize]) -> Words {
     let place = chosen[draw.random.random_range(0..chosen.len())];
     let mut words = PLAIN[place].fill(draw);
-    if draw.random.random_bool(0.04) {
+    // A set of one score stays one.
+    if !words.contains(&ONE_SCORE.to_vec()) && draw.random.random_bool(0.04) {
         damage(&mut words, draw);
     }
     if draw.random.random_bool(0.05) {
