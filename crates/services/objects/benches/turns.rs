@@ -48,8 +48,9 @@ impl World {
         let mut replies = Replies::new(Protocol::Two);
         let mut next = 0;
         let mut bytes = 0;
+        let mut door = Door;
         while next < drain.len() {
-            let run = objects.run(session, &mut Door, drain, next, &mut replies);
+            let run = objects.run(session, &mut door, drain, next, &mut replies);
             next = runtime.block_on(run).next;
             bytes += replies.take().iter().map(|part| part.len()).sum::<usize>();
         }
