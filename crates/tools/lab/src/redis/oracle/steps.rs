@@ -126,7 +126,7 @@ fn damage(words: &mut Words, draw: &mut Draw) {
     match draw.random.random_range(0..3) {
         0 if place > 0 => drop(words.remove(place)),
         1 if place > 0 => {
-            let slots = ["int", "value", "edge", "far", "member"];
+            let slots = ["int", "small", "edge", "far", "member"];
             let slot = slots[draw.random.random_range(0..slots.len())];
             words[place] = draw.slot(slot);
         }
