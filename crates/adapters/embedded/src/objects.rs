@@ -48,11 +48,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 pub use options::Options;
 
 const LOG_FOLDER: &str = "log";
 const STATE_FOLDER: &str = "state";
+/// Longest time for which a caller is held up by a checkpoint. When that is not enough, groups are
+/// refused.
+const PACE_MAX: Duration = Duration::from_secs(5);
 
 /// The objects of one data folder. Only one process has them open at a time. A store that is
 /// dropped writes and syncs all of its groups, and a last checkpoint.
@@ -261,8 +265,12 @@ impl ObjectFiles {
 
     /// Waits for the checkpoint that runs, while changes gather faster than it writes them.
     async fn keep_pace(&self) {
+        let began = Instant::now();
         let mut completed = self.shared.checkpoints.subscribe();
-        while self.shared.is_behind() && !completed.borrow_and_update().is_over {
+        while self.shared.is_behind()
+            && began.elapsed() < PACE_MAX
+            && !completed.borrow_and_update().is_over
+        {
             if completed.changed().await.is_err() {
                 break;
             }

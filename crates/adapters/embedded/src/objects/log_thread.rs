@@ -33,6 +33,7 @@ fn take_groups(shared: &Shared) -> Result<(), Error> {
         let is_tick = ticked.elapsed() >= TICK;
         if is_tick {
             ticked = Instant::now();
+            shared.tick();
         }
 
         let is_wanted = shared.wanted.load(Ordering::Acquire) > shared.progress.synced();

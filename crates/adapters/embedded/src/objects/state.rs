@@ -65,6 +65,8 @@ pub struct Completed {
     pub took: Duration,
     /// Milliseconds since 1970; 0 before the first.
     pub at_ms: i64,
+    /// Seconds that have passed, so that those who wait look at the time.
+    pub ticks: u64,
     /// No more will follow.
     pub is_over: bool,
 }
@@ -343,6 +345,11 @@ impl Shared {
             completed.at_ms = now_ms();
         });
         self.serve(requested);
+    }
+
+    /// Wakes those who wait for a checkpoint, once a second.
+    pub fn tick(&self) {
+        self.checkpoints.send_modify(|completed| completed.ticks += 1);
     }
 
     /// Notes that requests are served.

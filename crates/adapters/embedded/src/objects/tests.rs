@@ -9,7 +9,6 @@ mod threads;
 use super::*;
 use raingauge_ports::contract::objects as contract;
 use raingauge_ports::objects::{Effect, Old};
-use std::time::Duration;
 
 /// Options with which checkpoints happen on request alone.
 pub fn options() -> Options {
@@ -195,9 +194,9 @@ async fn dead_objects_give_their_room_back() {
         counted.expect("entries");
         left
     };
-    let patience = std::time::Instant::now() + Duration::from_secs(60);
+    let patience = Instant::now() + Duration::from_secs(60);
     while store.status().dead_ids > 0 || left() > 0 {
-        assert!(std::time::Instant::now() < patience, "{} are left", left());
+        assert!(Instant::now() < patience, "{} are left", left());
         tokio::task::yield_now().await;
     }
     drop(store);

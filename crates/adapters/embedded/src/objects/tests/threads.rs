@@ -1,5 +1,6 @@
 //! Many callers at once, while checkpoints run.
 
+use super::super::state::Frozen;
 use super::*;
 use std::sync::atomic::AtomicU64;
 
@@ -69,6 +70,32 @@ async fn callers_in_parallel_lose_nothing_in_any_mode() {
         drop(store);
         check(&ObjectFiles::open(folder.path(), &options).expect("opened")).await;
     }
+}
+
+/// While a checkpoint does not end, callers wait for it, but not for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_are_slowed_down_and_answered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options { memory_bytes: 0, ..options() };
+    let store = ObjectFiles::open(folder.path(), &options).expect("opened");
+
+    // No checkpoint begins while this is held, and one seems to run.
+    let resolving = store.shared.resolving.lock();
+    let frozen = {
+        let mut state = store.shared.state.lock();
+        let layer = Arc::new(state.current.next());
+        state.frozen.replace(Frozen { layer, found: HashMap::new() })
+    };
+    assert!(frozen.is_none());
+    let effects = vec![put("a", vec![b'x'; 2 << 20], Old::Absent)];
+    let stamp = store.submit(Group { effects }).expect("it is taken");
+
+    let began = Instant::now();
+    let durable = store.durable(stamp, Durability::Synced);
+    raingauge_ports::contract::books::wait(durable).expect("it is durable");
+    assert!(began.elapsed() >= PACE_MAX, "it was slowed down");
+    drop(resolving);
+    store.checkpoint().await.expect("a checkpoint");
 }
 
 #[tokio::test(flavor = "multi_thread")]
