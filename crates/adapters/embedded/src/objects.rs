@@ -13,6 +13,7 @@
 
 mod checkpoints;
 mod disk;
+mod due;
 mod expiry;
 mod groups;
 mod journal;

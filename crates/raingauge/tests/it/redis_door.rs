@@ -14,7 +14,7 @@ mod rights;
 mod table;
 mod usage;
 
-use crate::server::{Home, Server, until};
+use crate::server::{Home, Server};
 use raingauge_resp_client::{Address, Connection, Reply};
 
 /// A home whose servers open the door on a free port.
@@ -71,11 +71,6 @@ impl Client {
     pub fn refused(&mut self, words: &[&str]) -> String {
         let reply = self.call(words);
         reply.error().unwrap_or_else(|| panic!("{words:?}: {reply:?}"))
-    }
-
-    /// Calls until a reply is another than this.
-    pub fn until_not(&mut self, words: &[&str], reply: &Reply) -> Reply {
-        until("another reply", || Some(self.call(words)).filter(|found| found != reply))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::objects::Objects;
 use crate::once;
 use crate::session::Session;
 use crate::turn::Turn;
+use raingauge_ports::objects::Key;
 use raingauge_resp::{Arguments, Command, Controls, Drain, Failure, Id, Mark, Replies, Room, Spec};
 use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
@@ -74,6 +75,8 @@ pub(crate) struct Run<'r> {
     pub needed: usize,
     /// Answers for the commands of a transaction that are about all keys.
     pub answers: VecDeque<Result<Answer, Failure>>,
+    /// Keys that the next command has missed so far.
+    gathered: Vec<Key>,
     /// How often the next command found a key missing.
     pub rounds: usize,
     /// The wait of the next command.
@@ -91,10 +94,6 @@ struct GroupStart {
     /// The command that changed something first.
     command: usize,
 }
-
-/// Rounds after which all keys of a command are loaded, in memory or not: what others evict
-/// in that time is then at hand.
-const ROUNDS_BEFORE_ALL: usize = 2;
 
 impl Objects {
     /// Runs commands of a drain, from `from` on, and writes their replies. Returns at a command of
@@ -120,6 +119,7 @@ impl Objects {
             needed: 0,
             answers: VecDeque::new(),
             wait: None,
+            gathered: Vec::new(),
             rounds: 0,
             noted: Vec::new(),
             segments: Vec::new(),
@@ -171,10 +171,14 @@ impl Objects {
                     }
                     run.next += 1;
                     run.rounds = 0;
+                    run.gathered.clear();
                 }
             }
         };
 
+        if matches!(stop, Stop::Missing) {
+            run.gather(&mut keyspace);
+        }
         let commands = run.next - first;
         keyspace.totals().commands += commands as u64;
         keyspace.totals().holds += 1;
@@ -278,6 +282,7 @@ impl Objects {
         run.note_segment(0, 0);
         run.next += 1;
         run.rounds = 0;
+        run.gathered.clear();
     }
 }
 
@@ -294,7 +299,7 @@ impl Run<'_> {
         let misses = &mut self.misses;
         match admission::admit(keyspace, luggage, spec, arguments, database, misses) {
             Ok(Admission::Missing) => {
-                self.miss(keyspace, spec, arguments);
+                self.miss_behind(keyspace);
                 Step::Stop(Stop::Missing)
             }
             Ok(Admission::Ready { stamp, weight }) => {
@@ -347,15 +352,8 @@ impl Run<'_> {
     }
 
     /// Collects what the commands behind the next one miss as well.
-    fn miss(&mut self, keyspace: &mut Keyspace, spec: &Spec, arguments: Arguments<'_>) {
+    fn miss_behind(&mut self, keyspace: &mut Keyspace) {
         let database = self.session.database;
-        if self.rounds > ROUNDS_BEFORE_ALL {
-            self.misses.clear();
-            admission::visit_keys(spec, arguments, database, &mut |database, name| {
-                self.misses.push(keyspace.miss(database, name));
-            });
-        }
-
         self.needed = self.misses.len();
         let mut known = HashSet::new();
         for at in self.next + 1..self.drain.len() {
@@ -380,6 +378,21 @@ impl Run<'_> {
                 misses,
             );
         }
+    }
+
+    /// Adds the keys that the next command missed in earlier rounds to those of this one: what a
+    /// small memory evicts in between is loaded again, so that at last all are there together.
+    fn gather(&mut self, keyspace: &mut Keyspace) {
+        let needed = self.misses.iter().take(self.needed).map(|miss| miss.key.clone());
+        let needed: Vec<Key> = needed.collect();
+        for key in std::mem::take(&mut self.gathered) {
+            if !needed.contains(&key) {
+                self.misses.insert(0, keyspace.miss(key.database, &key.name));
+                self.needed += 1;
+                self.gathered.push(key);
+            }
+        }
+        self.gathered.extend(needed);
     }
 
     /// Puts what was loaded into the keyspace.

@@ -3,6 +3,7 @@
 //! Records of the index are never looked for when a head changes. One that leads to no head, or to
 //! a head that expires later, is removed with the next checkpoint after it was found.
 
+use super::due::Due;
 use super::keys::{self, DueKey, Generation, Head, Place};
 use super::layer::Layer;
 use super::reader::read_head;
@@ -10,32 +11,10 @@ use super::state::{Shared, State};
 use bytes::Bytes;
 use hashbrown::HashSet;
 use raingauge_ports::objects::{Error, Key};
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Records of the index that are read in one step.
 const STEP_LEN: usize = 512;
-
-/// How far the index was read.
-#[derive(Default)]
-pub struct Due {
-    /// Records up to here lead to keys in `owed`, or are about to be removed.
-    cursor: Option<DueKey>,
-    /// Records whose keys were returned, and are returned until they are dropped.
-    owed: BTreeSet<DueKey>,
-}
-
-impl Due {
-    /// Notes the first record that a checkpoint has written.
-    pub fn rewind(&mut self, first: Option<DueKey>) {
-        let Some(first) = first else {
-            return;
-        };
-        if self.cursor.as_ref().is_some_and(|cursor| first <= *cursor) {
-            self.cursor = Some(DueKey { due_ms: first.due_ms.saturating_sub(1), ..first });
-        }
-    }
-}
 
 /// Keys that were found to be due, each once.
 struct DueKeys {

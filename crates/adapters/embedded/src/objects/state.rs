@@ -41,7 +41,7 @@ pub struct Shared {
     /// Held while keys are looked up of which it is not known whether they had a head.
     pub resolving: Mutex<()>,
     /// Held while due keys are looked for.
-    pub due: Mutex<super::expiry::Due>,
+    pub due: Mutex<super::due::Due>,
     pub progress: Progress,
     pub written: Waiters,
     pub synced: Waiters,

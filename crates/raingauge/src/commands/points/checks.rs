@@ -32,8 +32,8 @@ fn finished(session: &Session, started: Value) -> anyhow::Result<Value> {
         }
         std::thread::sleep(POLL_INTERVAL);
         let listed = session.client.get("/v1/points/sweeps", &[])?;
-        let found = listed["sweeps"].as_array().into_iter().flatten();
-        let found = found.cloned().find(|known| known["id"] == sweep["id"]);
+        let mut found = listed["sweeps"].as_array().into_iter().flatten();
+        let found = found.find(|known| known["id"] == sweep["id"]).cloned();
         sweep = found.context("the server has begun again, and sweeps by itself what is left")?;
     }
 

@@ -157,10 +157,8 @@ fn the_door_for_redis_clients_needs_a_safe_network() {
 
 #[test]
 fn the_objects_of_a_cluster_are_those_of_one_process() {
-    let settings = [
-        ("RAINGAUGE__CLUSTER__ENGINES", "cluster"),
-        ("RAINGAUGE__RESP__LISTEN", "127.0.0.1:6380"),
-    ];
+    let settings =
+        [("RAINGAUGE__CLUSTER__ENGINES", "cluster"), ("RAINGAUGE__RESP__LISTEN", "127.0.0.1:6380")];
     let warnings = Settings::load(None, variables(&settings), []).unwrap().warnings();
     assert!(warnings[0].contains("in the data folder of this process alone"), "{warnings:?}");
 }
