@@ -128,6 +128,8 @@ pub fn is_known(rule: Rule, expected: &Reply, actual: &Reply) -> bool {
         }
         // Redis computes with numbers beyond those of a double.
         (Rule::Precise, Reply::Bulk(_), Reply::Error(_)) => true,
+        // A longer form is queued by one, and refused by the other.
+        (Rule::Refusals, Reply::Error(_), Reply::Simple(queued)) => queued == b"QUEUED",
         (Rule::Limited, expected, actual) => expected.error().is_none() && is_limit(actual),
         _ => false,
     }
