@@ -77,6 +77,7 @@ pub(crate) fn admit(
     let mut newest = 0;
     let mut weight = 0;
     let mut failure = None;
+    let mut unread = Vec::new();
 
     visit_keys(spec, arguments, database, &mut |database, name| {
         let place = keyspace.find(database, name);
@@ -94,7 +95,7 @@ pub(crate) fn admit(
             failure.get_or_insert(failures::name_too_long(OBJECT_NAME_LEN_MAX));
         } else if let Some(refusal) = luggage.refusal(database, name) {
             if matches!(spec.id, Id::Del | Id::Unlink) {
-                keyspace.add_unread(database, name);
+                unread.push((database, name));
             } else {
                 failure.get_or_insert(refusal.clone());
             }
@@ -106,7 +107,11 @@ pub(crate) fn admit(
     match failure {
         Some(failure) => Err(failure),
         None if misses.len() > missed_before => Ok(Admission::Missing),
-        None => Ok(Admission::Ready { stamp: newest, weight }),
+        None => {
+            // Only a command that runs for certain makes them resident, since it removes them.
+            unread.iter().for_each(|(database, name)| keyspace.add_unread(*database, name));
+            Ok(Admission::Ready { stamp: newest, weight })
+        }
     }
 }
 

@@ -37,17 +37,19 @@ impl Drop for Queued<'_> {
 impl Objects {
     /// Waits for the keys of the next command, which is answered then, or is to be tried again.
     pub(crate) async fn wait_for_keys(&self, run: &mut Run<'_>) {
-        let Some(Wait { waiter, woken, timeout }) = run.wait.take() else { return };
+        let Some(Wait { waiter, mut woken, timeout }) = run.wait.take() else { return };
         let (unblock, unblocked) = oneshot::channel();
         *run.session.unblocker.0.lock() = Some(unblock);
         let queued = Queued { objects: self, waiter: &waiter };
-        let woken = tokio::select! {
+        let first = tokio::select! {
             biased;
-            Ok(woken) = woken => woken,
-            Ok(woken) = unblocked => woken,
+            Ok(first) = &mut woken => first,
+            Ok(first) = unblocked => first,
             () = over(timeout) => Wake::TimedOut,
         };
         drop(queued);
+        // Until it left the queues, something may have been popped for it: that is its answer.
+        let woken = woken.try_recv().unwrap_or(first);
         run.session.unblocker.0.lock().take();
 
         let stamp = match woken {
@@ -63,7 +65,7 @@ impl Objects {
             }
             Wake::TimedOut => {
                 run.out.null_array();
-                0
+                self.store().progress().submitted()
             }
         };
         run.note_segment(stamp, self.durable_stamp());

@@ -93,6 +93,10 @@ struct GroupStart {
     mark: Mark,
     /// The command that changed something first.
     command: usize,
+    /// The database that was selected before it.
+    database: u8,
+    /// Whether a transaction was open before it.
+    in_multi: bool,
 }
 
 impl Objects {
@@ -144,6 +148,8 @@ impl Objects {
         let first = run.next;
         let replied_before = run.out.len();
         let mut group = None;
+        // The newest object that a command saw since the group began.
+        let mut seen = 0;
         let mut keyspace = self.keyspace.lock();
         keyspace.begin(self.now_ms(), self.is_clock_sound());
         run.unpack(&mut keyspace);
@@ -160,14 +166,20 @@ impl Objects {
             }
 
             let mark = run.out.mark();
+            let command = run.next;
+            let database = run.session.database;
+            let in_multi = run.session.in_multi();
             match self.step(&mut keyspace, run) {
                 Step::Stop(stop) => break stop,
                 Step::Done { stamp } => {
                     blocking::serve(&mut keyspace);
                     if group.is_none() && keyspace.has_group() {
-                        group = Some(GroupStart { mark, command: run.next });
-                    } else if group.is_none() {
+                        group = Some(GroupStart { mark, command, database, in_multi });
+                    }
+                    if group.is_none() {
                         run.note_segment(stamp, durable);
+                    } else {
+                        seen = stamp.max(seen);
                     }
                     run.next += 1;
                     run.rounds = 0;
@@ -192,7 +204,9 @@ impl Objects {
                 run.session.last_stamp = stamp;
                 run.note_segment(stamp, durable);
             }
-            (Ok(_), _) => {}
+            // The changes cancelled each other out; what was seen beside them still counts.
+            (Ok(None), Some(_)) => run.note_segment(seen, durable),
+            (Ok(_), None) => {}
             (Err(error), group) => run.take_back(group, &failures::of_store(&error), durable),
         }
         run.report(began, commands);
@@ -278,6 +292,7 @@ impl Objects {
     fn refuse(&self, run: &mut Run<'_>, failure: &Failure) {
         run.session.transaction = None;
         run.session.unwatch();
+        run.answers.clear();
         run.out.fail(failure);
         run.note_segment(0, 0);
         run.next += 1;
@@ -416,7 +431,7 @@ impl Run<'_> {
 
     /// Replaces the replies of a group that the store refused.
     fn take_back(&mut self, group: Option<GroupStart>, failure: &Failure, durable: u64) {
-        let Some(GroupStart { mark, command }) = group else {
+        let Some(GroupStart { mark, command, database, in_multi }) = group else {
             return;
         };
 
@@ -424,7 +439,12 @@ impl Run<'_> {
         for _ in command..self.next {
             self.out.fail(failure);
         }
-        self.abort_transaction();
+        self.session.database = database;
+        if in_multi {
+            self.abort_transaction();
+        } else {
+            self.session.transaction = None;
+        }
         self.note_segment(0, durable);
     }
 

@@ -6,6 +6,7 @@ use crate::failures;
 use bytes::Bytes;
 use raingauge_ports::objects::{Effect, Error, Group, Key, Old};
 use raingauge_values::{Object, head};
+use std::collections::HashSet;
 
 impl Keyspace {
     /// Whether the hold has changed anything so far.
@@ -90,13 +91,14 @@ impl Keyspace {
         }
 
         // A wide object that another key of its database has now was renamed.
-        let has_moved = |(database, id): &(u8, u64)| {
-            dirty.iter().filter(|change| change.place.database == *database).any(|change| {
-                let object = self.slot(change.place).object.as_ref();
-                object.is_some_and(|object| object.wide == Some(*id))
-            })
-        };
-        left.retain(|left| !has_moved(left));
+        if !left.is_empty() {
+            let wide_of = |change: &Dirty| {
+                let object = self.slot(change.place).object.as_ref()?;
+                Some((change.place.database, object.wide?))
+            };
+            let moved: HashSet<(u8, u64)> = dirty.iter().filter_map(wide_of).collect();
+            left.retain(|left| !moved.contains(left));
+        }
         self.effects.extend(left.into_iter().map(|(database, id)| Effect::Kill { database, id }));
 
         dirty.clear();
