@@ -46,8 +46,8 @@ impl Hash {
         if let Some(held) = self.entries.get_mut(field) {
             self.packed_len -= varint::blob_len(held);
             self.heap_bytes -= heap_bytes(held);
-            held.clear();
-            held.extend_from_slice(value);
+            // A new one: a short value in the room of a long one would keep that room.
+            *held = Blob::from_slice(value);
             self.heap_bytes += heap_bytes(held);
             return false;
         }

@@ -45,7 +45,8 @@ pub use value::{Kind, Object, Value};
 /// A name or value of an entry. Up to 16 bytes lie in place, longer ones on the heap.
 pub type Blob = smallvec::SmallVec<[u8; 16]>;
 
-/// Bytes of memory that a [`Blob`] takes on the heap.
+/// Bytes that a [`Blob`] has on the heap. Its capacity would not do: that of a clone is another,
+/// and what was added for the original must be what is subtracted for the clone.
 pub fn heap_bytes(blob: &Blob) -> usize {
-    if blob.spilled() { blob.capacity() } else { 0 }
+    if blob.len() > blob.inline_size() { blob.len() } else { 0 }
 }

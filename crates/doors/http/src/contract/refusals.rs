@@ -73,7 +73,7 @@ refusals! {
     RolloutRefused [RolloutRefused]
         "Another rollout is running, or this one cannot do that now; the detail says why.";
     VersionMismatch [VersionMismatch] "Another change was made in the meantime.";
-    TooLarge [BodyTooLarge, TooManyEvents, TooManyBuckets, TooManyRanges]
+    TooLarge [BodyTooLarge, TooManyEvents, TooManyBuckets, TooManyRanges, TooManyAwards]
         "The body, or what is in it, exceeds a limit.";
     UnsupportedMediaType [MediaTypeUnknown, EncodingUnknown]
         "The content type or encoding is none of those that are taken.";

@@ -53,6 +53,7 @@ pub fn audit() -> Operation {
         .text("Without a campaign, one is chosen at random.")
         .body::<AuditRequest>(json!({ "campaign": 7 }))
         .optional_body()
+        .refusal(&[Code::DocumentUnknown], "There is no such campaign.")
 }
 
 pub fn explain() -> Operation {

@@ -16,7 +16,10 @@ pub fn erase() -> Operation {
         .parameter(path_name("subject", "u-7"))
         .takes(&[Shared::Reason])
         .answers::<ErasedSubject>(200, "It is erased.", json!({ "subject": "u-7", "erased": true }))
-        .refusal(&[Code::RequestMalformed], "No subject has such a name.")
+        .refusal(
+            &[Code::RequestMalformed, Code::ReasonTooLong],
+            "No subject has such a name, or the reason is too long.",
+        )
         .refusal(&[Code::Unavailable], "It has not taken effect yet, and will.")
 }
 

@@ -59,8 +59,10 @@ pub fn sweep() -> Operation {
         .body::<SweepBody>(json!({}))
         .optional_body()
         .answers::<Sweep>(202, "It begins, or the one that goes as far has begun.", Value::Null)
-        .refusal(&[Code::TimeInvalid], "The time cannot be read.")
-        .refusal(&[Code::TimeInFuture], "The time lies in the future.")
+        .refusal(
+            &[Code::TimeInvalid, Code::TimeInFuture],
+            "The time cannot be read, or lies in the future.",
+        )
         .refusal(&[Code::LedgerBusy], "Too many sweeps wait; try again.")
 }
 

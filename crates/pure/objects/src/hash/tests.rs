@@ -145,3 +145,16 @@ fn a_clone_is_not_tracked() {
     hash.set(b"a", b"1");
     assert_eq!(hash.take_changes().len(), 1);
 }
+
+#[test]
+fn a_clone_weighs_what_its_entries_weigh() {
+    for len in 0..100 {
+        let mut hash = Hash::new();
+        hash.set(b"field", &vec![b'x'; 200]);
+        hash.set(b"field", &vec![b'x'; len]);
+        let mut copy = hash.clone();
+        copy.set(b"field", b"");
+        copy.remove(b"field");
+        assert_eq!(copy.weight(), Hash::new().weight(), "{len} bytes");
+    }
+}
