@@ -150,7 +150,7 @@ fn a_clone_is_not_tracked() {
 fn a_clone_weighs_what_its_entries_weigh() {
     for len in 0..100 {
         let mut hash = Hash::new();
-        hash.set(b"field", &vec![b'x'; 200]);
+        hash.set(b"field", &[b'x'; 200]);
         hash.set(b"field", &vec![b'x'; len]);
         let mut copy = hash.clone();
         copy.set(b"field", b"");

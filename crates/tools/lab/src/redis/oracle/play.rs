@@ -193,7 +193,7 @@ impl<'a> Table<'a> {
                         is_same(&mut self.is_over, words, left, right)
                     })
             }
-            _ => expected == actual,
+            _ => is_same(&mut self.is_over, words, expected, actual),
         }
     }
 
