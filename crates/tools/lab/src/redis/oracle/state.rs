@@ -53,7 +53,8 @@ fn value(connection: &mut Connection, key: &[u8]) -> Result<String> {
 fn scores(reply: &Reply) -> String {
     let pairs = reply.elements().unwrap_or_default().chunks(2).map(|pair| {
         let score = pair.get(1).and_then(Reply::bytes).map(String::from_utf8_lossy);
-        let number: Option<f64> = score.and_then(|text| text.parse().ok());
+        // A zero has no sign here.
+        let number = score.and_then(|text| text.parse().ok()).map(|number: f64| number + 0.0);
         format!("{:?}={number:?}", pair[0])
     });
     pairs.collect::<Vec<_>>().join(" ")

@@ -196,7 +196,6 @@ pub const COMMANDS: &[&str] = &[
     "EXEC",
     "NOSUCHCOMMAND any small",
     "GET",
-    "WAIT 0 0",
 ];
 
 /// Commands that choose at random among the entries of a collection.
