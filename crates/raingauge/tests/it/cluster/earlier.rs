@@ -18,6 +18,7 @@ use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cluster-1.json");
 const PARTITIONS: u16 = 2;
@@ -141,18 +142,19 @@ fn fill_topic(place: &Place, messages: &[StoredMessage]) {
     }
 }
 
-/// Inserts the rows as they were, but for the id of the topic, which is another one here.
+/// Inserts the rows as they were, but for the id of the topic, which is another one here, and for
+/// the stamps of checkpoints: the broker gave its messages other times of appending.
 fn fill_keyspace(place: &Place, tables: &BTreeMap<String, Vec<Value>>) {
-    // Everything that is written later has later timestamps than the checkpoints.
-    let checkpoints = &tables["checkpoint_table"];
-    let stamp_of = |row: &Value| row["stamp"].as_i64().expect("a stamp");
-    let oldest = checkpoints.iter().map(stamp_of).min().expect("a checkpoint");
-
+    let since = SystemTime::UNIX_EPOCH.elapsed().expect("a clock after 1970");
+    let stamp = u64::try_from(since.as_micros()).expect("a time of this age");
     let mut statements = Vec::new();
     for (table, rows) in tables {
         let rows = rows.iter().filter(|row| row["log"] != json!(format!("{}#ids", place.topic)));
         for row in rows {
-            let stamp = row["stamp"].as_i64().unwrap_or(oldest);
+            let mut row = row.clone();
+            if table == "checkpoint_table" {
+                row["stamp"] = json!(stamp);
+            }
             let row = row.to_string().replace('\'', "''");
             statements.push(format!("INSERT INTO {table} JSON '{row}' USING TIMESTAMP {stamp}"));
         }
