@@ -29,6 +29,9 @@ pub struct Segments {
     grown: Condvar,
     /// Whether a segment was removed and the folder is not synced yet.
     is_trimming: AtomicBool,
+    /// Whether every write ahead and every sync has succeeded. Held during a sync: the kernel
+    /// reports lost pages to one of two threads, and calls the file clean from then on.
+    is_sound: Mutex<bool>,
 }
 
 struct Inner {
@@ -103,7 +106,8 @@ impl Segments {
         let inner = Mutex::new(inner);
         let grown = Condvar::new();
         let is_trimming = AtomicBool::new(false);
-        Self { form, folder, segment_bytes, inner, grown, is_trimming }
+        let is_sound = Mutex::new(true);
+        Self { form, folder, segment_bytes, inner, grown, is_trimming, is_sound }
     }
 
     /// Makes durable what an inspection read, and removes what it left out: see [`Mending`].
@@ -211,14 +215,28 @@ impl Segments {
     ) -> Result<Written, Failure> {
         let write =
             |file: &dyn File, block: &[u8], at| file.write_at(block, at).map_err(Failure::Broken);
-        self.write_with(block, count, appended_ms, write)
+        let written = self.write_with(block, count, appended_ms, write);
+        if written.is_err() {
+            *self.is_sound.lock() = false;
+        }
+        written
     }
 
-    /// Waits until the blocks that were written before are durable. Another thread may write.
+    /// Waits until the blocks that were written before are durable. Another thread may write. After
+    /// a sync or a write ahead that failed, this fails until the log is opened again.
     pub fn sync(&self) -> io::Result<()> {
+        let mut is_sound = self.is_sound.lock();
+        if !*is_sound {
+            return Err(io::Error::other("an earlier write or sync of its log failed"));
+        }
+
+        // Until the sync has succeeded, so that a panic counts as a failure.
+        *is_sound = false;
         // A segment that is followed by another one was synced when that began.
         let last = self.inner.lock().segments.back().map(|last| Arc::clone(&last.file));
-        last.map_or(Ok(()), |file| file.sync())
+        last.map_or(Ok(()), |file| file.sync())?;
+        *is_sound = true;
+        Ok(())
     }
 
     fn write_with(

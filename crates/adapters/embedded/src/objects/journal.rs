@@ -47,9 +47,7 @@ pub struct Inspection {
 /// The log as it is written.
 pub struct Journal {
     segments: Segments,
-    /// Also serializes the syncs. `None` after one that failed: a later one may succeed without
-    /// having written anything.
-    acknowledged: Mutex<Option<Acknowledged>>,
+    acknowledged: Mutex<Acknowledged>,
 }
 
 impl Inspection {
@@ -73,7 +71,7 @@ impl Inspection {
         let Self { segments, mending, mut acknowledged } = self;
         segments.mend(&mending).map_err(failed)?;
         acknowledged.note(segments.end());
-        Ok(Journal { segments, acknowledged: Mutex::new(Some(acknowledged)) })
+        Ok(Journal { segments, acknowledged: Mutex::new(acknowledged) })
     }
 }
 
@@ -136,14 +134,11 @@ impl Journal {
 
     /// Waits until all groups up to `stamp`, which were written, are durable.
     pub fn sync(&self, stamp: u64) -> io::Result<()> {
-        let mut held = self.acknowledged.lock();
-        let mut acknowledged =
-            held.take().ok_or_else(|| io::Error::other("an earlier sync of its log failed"))?;
+        let mut acknowledged = self.acknowledged.lock();
         if acknowledged.offset() < stamp {
             self.segments.sync()?;
             acknowledged.note(stamp);
         }
-        *held = Some(acknowledged);
         Ok(())
     }
 
@@ -170,5 +165,48 @@ pub fn failed(error: log::Error) -> Error {
         log::Error::Full { free_bytes, reserve_bytes } => Error::Full { free_bytes, reserve_bytes },
         log::Error::Io(why) => Error::Io(why.to_string()),
         other => Error::Corrupt(format!("its log is incomplete: {other}: {ADVICE}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::simulated::{Disk, Fault};
+
+    /// A block of one group.
+    fn block() -> Vec<u8> {
+        let mut block = vec![0; BLOCK_HEADER_LEN + PAYLOAD_HEAD_LEN];
+        groups::push(&Group::default(), &mut block);
+        block
+    }
+
+    /// Segments of one block each.
+    fn journal(disk: &Disk) -> Journal {
+        let inspection = Inspection::of(Arc::new(disk.clone()), 1).expect("a log");
+        inspection.open().expect("a journal")
+    }
+
+    #[test]
+    fn a_failed_sync_before_a_new_segment_is_the_last() {
+        let disk = Disk::new(1);
+        let written = journal(&disk);
+        assert_eq!(written.write(&mut block(), 1, 0).expect("it is written"), 1);
+
+        // The writer meets the error, and the sync of another thread finds nothing left to write.
+        disk.fail_after(0, Fault::SyncFails);
+        assert!(written.write(&mut block(), 1, 0).is_err());
+        assert!(!disk.is_troubled());
+        written.sync(1).expect_err("the first group was never synced");
+        drop(written);
+        assert_eq!(Acknowledged::read(Arc::new(disk)).expect("a mark").offset(), 0);
+    }
+
+    #[test]
+    fn nothing_is_synced_after_a_failed_write() {
+        let disk = Disk::new(1);
+        let written = journal(&disk);
+        disk.fail_after(0, Fault::CallFails);
+        assert!(written.write(&mut block(), 1, 0).is_err());
+        written.sync(1).expect_err("a write failed");
     }
 }
