@@ -470,7 +470,7 @@ fn measure_store(run: &Run, leaves: bool) {
 
             let key = Key::new(0, Run::key(mixed(at ^ round << 40) % (at + 1)));
             let call = Instant::now();
-            runtime.block_on(store.heads(vec![key])).expect("a head");
+            runtime.block_on(store.heads(vec![key], 0)).expect("a head");
             reads.push(call.elapsed().as_micros() as u32);
             if (at / run.group).is_multiple_of(1_000) {
                 disk_max = disk_max.max(disk_bytes(&run.folder));
@@ -532,7 +532,7 @@ fn measure_open(run: &Run) {
     let opened = began.elapsed();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
     let runtime = runtime.expect("a runtime");
-    let first = runtime.block_on(store.heads(vec![Key::new(0, Run::key(run.values / 2))]));
+    let first = runtime.block_on(store.heads(vec![Key::new(0, Run::key(run.values / 2))], 0));
     assert!(first.expect("a head")[0].is_some());
 
     println!(

@@ -280,12 +280,17 @@ impl ObjectFiles {
 }
 
 impl ObjectStore for ObjectFiles {
-    fn heads(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Bytes>>, Error>> {
+    fn heads(
+        &self,
+        keys: Vec<Key>,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<Option<Bytes>>, Error>> {
         let pending = reader::pending_heads(&self.shared, keys);
         if pending.missing.is_empty() {
-            return Box::pin(ready(Ok(pending.heads)));
+            let heads = reader::read_missing(&self.shared, pending, bytes_max);
+            return Box::pin(ready(heads));
         }
-        self.in_background(move |shared| reader::read_missing(shared, pending))
+        self.in_background(move |shared| reader::read_missing(shared, pending, bytes_max))
     }
 
     fn entries(

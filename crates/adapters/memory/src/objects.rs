@@ -156,13 +156,27 @@ fn behind(after: Option<Bytes>) -> Bound<Bytes> {
 }
 
 impl ObjectStore for Objects {
-    fn heads(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Bytes>>, Error>> {
+    fn heads(
+        &self,
+        keys: Vec<Key>,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<Option<Bytes>>, Error>> {
         self.read(|content| {
             let head = |key: &Key| {
                 let heads = &content.databases.get(&key.database)?.heads;
                 heads.get(&key.name).map(|head| head.bytes.clone())
             };
-            keys.iter().map(head).collect()
+            let mut bytes = 0;
+            let mut heads = Vec::new();
+            for key in &keys {
+                if bytes > bytes_max {
+                    break;
+                }
+                let head = head(key);
+                bytes += head.as_ref().map_or(0, Bytes::len);
+                heads.push(head);
+            }
+            heads
         })
     }
 

@@ -52,7 +52,7 @@ impl<S: ObjectStore + ObjectControl> Subject<S> {
     }
 
     async fn head(&self, database: u8, name: &str) -> Option<Bytes> {
-        let heads = self.store.heads(vec![key(database, name)]).await.expect("heads");
+        let heads = self.store.heads(vec![key(database, name)], 0).await.expect("heads");
         heads.into_iter().next().expect("one for each key")
     }
 

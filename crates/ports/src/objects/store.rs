@@ -42,8 +42,13 @@ impl FoundHead {
 /// The objects of one process. Reads include every group that was submitted before the call;
 /// of a later one they include all or nothing within a record, and any part of it between records.
 pub trait ObjectStore: Send + Sync {
-    /// Returns heads in the order of the keys, expired ones too.
-    fn heads(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Bytes>>, Error>>;
+    /// Returns the heads of the first keys, in their order, expired ones too: at least one, and no
+    /// further one when these have more than `bytes_max` bytes.
+    fn heads(
+        &self,
+        keys: Vec<Key>,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<Option<Bytes>>, Error>>;
 
     /// Returns entries of a wide object behind a name: at least one, if there is one, and about
     /// `bytes_max` bytes of them. One that was killed or never existed has none.

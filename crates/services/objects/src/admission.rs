@@ -176,8 +176,8 @@ fn uses_keys(id: Id) -> bool {
 /// Bytes that an entry takes beside its name and value, about.
 const ENTRY_BYTES: usize = 64;
 
-/// Refuses a command that would make an object larger than one may be. `weight` is what its keys
-/// take in memory.
+/// Refuses a command that would make an object larger than one may be, or a transaction that has
+/// changed too much. `weight` is what its keys take in memory.
 pub(crate) fn check_growth(
     keyspace: &Keyspace,
     spec: &Spec,
@@ -192,6 +192,11 @@ pub(crate) fn check_growth(
         Id::Copy => 0,
         _ => weight + lens.sum::<usize>(),
     };
+
+    let together_bytes_max = keyspace.together_bytes_max();
+    if keyspace.changed_bytes() > together_bytes_max {
+        return Err(failures::transaction_too_large(together_bytes_max));
+    }
 
     let bytes_max = keyspace.limits().object_bytes_max;
     if bytes > bytes_max {

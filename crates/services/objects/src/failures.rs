@@ -25,6 +25,22 @@ pub(crate) fn too_large(name: &[u8], bytes: usize, bytes_max: usize) -> Failure 
     ))
 }
 
+/// Keys of one command, or of one transaction, that do not fit into memory together.
+pub(crate) fn too_much_together(bytes_max: usize) -> Failure {
+    Failure::owned(format!(
+        "ERR the keys of the command take more than {bytes_max} bytes of memory together, which \
+         objects.memory_bytes limits"
+    ))
+}
+
+/// A transaction that changes, or answers, more than memory allows.
+pub(crate) fn transaction_too_large(bytes_max: usize) -> Failure {
+    Failure::owned(format!(
+        "ERR the transaction changes or answers more than {bytes_max} bytes, which \
+         objects.memory_bytes limits"
+    ))
+}
+
 /// A key that the store cannot hold.
 pub(crate) fn name_too_long(len_max: usize) -> Failure {
     Failure::owned(format!("ERR the key is longer than {len_max} bytes"))

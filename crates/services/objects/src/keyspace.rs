@@ -20,7 +20,7 @@ pub(crate) use waiting::{Waiter, Wake};
 pub(crate) use watchers::Watch;
 
 use crate::notify::{Class, Flags};
-use crate::options::Limits;
+use crate::options::{Limits, Options};
 use crate::pubsub::{Message, PubSub, Space};
 use crate::stats::{Counters, Totals};
 use bytes::Bytes;
@@ -66,6 +66,8 @@ pub(crate) struct Keyspace {
     /// Bytes that resident keys and objects may take.
     resident_bytes_max: usize,
     resident_bytes: usize,
+    /// Bytes that one transaction may change or answer.
+    together_bytes_max: usize,
     /// Where eviction goes on: a database and an index.
     hand: (usize, usize),
     watchers: Watchers,
@@ -81,6 +83,8 @@ pub(crate) struct Keyspace {
     now_ms: i64,
     /// Objects that expire up to here are gone. Nothing expires while the clock is not trusted.
     expired_ms: i64,
+    /// Bytes of what the hold changed, about as the group will have them.
+    changed_bytes: usize,
     /// Keys that changed since the last seal, each once.
     dirty: Vec<Dirty>,
     /// Keys whose effects are in the group, so that its stamp becomes theirs.
@@ -99,19 +103,15 @@ pub(crate) struct Keyspace {
 }
 
 impl Keyspace {
-    pub(crate) fn new(
-        shared: Shared,
-        limits: Limits,
-        resident_bytes_max: usize,
-        next_id: u64,
-    ) -> Self {
+    pub(crate) fn new(shared: Shared, options: &Options, next_id: u64) -> Self {
         let mut random = SmallRng::from_os_rng();
         Self {
             databases: (0..DATABASES).map(|_| Database::default()).collect(),
             shards: Shards::default(),
             shared,
-            limits,
-            resident_bytes_max,
+            limits: options.limits,
+            resident_bytes_max: options.resident_bytes,
+            together_bytes_max: options.together_bytes_max(),
             resident_bytes: 0,
             hand: (0, 0),
             watchers: Watchers::default(),
@@ -123,6 +123,7 @@ impl Keyspace {
             newest_stamp: 0,
             now_ms: 0,
             expired_ms: i64::MIN,
+            changed_bytes: 0,
             dirty: Vec::new(),
             sealed: Vec::new(),
             replaced: Vec::new(),
@@ -139,6 +140,7 @@ impl Keyspace {
     pub(crate) fn begin(&mut self, now_ms: i64, is_sound: bool) {
         self.now_ms = self.now_ms.max(now_ms);
         self.expired_ms = if is_sound { self.now_ms } else { i64::MIN };
+        self.changed_bytes = 0;
     }
 
     pub(crate) fn now_ms(&self) -> i64 {
@@ -147,6 +149,16 @@ impl Keyspace {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Bytes of what the hold has changed so far, about.
+    pub(crate) fn changed_bytes(&self) -> usize {
+        self.changed_bytes
+    }
+
+    /// Bytes that one transaction may change or answer.
+    pub(crate) fn together_bytes_max(&self) -> usize {
+        self.together_bytes_max
     }
 
     pub(crate) fn random(&mut self) -> &mut SmallRng {

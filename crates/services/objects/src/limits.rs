@@ -4,6 +4,11 @@
 pub const HOLD_COMMANDS_MAX: usize = 1_000;
 /// Bytes of replies after which a hold ends, and the connection sends what it has.
 pub const HOLD_REPLY_BYTES: usize = 1 << 20;
+/// Bytes of changed objects after which a hold ends, and the next one waits for its group.
+pub const HOLD_CHANGE_BYTES: usize = 16 << 20;
+/// Least bytes of memory that one command, or one transaction, may load, change or answer. More
+/// are allowed where twice the memory for resident objects is larger.
+pub const TOGETHER_BYTES_MIN: usize = 16 << 20;
 /// Most keys that are loaded together.
 pub const LOAD_KEYS_MAX: usize = 1_024;
 /// Bytes of objects after which loading together ends, and the commands that have theirs run.

@@ -54,41 +54,54 @@ impl Luggage {
 pub(crate) struct Loader {
     store: Arc<dyn ObjectStore>,
     object_bytes_max: usize,
+    /// Bytes of the objects that one command may need together.
+    together_bytes_max: usize,
 }
 
 impl Loader {
-    pub(crate) fn new(store: Arc<dyn ObjectStore>, object_bytes_max: usize) -> Self {
-        Self { store, object_bytes_max }
+    pub(crate) fn new(
+        store: Arc<dyn ObjectStore>,
+        object_bytes_max: usize,
+        together_bytes_max: usize,
+    ) -> Self {
+        Self { store, object_bytes_max, together_bytes_max }
     }
 
-    /// Loads what was missed, into the luggage: all heads at once, then the entries of wide
-    /// objects. `needed` of the misses belong to the command that waits; the others are left out
-    /// once a few megabytes are there. Objects that had expired at `now_ms` are not read.
+    /// Loads what was missed, into the luggage: heads, a few megabytes at a time, and the entries
+    /// of wide objects. `needed` of the misses belong to the command that waits; the others are
+    /// left out once a few megabytes are there. Objects that had expired at `now_ms` are not read.
     pub(crate) async fn load(
         &self,
-        misses: Vec<Miss>,
+        mut misses: Vec<Miss>,
         needed: usize,
         now_ms: i64,
         luggage: &mut Luggage,
     ) -> Result<(), Failure> {
-        let keys = misses.iter().map(|miss| miss.key.clone()).collect();
-        let heads = self.store.heads(keys).await.map_err(|error| failures::of_store(&error))?;
-
         let mut bytes = 0;
-        for (at, (miss, head)) in misses.into_iter().zip(heads).enumerate() {
-            if at >= needed && bytes > LOAD_BYTES {
-                break;
-            }
+        let mut read = 0;
+        while !misses.is_empty() && (read < needed || bytes <= LOAD_BYTES) {
+            let keys = misses.iter().take(LOAD_KEYS_MAX).map(|miss| miss.key.clone()).collect();
+            let heads = self.store.heads(keys, LOAD_BYTES).await;
+            let heads = heads.map_err(|error| failures::of_store(&error))?;
 
-            bytes += head.as_ref().map_or(0, Bytes::len);
-            match self.object(&miss, head, now_ms).await {
-                Ok(object) => {
-                    if let LoadedObject::Whole(object) = &object {
-                        bytes += object.weight();
-                    }
-                    luggage.loaded.push(Loaded { miss, object });
+            for (miss, head) in misses.drain(..heads.len()).zip(heads) {
+                if read >= needed && bytes > LOAD_BYTES {
+                    break;
                 }
-                Err(failure) => luggage.refuse(&miss, failure),
+                if bytes > self.together_bytes_max {
+                    return Err(failures::too_much_together(self.together_bytes_max));
+                }
+
+                read += 1;
+                match self.object(&miss, head, now_ms).await {
+                    Ok(object) => {
+                        if let LoadedObject::Whole(object) = &object {
+                            bytes += object.weight();
+                        }
+                        luggage.loaded.push(Loaded { miss, object });
+                    }
+                    Err(failure) => luggage.refuse(&miss, failure),
+                }
             }
         }
 

@@ -45,13 +45,14 @@ impl Objects {
     ) -> Arc<Self> {
         let shared = Shared::default();
         let next_id = control.status().next_id;
-        let keyspace =
-            Keyspace::new(shared.clone(), options.limits, options.resident_bytes, next_id);
+        let keyspace = Keyspace::new(shared.clone(), &options, next_id);
+        let object_bytes_max = options.limits.object_bytes_max;
+        let together_bytes_max = options.together_bytes_max();
         let waits_for_sync = AtomicBool::new(control.sync_mode() == SyncMode::Always);
 
         Arc::new(Self {
             keyspace: Mutex::new(keyspace),
-            loader: Loader::new(Arc::clone(&store), options.limits.object_bytes_max),
+            loader: Loader::new(Arc::clone(&store), object_bytes_max, together_bytes_max),
             store,
             control,
             clock,

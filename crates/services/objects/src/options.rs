@@ -1,5 +1,6 @@
 //! How the keyspace works.
 
+use crate::limits::TOGETHER_BYTES_MIN;
 use crate::settings::Settings;
 use std::time::Duration;
 
@@ -28,6 +29,11 @@ pub struct Options {
 const RESIDENT_PERCENT: usize = 60;
 
 impl Options {
+    /// Bytes of memory that one command, or one transaction, may load, change or answer.
+    pub(crate) fn together_bytes_max(&self) -> usize {
+        self.resident_bytes.saturating_mul(2).max(TOGETHER_BYTES_MIN)
+    }
+
     /// Options for a number of bytes of resident objects.
     pub fn of_memory(resident_bytes: usize) -> Self {
         let limits = Limits {

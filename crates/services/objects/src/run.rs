@@ -7,7 +7,7 @@ use crate::blocking::{self, Wait};
 use crate::commands::handler;
 use crate::failures;
 use crate::keyspace::{Keyspace, Miss};
-use crate::limits::{HOLD_COMMANDS_MAX, HOLD_REPLY_BYTES, LOAD_ROUNDS_MAX};
+use crate::limits::{HOLD_CHANGE_BYTES, HOLD_COMMANDS_MAX, HOLD_REPLY_BYTES, LOAD_ROUNDS_MAX};
 use crate::loader::Luggage;
 use crate::objects::Objects;
 use crate::once;
@@ -46,6 +46,8 @@ pub(crate) enum Stop {
     Full,
     /// There were enough commands for one hold.
     Cut,
+    /// There were enough changes for one hold.
+    Heavy,
     /// Keys of the next command are not in memory.
     Missing,
     /// The next command, or one of its transaction, is about all keys.
@@ -133,6 +135,8 @@ impl Objects {
             match self.hold(&mut run) {
                 Stop::End | Stop::Door | Stop::Full => break,
                 Stop::Cut => tokio::task::yield_now().await,
+                // A store that cannot make the group durable refuses the next one.
+                Stop::Heavy => _ = self.durable(run.session.last_stamp).await,
                 Stop::Missing => self.load(&mut run).await,
                 Stop::Ahead => self.look_ahead(&mut run).await,
                 Stop::Waiting => self.wait_for_keys(&mut run).await,
@@ -163,6 +167,9 @@ impl Objects {
             }
             if run.next - first >= HOLD_COMMANDS_MAX {
                 break Stop::Cut;
+            }
+            if keyspace.changed_bytes() > HOLD_CHANGE_BYTES {
+                break Stop::Heavy;
             }
 
             let mark = run.out.mark();

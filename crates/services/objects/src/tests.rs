@@ -1,9 +1,11 @@
 //! The service over objects in memory.
 
+mod between;
 mod blocking;
 mod durability;
 mod eviction;
 mod expiry;
+mod holds;
 mod keys;
 mod once;
 mod races;

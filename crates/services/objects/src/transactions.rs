@@ -4,6 +4,7 @@ use crate::admission::{self, Admission};
 use crate::ahead::is_ahead;
 use crate::answer::Answer;
 use crate::commands::reply_nothing;
+use crate::failures;
 use crate::keyspace::{Keyspace, Watch};
 use crate::limits::{MULTI_BYTES_MAX, MULTI_COMMANDS_MAX, WATCHED_KEYS_MAX};
 use crate::objects::Objects;
@@ -232,11 +233,19 @@ impl Run<'_> {
             return DONE;
         }
 
+        let replied_before = self.out.len();
+        let bytes_max = keyspace.together_bytes_max();
         self.out.array(transaction.commands.len());
         let mut newest = 0;
         for command in transaction.commands.commands() {
-            newest = self.queued(keyspace, command).max(newest);
+            let is_readonly = command.spec().is_some_and(|spec| spec.is_readonly());
+            if is_readonly && self.out.len() - replied_before > bytes_max {
+                self.out.fail(&failures::transaction_too_large(bytes_max));
+            } else {
+                newest = self.queued(keyspace, command).max(newest);
+            }
         }
+        self.answers.clear();
         Step::Done { stamp: newest }
     }
 

@@ -18,7 +18,7 @@ const ENTRY_BYTES: usize = 16;
 /// The heads of keys, as far as they are pending.
 pub struct PendingHeads {
     pub heads: Vec<Option<Bytes>>,
-    /// Keys that only the disk knows, with their places in `heads`.
+    /// Keys that only the disk knows, with their places in `heads`, in this order.
     pub missing: Vec<(Generation, Bytes, usize)>,
 }
 
@@ -38,17 +38,28 @@ pub fn pending_heads(shared: &Shared, keys: Vec<Key>) -> PendingHeads {
     pending
 }
 
-/// Completes heads from the disk, in the order in which it has them.
+/// Completes heads from the disk, and leaves out those behind more than `bytes_max` bytes.
 pub fn read_missing(
     shared: &Shared,
-    mut pending: PendingHeads,
+    pending: PendingHeads,
+    bytes_max: usize,
 ) -> Result<Vec<Option<Bytes>>, Error> {
-    pending.missing.sort_unstable();
-    for (generation, name, place) in pending.missing {
-        let head = read_head(shared, generation, &name)?;
-        pending.heads[place] = head.map(|head| head.bytes);
+    let PendingHeads { mut heads, missing } = pending;
+    let mut missing = missing.into_iter().peekable();
+    let mut bytes = 0;
+    for place in 0..heads.len() {
+        if bytes > bytes_max {
+            heads.truncate(place);
+            break;
+        }
+
+        if let Some((generation, name, _)) = missing.next_if(|(.., at)| *at == place) {
+            let head = read_head(shared, generation, &name)?;
+            heads[place] = head.map(|head| head.bytes);
+        }
+        bytes += heads[place].as_ref().map_or(0, Bytes::len);
     }
-    Ok(pending.heads)
+    Ok(heads)
 }
 
 /// The head that the disk has.

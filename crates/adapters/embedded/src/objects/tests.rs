@@ -38,8 +38,12 @@ async fn it_keeps_the_contract() {
 }
 
 impl ObjectStore for Owned {
-    fn heads(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Bytes>>, Error>> {
-        self.store.heads(keys)
+    fn heads(
+        &self,
+        keys: Vec<Key>,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<Option<Bytes>>, Error>> {
+        self.store.heads(keys, bytes_max)
     }
 
     fn entries(

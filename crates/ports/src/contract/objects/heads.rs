@@ -13,9 +13,19 @@ pub async fn what_is_put_is_found(subject: &Subject<impl ObjectStore + ObjectCon
     subject.put(vec![put(0, "a", "one", Old::Absent), put(0, "b", &long, Old::Unknown)]).await;
 
     let keys = vec![key(0, "b"), key(0, "none"), key(0, "a"), key(0, "b")];
-    let heads = subject.store.heads(keys).await.expect("heads");
+    let heads = subject.store.heads(keys.clone(), usize::MAX).await.expect("heads");
     let long = Some(Bytes::from(long));
-    assert_eq!(heads, [long.clone(), None, Some("one".into()), long]);
+    assert_eq!(heads, [long.clone(), None, Some("one".into()), long.clone()]);
+
+    // What exceeds the bytes is the last that is read, and the first is read in any case.
+    for (keys, bytes_max, expected) in [
+        (&keys[..], 99_999, &heads[..1]),
+        (&keys[..], 100_000, &heads[..3]),
+        (&keys[1..], 0, &heads[1..3]),
+    ] {
+        let found = subject.store.heads(keys.to_vec(), bytes_max).await;
+        assert_eq!(found.as_deref(), Ok(expected), "{bytes_max} bytes");
+    }
 
     let binary = Key::new(0, Bytes::from_static(b"\0\xff\n"));
     let head = Bytes::from_static(b"\0");
@@ -28,8 +38,8 @@ pub async fn what_is_put_is_found(subject: &Subject<impl ObjectStore + ObjectCon
             old: Old::Absent,
         }])
         .await;
-    assert_eq!(subject.store.heads(vec![binary]).await, Ok(vec![Some(head)]));
-    assert_eq!(subject.store.heads(Vec::new()).await, Ok(Vec::new()));
+    assert_eq!(subject.store.heads(vec![binary], 0).await, Ok(vec![Some(head)]));
+    assert_eq!(subject.store.heads(Vec::new(), 0).await, Ok(Vec::new()));
 }
 
 pub async fn effects_happen_in_their_order(subject: &Subject<impl ObjectStore + ObjectControl>) {

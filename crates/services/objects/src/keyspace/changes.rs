@@ -79,7 +79,7 @@ impl Keyspace {
     /// Ends a command that succeeded: collections without entries go, watchers learn of changes.
     pub(crate) fn end_command(&mut self) {
         for at in 0..self.touched.len() {
-            let place = self.touched[at].place;
+            let Touch { place, was_dirty, .. } = self.touched[at];
             let object = self.slot(place).object.as_ref();
             if object.is_some_and(|object| object.value.is_empty_collection()) {
                 self.slot_mut(place).object = None;
@@ -87,7 +87,7 @@ impl Keyspace {
                 self.notify(Class::Generic, "del", place.database, &name);
             }
 
-            self.count_weight(place);
+            self.count_change(place, was_dirty);
             if !self.watchers.is_empty() {
                 let name = self.name(place).clone();
                 self.watchers.touch(place.database, &name);
@@ -134,6 +134,18 @@ impl Keyspace {
         slot.is_dirty = true;
         let stored = slot.stored;
         self.dirty.push(Dirty { place, stored, wide });
+    }
+
+    /// Counts what a command changed: the whole object where the group will have all of it, or by
+    /// how much it grew or shrank.
+    fn count_change(&mut self, place: Place, was_dirty: bool) {
+        let before = self.slot(place).weight;
+        self.count_weight(place);
+
+        let slot = self.slot(place);
+        let is_wide = slot.object.as_ref().is_none_or(|object| object.wide.is_some());
+        let is_part = was_dirty || is_wide;
+        self.changed_bytes += if is_part { slot.weight.abs_diff(before) } else { slot.weight };
     }
 
     /// Counts what a key takes after a change.

@@ -1,73 +1,10 @@
 //! Loads that race with writes.
 
+use super::between::Between;
 use super::stage::Stage;
 use crate::Options;
-use bytes::Bytes;
-use raingauge_memory as memory;
-use raingauge_ports::BoxFuture;
-use raingauge_ports::objects::{
-    Durability, EntryPage, Error, FoundHead, Group, Key, ObjectStore, Progress,
-};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::sync::Semaphore;
-
-/// A store whose reads of heads are answered late: with what was there when they were sent.
-struct LateStore {
-    store: Arc<memory::Objects>,
-    answers: Semaphore,
-    reads: AtomicUsize,
-}
-
-impl ObjectStore for LateStore {
-    fn heads(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Vec<Option<Bytes>>, Error>> {
-        Box::pin(async move {
-            let heads = self.store.heads(keys).await;
-            self.reads.fetch_add(1, Ordering::SeqCst);
-            self.answers.acquire().await.expect("open").forget();
-            heads
-        })
-    }
-
-    fn entries(
-        &self,
-        database: u8,
-        id: u64,
-        after: Option<Bytes>,
-        bytes_max: usize,
-    ) -> BoxFuture<'_, Result<EntryPage, Error>> {
-        self.store.entries(database, id, after, bytes_max)
-    }
-
-    fn scan(
-        &self,
-        database: u8,
-        after: Option<Bytes>,
-        len_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<FoundHead>, Error>> {
-        self.store.scan(database, after, len_max)
-    }
-
-    fn count(&self, database: u8) -> BoxFuture<'_, Result<u64, Error>> {
-        self.store.count(database)
-    }
-
-    fn due(&self, until_ms: i64, len_max: usize) -> BoxFuture<'_, Result<Vec<Key>, Error>> {
-        self.store.due(until_ms, len_max)
-    }
-
-    fn submit(&self, group: Group) -> Result<u64, Error> {
-        self.store.submit(group)
-    }
-
-    fn durable(&self, stamp: u64, durability: Durability) -> BoxFuture<'_, Result<(), Error>> {
-        self.store.durable(stamp, durability)
-    }
-
-    fn progress(&self) -> &Progress {
-        self.store.progress()
-    }
-}
+use std::sync::atomic::Ordering;
 
 #[tokio::test]
 async fn a_load_never_hides_a_write() {
@@ -108,23 +45,12 @@ async fn a_load_never_hides_a_write() {
 }
 
 /// Another service over the same content, whose reads are late.
-fn reopened(stage: &Stage, resident_bytes: usize) -> (Stage, Arc<LateStore>) {
-    let late = Arc::new(LateStore {
-        store: Arc::clone(&stage.store),
-        answers: Semaphore::new(0),
-        reads: AtomicUsize::new(0),
-    });
+fn reopened(stage: &Stage, resident_bytes: usize) -> (Stage, Arc<Between>) {
     let mut options = Options::of_memory(resident_bytes);
     options.limits.object_bytes_max = 1 << 20;
-    let objects = crate::Objects::open(
-        Arc::clone(&late) as _,
-        Arc::clone(&stage.store) as _,
-        Arc::clone(&stage.clock) as _,
-        options,
-    );
-    let store = Arc::clone(&stage.store);
-    let clock = Arc::clone(&stage.clock);
-    (Stage { objects, store, clock }, late)
+    let (stage, late) = stage.behind(options, Between::new(&stage.store));
+    late.answers.forget_permits(usize::MAX);
+    (stage, late)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

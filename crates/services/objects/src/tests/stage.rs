@@ -1,5 +1,6 @@
 //! What the tests run on: a service over a store in memory, and a clock that stands still.
 
+use super::between::Between;
 use crate::{Objects, Options, Ran, Session, Subscriber};
 use raingauge_memory as memory;
 use raingauge_ports::clock::ManualClock;
@@ -68,6 +69,16 @@ impl Stage {
         let options = self.objects.options().clone();
         let objects = Objects::open(store, control, Arc::clone(&clock) as _, options);
         Self { objects, store: Arc::clone(&self.store), clock }
+    }
+
+    /// Another service over the same content, with a store that stands between.
+    pub(super) fn behind(&self, options: Options, between: Between) -> (Self, Arc<Between>) {
+        let between = Arc::new(between);
+        let store: Arc<dyn ObjectStore> = Arc::clone(&between) as _;
+        let control: Arc<dyn ObjectControl> = Arc::clone(&self.store) as _;
+        let clock = Arc::clone(&self.clock);
+        let objects = Objects::open(store, control, Arc::clone(&clock) as _, options);
+        (Self { objects, store: Arc::clone(&self.store), clock }, between)
     }
 
     pub(super) fn client(&self) -> Client {

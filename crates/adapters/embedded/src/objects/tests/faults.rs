@@ -83,7 +83,7 @@ fn is_sound(folder: &Path, committed: u64) -> Result<(), String> {
             for database in [0, 1, 2] {
                 let names = store.scan(database, None, 1_000).await?;
                 let keys = names.iter().map(|found| Key::new(database, found.name.clone()));
-                let heads = store.heads(keys.collect()).await?;
+                let heads = store.heads(keys.collect(), usize::MAX).await?;
                 let count = store.count(database).await?;
                 found.push(format!("{database}: {count} {names:?} {heads:?}"));
             }

@@ -219,9 +219,10 @@ impl Scene {
             assert_eq!(found, expected, "a part of the keys of {database} at {stamp}");
 
             let keys: Vec<Key> = NAMES.iter().map(|name| Key::new(database, *name)).collect();
-            let expected = wait(twin.heads(keys.clone())).expect("heads");
+            let bytes_max = self.random.below(100);
+            let expected = wait(twin.heads(keys.clone(), bytes_max)).expect("heads");
             let pending = reader::pending_heads(shared, keys);
-            let found = reader::read_missing(shared, pending).expect("heads");
+            let found = reader::read_missing(shared, pending, bytes_max).expect("heads");
             assert_eq!(found, expected, "heads of {database} at {stamp}");
 
             if self.random.chance(50) {

@@ -21,7 +21,7 @@ async fn count_up(
         let stamp = store.submit(group).expect("it is taken");
         least.fetch_max(stamp, Ordering::Relaxed);
 
-        let heads = store.heads(vec![Key::new(0, name)]).await.expect("a head");
+        let heads = store.heads(vec![Key::new(0, name)], 0).await.expect("a head");
         assert_eq!(heads, [Some(Bytes::from(text))]);
         store.durable(stamp, durability).await.expect("it is durable");
     }
@@ -62,7 +62,7 @@ async fn callers_in_parallel_lose_nothing_in_any_mode() {
                     let last = (1..=GROUPS).rev().find(|number| number % 7 == part);
                     let expected = Bytes::from(last.unwrap_or_default().to_string());
                     let key = Key::new(0, format!("key {caller} {part}"));
-                    assert_eq!(store.heads(vec![key]).await, Ok(vec![Some(expected)]));
+                    assert_eq!(store.heads(vec![key], 0).await, Ok(vec![Some(expected)]));
                 }
             }
         };

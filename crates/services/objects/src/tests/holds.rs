@@ -1,0 +1,80 @@
+//! How much one hold of the lock changes, loads and answers.
+
+use super::between::Between;
+use super::stage::Stage;
+use crate::limits::{HOLD_CHANGE_BYTES, LOAD_BYTES};
+use std::sync::atomic::Ordering;
+
+/// Length of a large string.
+const LEN: usize = 4_000_000;
+
+fn large(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("SETRANGE k{number} {} x", LEN - 1)).collect()
+}
+
+fn as_strs(commands: &[String]) -> Vec<&str> {
+    commands.iter().map(String::as_str).collect()
+}
+
+#[tokio::test]
+async fn a_hold_ends_after_enough_changes() {
+    let stage = Stage::new();
+    let options = stage.objects.options().clone();
+    let (stage, between) = stage.behind(options, Between::new(&stage.store));
+    let commands = large(15);
+    let replies = stage.client().send_all(&as_strs(&commands)).await;
+    assert_eq!(replies, vec![format!(":{LEN}"); 15].join(" "));
+
+    let largest = between.group_bytes_max.load(Ordering::SeqCst);
+    assert!(largest < HOLD_CHANGE_BYTES + 2 * LEN, "{largest} bytes");
+    assert_eq!(stage.objects.stats().groups, 4);
+}
+
+#[tokio::test]
+async fn a_load_ends_after_enough_bytes() {
+    let stage = Stage::new();
+    stage.client().send_all(&as_strs(&large(10))).await;
+    let options = stage.objects.options().clone();
+    let (stage, between) = stage.behind(options, Between::new(&stage.store));
+    let reads: Vec<String> = (0..10).map(|number| format!("STRLEN k{number}")).collect();
+    let replies = stage.client().send_all(&as_strs(&reads)).await;
+    assert_eq!(replies, vec![format!(":{LEN}"); 10].join(" "));
+
+    let largest = between.read_bytes_max.load(Ordering::SeqCst);
+    assert!(largest <= LOAD_BYTES + 2 * LEN, "{largest} bytes");
+}
+
+#[tokio::test]
+async fn one_command_loads_no_more_than_memory_allows() {
+    let stage = Stage::new();
+    stage.client().send_all(&as_strs(&large(10))).await;
+    let mut options = stage.objects.options().clone();
+    options.resident_bytes = 1 << 20;
+    let (stage, _) = stage.behind(options, Between::new(&stage.store));
+
+    let mut client = stage.client();
+    client.expect(&[("EXISTS k0 k1 k2 k3", ":4")]).await;
+    let refused = client.send("EXISTS k0 k1 k2 k3 k4 k5 k6 k7 k8 k9").await;
+    assert!(refused.starts_with("-ERR the keys of the command take more than"), "{refused}");
+    client.expect(&[("EXISTS k9", ":1")]).await;
+}
+
+#[tokio::test]
+async fn a_transaction_changes_and_answers_no_more_than_memory_allows() {
+    let stage = Stage::of_memory(1 << 20);
+    let mut client = stage.client();
+    let mut commands = large(6);
+    commands.insert(0, "MULTI".to_owned());
+    commands.extend(["STRLEN k0".to_owned(), "EXEC".to_owned()]);
+    let replies = client.send_all(&as_strs(&commands)).await;
+    let refused = replies.matches("-ERR the transaction changes").count();
+    assert_eq!((refused, replies.matches(&format!(":{LEN}")).count()), (2, 5));
+
+    let mut commands = vec!["MULTI"];
+    commands.extend(vec!["GET k0"; 7]);
+    commands.extend(["SET a 1", "EXEC"]);
+    let replies = client.send_all(&commands).await;
+    let refused = replies.matches("-ERR the transaction changes").count();
+    assert_eq!((refused, replies.matches(&format!("${LEN}")).count()), (2, 5));
+    assert!(replies.ends_with(" +OK"));
+}
