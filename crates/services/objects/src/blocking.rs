@@ -30,7 +30,9 @@ struct Queued<'a> {
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
-        self.objects.keyspace.lock().waiting().remove(self.waiter);
+        if let Ok(mut keyspace) = self.objects.lock.hold() {
+            keyspace.waiting().remove(self.waiter);
+        }
     }
 }
 

@@ -27,6 +27,7 @@ mod failures;
 mod keyspace;
 pub mod limits;
 mod loader;
+mod lock;
 mod notify;
 mod objects;
 mod once;

@@ -3,6 +3,7 @@
 use crate::failures;
 use crate::keyspace::{Keyspace, Shared};
 use crate::loader::Loader;
+use crate::lock::Lock;
 use crate::options::{Limits, Options};
 use crate::pubsub::PubSub;
 use crate::scan::Places;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// All objects of the process.
 pub struct Objects {
-    pub(crate) keyspace: Mutex<Keyspace>,
+    pub(crate) lock: Lock,
     store: Arc<dyn ObjectStore>,
     control: Arc<dyn ObjectControl>,
     clock: Arc<dyn Clock>,
@@ -51,7 +52,7 @@ impl Objects {
         let waits_for_sync = AtomicBool::new(control.sync_mode() == SyncMode::Always);
 
         Arc::new(Self {
-            keyspace: Mutex::new(keyspace),
+            lock: Lock::new(keyspace),
             loader: Loader::new(Arc::clone(&store), object_bytes_max, together_bytes_max),
             store,
             control,
@@ -155,9 +156,9 @@ impl Objects {
         &self.options
     }
 
-    /// Why the store takes no more changes.
+    /// Why there are no more changes: of the keyspace, or of its store.
     pub fn trouble(&self) -> Option<String> {
-        self.control.status().closed
+        self.lock.trouble().or_else(|| self.control.status().closed)
     }
 
     /// Waits until everything that was taken is synced.
@@ -197,7 +198,7 @@ impl Objects {
     /// The name of a random key in memory.
     pub(crate) fn resident_name(&self, database: u8) -> Option<Bytes> {
         const TRIES: usize = 16;
-        let mut keyspace = self.keyspace.lock();
+        let mut keyspace = self.lock.hold().ok()?;
         let len = keyspace.resident_len(database);
         if len == 0 {
             return None;
@@ -210,7 +211,7 @@ impl Objects {
     }
 
     pub(crate) fn unwatch(&self, watched: &Watched) {
-        let mut keyspace = self.keyspace.lock();
+        let Ok(mut keyspace) = self.lock.hold() else { return };
         for (database, name) in &watched.keys {
             keyspace.watchers().remove(*database, name, &watched.watch);
         }

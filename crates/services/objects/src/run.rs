@@ -154,7 +154,10 @@ impl Objects {
         let mut group = None;
         // The newest object that a command saw since the group began.
         let mut seen = 0;
-        let mut keyspace = self.keyspace.lock();
+        let mut keyspace = match self.lock.hold() {
+            Ok(keyspace) => keyspace,
+            Err(error) => return run.refuse_rest(&failures::of_store(&error)),
+        };
         keyspace.begin(self.now_ms(), self.is_clock_sound());
         run.unpack(&mut keyspace);
 
@@ -453,6 +456,22 @@ impl Run<'_> {
             self.session.transaction = None;
         }
         self.note_segment(0, durable);
+    }
+
+    /// Answers all commands up to the next one of the door with a failure.
+    fn refuse_rest(&mut self, failure: &Failure) -> Stop {
+        let drain = self.drain;
+        self.session.transaction = None;
+        while self.next < drain.len() {
+            match self.session.gate.admit(&drain.get(self.next)) {
+                Ok(spec) if spec.room != Room::Objects => return Stop::Door,
+                Ok(_) => self.out.fail(failure),
+                Err(refusal) => self.out.fail(&refusal),
+            }
+            self.note_segment(0, 0);
+            self.next += 1;
+        }
+        Stop::End
     }
 
     /// Tells the door which commands ran, and about how long each took.

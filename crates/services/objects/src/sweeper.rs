@@ -8,7 +8,7 @@ use raingauge_ports::objects::Error;
 use tokio::sync::watch;
 
 impl Objects {
-    /// Removes expired keys until `stopping` turns true or is dropped.
+    /// Removes expired keys until `stopping` turns true or is dropped, or the store is closed.
     pub async fn sweep_until(&self, mut stopping: watch::Receiver<bool>) {
         let mut ticks = tokio::time::interval(self.options().sweep_every);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -20,6 +20,9 @@ impl Objects {
 
             if let Err(error) = self.sweep().await {
                 tracing::warn!(%error, "expired objects could not be removed");
+                if matches!(error, Error::Closed(_)) {
+                    return;
+                }
             }
         }
     }
@@ -81,7 +84,7 @@ impl Objects {
         visit: impl FnOnce(&mut Keyspace),
     ) -> Result<u64, Error> {
         let durable = self.durable_stamp();
-        let mut keyspace = self.keyspace.lock();
+        let mut keyspace = self.lock.hold()?;
         keyspace.begin(self.now_ms(), self.is_clock_sound());
         let before = keyspace.totals().expired;
         for loaded in luggage.loaded.drain(..) {

@@ -137,6 +137,14 @@ impl Waiting {
         }
     }
 
+    /// Ends all waits with a failure.
+    pub(crate) fn refuse_all(&mut self, failure: &Failure) {
+        self.refuse_served(failure);
+        for waiter in self.queues.drain().flat_map(|(_, queue)| queue) {
+            waiter.wake(Wake::Refused(failure.clone()));
+        }
+    }
+
     /// Ends a hold whose group was refused.
     pub(super) fn refuse_served(&mut self, failure: &Failure) {
         for (waiter, _) in self.served.drain(..) {

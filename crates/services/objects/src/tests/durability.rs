@@ -1,7 +1,10 @@
 //! Replies wait for what they saw.
 
+use super::between::Between;
 use super::stage::Stage;
 use crate::Segment;
+use raingauge_ports::objects::Error;
+use std::sync::atomic::Ordering;
 
 #[tokio::test]
 async fn a_reply_waits_for_the_group_that_it_saw() {
@@ -86,4 +89,40 @@ async fn what_the_store_refuses_has_not_happened() {
     let replies = client.send_all(&["MULTI", "SET a 2", "SET b 2", "EXEC"]).await;
     assert!(replies.starts_with("+OK +QUEUED +QUEUED -MISCONF"), "{replies}");
     other.expect(&[("GET a", "$1 1"), ("GET b", "$-1")]).await;
+}
+
+#[tokio::test]
+async fn a_panic_in_a_hold_closes_the_keyspace() {
+    let stage = Stage::new();
+    let options = stage.objects.options().clone();
+    let (stage, between) = stage.behind(options, Between::new(&stage.store));
+    let mut client = stage.client();
+    let mut waiting = stage.client();
+    client.expect(&[("SET a 1", "+OK"), ("MULTI", "+OK"), ("GET a", "+QUEUED")]).await;
+    let blocked = tokio::spawn(async move { waiting.send("BLPOP l 0").await });
+    while between.reads.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+
+    between.panics.store(true, Ordering::SeqCst);
+    let mut writer = stage.client();
+    let written = tokio::spawn(async move { writer.send_all(&["SET a 2", "SET b 2"]).await });
+    assert!(written.await.expect_err("no reply").is_panic());
+    between.panics.store(false, Ordering::SeqCst);
+
+    // Reads as well: what is in memory is not what is in the store.
+    let closed = "-MISCONF the object store takes no more writes: a defect";
+    assert!(blocked.await.expect("no panic").starts_with(closed));
+    for command in ["EXEC", "GET a", "SET c 1", "DBSIZE", "PUBLISH a 1", "BLPOP l 0"] {
+        let reply = client.send(command).await;
+        assert!(reply.starts_with(closed), "{command}: {reply}");
+    }
+    let replies = client.send_all(&["GET a", "GET a"]).await;
+    assert_eq!(replies.matches(closed).count(), 2);
+    assert!(client.send("SET").await.starts_with("-ERR wrong number"));
+    assert!(stage.objects.trouble().is_some());
+    assert!(matches!(stage.objects.sweep().await, Err(Error::Closed(_))));
+
+    // What was confirmed before is there after the next start, and nothing of the rest.
+    stage.reopened().client().expect(&[("GET a", "$1 1"), ("EXISTS b c", ":0")]).await;
 }
