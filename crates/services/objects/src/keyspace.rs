@@ -96,8 +96,8 @@ pub(crate) struct Keyspace {
     command: u64,
     /// Keys that the running command changed.
     touched: Vec<Touch>,
-    /// Messages that leave at the end of the hold, and whether each waits for the group.
-    messages: Vec<(Message, bool)>,
+    /// Messages that leave with the group, or without one at the end of their command.
+    messages: Vec<Message>,
     /// Slots that went in this hold, to be dropped without the lock.
     dropped: Vec<Slot>,
 }
@@ -220,12 +220,12 @@ impl Keyspace {
             let mut channel = format!("__keyspace@{database}__:").into_bytes();
             channel.extend_from_slice(name);
             let message = Message::to_channel(channel.into(), Bytes::from_static(event.as_bytes()));
-            self.messages.push((message, true));
+            self.messages.push(message);
         }
         if to_keyevent {
             let channel = format!("__keyevent@{database}__:{event}").into_bytes();
             let message = Message::to_channel(channel.into(), Bytes::copy_from_slice(name));
-            self.messages.push((message, true));
+            self.messages.push(message);
         }
     }
 
@@ -234,11 +234,11 @@ impl Keyspace {
         self.shared.flags.has(class)
     }
 
-    /// Queues a message for the end of the hold, and returns how many subscribers will have it.
+    /// Queues a message as [`Keyspace::notify`] does, and returns how many subscribers will have it.
     pub(crate) fn publish(&mut self, space: Space, channel: Bytes, payload: Bytes) -> usize {
         let receivers = self.shared.pubsub.receivers(space, &channel);
         if receivers > 0 {
-            self.messages.push((Message { space, ..Message::to_channel(channel, payload) }, false));
+            self.messages.push(Message { space, ..Message::to_channel(channel, payload) });
         }
         receivers
     }

@@ -187,6 +187,7 @@ impl Objects {
                         group = Some(GroupStart { mark, command, database, in_multi });
                     }
                     if group.is_none() {
+                        keyspace.deliver(0);
                         run.note_segment(stamp, durable);
                     } else {
                         seen = stamp.max(seen);

@@ -180,9 +180,11 @@ impl Keyspace {
         }
     }
 
-    fn deliver(&mut self, stamp: u64) {
-        for (mut message, waits) in self.messages.drain(..) {
-            message.stamp = if waits { stamp } else { 0 };
+    /// Sends the messages so far to their subscribers. Each gets there when the group of the stamp
+    /// is durable; 0 for none.
+    pub(crate) fn deliver(&mut self, stamp: u64) {
+        for mut message in self.messages.drain(..) {
+            message.stamp = stamp;
             self.shared.pubsub.deliver(&message);
         }
     }

@@ -126,3 +126,32 @@ async fn a_panic_in_a_hold_closes_the_keyspace() {
     // What was confirmed before is there after the next start, and nothing of the rest.
     stage.reopened().client().expect(&[("GET a", "$1 1"), ("EXISTS b c", ":0")]).await;
 }
+
+#[tokio::test]
+async fn a_message_leaves_with_the_group_before_it() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    let mut listener = stage.subscriber();
+    listener.subscribe(crate::Space::Channel, "c".into());
+    stage.store.hold();
+    let message = |listener: &mut crate::Subscriber| {
+        let message = listener.try_next()?;
+        Some((message.stamp, String::from_utf8_lossy(&message.payload).into_owned()))
+    };
+
+    // What a subscriber hears of a change is as durable as the change.
+    client.send_all(&["PUBLISH c first", "SET a 1", "PUBLISH c second"]).await;
+    assert_eq!(message(&mut listener), Some((0, "first".to_owned())));
+    assert_eq!(message(&mut listener), Some((1, "second".to_owned())));
+    client.send_all(&["MULTI", "PUBLISH c third", "SET a 1", "EXEC"]).await;
+    assert_eq!(message(&mut listener), Some((2, "third".to_owned())));
+
+    // Of what is refused, nothing is heard; what was answered before it goes out.
+    stage.store.fail("no more disk");
+    let replies = client.send_all(&["MULTI", "PUBLISH c fourth", "SET a 1", "EXEC"]).await;
+    assert!(replies.contains("-MISCONF"), "{replies}");
+    let replies = client.send_all(&["PUBLISH c fifth", "SET a 1", "PUBLISH c sixth"]).await;
+    assert!(replies.starts_with(":1 -MISCONF"), "{replies}");
+    assert_eq!(message(&mut listener), Some((0, "fifth".to_owned())));
+    assert_eq!(message(&mut listener), None);
+}
