@@ -10,43 +10,51 @@ use raingauge_resp::{Arguments, Failure, glob};
 use raingauge_values::Head;
 use rand::Rng as _;
 use rand::seq::IndexedRandom as _;
+use std::collections::HashMap;
 
 /// Bytes of a name that a cursor holds.
-const CURSOR_NAME_LEN: usize = 6;
-/// Bits of a cursor that say where its place is remembered.
-const PLACE_BITS: u32 = 16;
+const CURSOR_NAME_LEN: usize = 3;
+/// Bits of a cursor that number its place.
+const NUMBER_BITS: u32 = 40;
+const NUMBER_MAX: u64 = (1 << NUMBER_BITS) - 1;
 
 /// The places of SCAN that clients may continue from.
 ///
-/// A cursor holds the first bytes of the last name and the number of a place. When the place is
-/// forgotten, the walk goes on from the bytes: it repeats keys, and misses none.
-#[derive(Default)]
+/// A cursor holds the first bytes of the last name and the number of a place. No two places have
+/// the same number. When the place is forgotten, the walk goes on from the bytes: it repeats keys,
+/// and misses none.
 pub(crate) struct Places(Mutex<Ring>);
 
-#[derive(Default)]
 struct Ring {
-    places: Vec<Place>,
-    next: usize,
+    /// The newest places, by their numbers modulo [`SCAN_PLACES_MAX`].
+    places: HashMap<u64, Place>,
+    newest: u64,
 }
 
 struct Place {
+    number: u64,
     database: u8,
     name: Bytes,
+}
+
+impl Default for Places {
+    /// Numbers begin anywhere, so that cursors of an earlier process are not taken for new ones.
+    fn default() -> Self {
+        let newest = rand::rng().random_range(1..=NUMBER_MAX);
+        Self(Mutex::new(Ring { places: HashMap::new(), newest }))
+    }
 }
 
 impl Places {
     /// The cursor of a place. Never 0, which ends a walk.
     fn cursor(&self, database: u8, name: &Bytes) -> u64 {
         let mut ring = self.0.lock();
-        let place = Place { database, name: name.clone() };
-        let number = ring.next;
-        match ring.places.get_mut(number) {
-            Some(old) => *old = place,
-            None => ring.places.push(place),
-        }
+        let number = ring.newest % NUMBER_MAX + 1;
+        ring.newest = number;
 
-        ring.next = (number + 1) % (SCAN_PLACES_MAX - 1);
-        leading(name) << PLACE_BITS | (number as u64 + 1)
+        let place = Place { number, database, name: name.clone() };
+        ring.places.insert(number % SCAN_PLACES_MAX as u64, place);
+        leading(name) << NUMBER_BITS | number
     }
 
     /// The name behind which a walk goes on; `None` begins.
@@ -55,18 +63,15 @@ impl Places {
             return None;
         }
 
-        let number = (cursor & ((1 << PLACE_BITS) - 1)) as usize;
-        let lead = cursor >> PLACE_BITS;
+        let number = cursor & NUMBER_MAX;
         let ring = self.0.lock();
-        let place = number.checked_sub(1).and_then(|number| ring.places.get(number));
-        match place {
-            Some(place) if place.database == database && leading(&place.name) == lead => {
-                Some(place.name.clone())
-            }
-            _ => lead
-                .checked_sub(1)
-                .map(|before| Bytes::copy_from_slice(&before.to_be_bytes()[8 - CURSOR_NAME_LEN..])),
+        let place = ring.places.get(&(number % SCAN_PLACES_MAX as u64));
+        if let Some(place) = place.filter(|one| (one.number, one.database) == (number, database)) {
+            return Some(place.name.clone());
         }
+
+        let before = (cursor >> NUMBER_BITS).checked_sub(1)?;
+        Some(Bytes::copy_from_slice(&before.to_be_bytes()[8 - CURSOR_NAME_LEN..]))
     }
 }
 
@@ -238,9 +243,18 @@ mod tests {
         assert_eq!(places.after(0, cursor), Some(name.clone()));
 
         let after = Places::default().after(0, cursor).expect("a place");
-        assert!(after < name && after < Bytes::from_static(b"sessio"));
-        assert!(after >= Bytes::from_static(b"sessin"));
-        assert_eq!(places.after(1, cursor), Some(after));
+        assert!(after < name && after < Bytes::from_static(b"ses"));
+        assert!(after >= Bytes::from_static(b"ser"));
+        assert_eq!(places.after(1, cursor), Some(after.clone()));
+
+        // Another place with names that begin alike is not taken for it.
+        for number in 0..2 * SCAN_PLACES_MAX {
+            let later = places.cursor(0, &format!("session:9{number}").into());
+            assert_ne!(later, cursor);
+            assert!(places.after(0, cursor).is_some_and(|after| after <= name));
+        }
+        assert_eq!(places.after(0, cursor), Some(after));
+        assert!(places.0.lock().places.len() <= SCAN_PLACES_MAX);
     }
 
     #[test]
