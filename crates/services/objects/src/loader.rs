@@ -122,6 +122,12 @@ impl Loader {
             return Ok(LoadedObject::Absent);
         };
 
+        // What has expired needs no memory, however large it is.
+        let parsed = Head::parse(&head).map_err(|damaged| corrupt(miss, damaged))?;
+        if parsed.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms) {
+            return Ok(LoadedObject::Expired { wide: parsed.wide_id() });
+        }
+
         let bytes_max = self.object_bytes_max.saturating_add(self.object_bytes_max / 4);
         if let Some(object) = head::decode(&head).map_err(|damaged| corrupt(miss, damaged))? {
             return match object.weight() {
@@ -130,14 +136,9 @@ impl Loader {
             };
         }
 
-        let parsed = Head::parse(&head).map_err(|damaged| corrupt(miss, damaged))?;
         let Body::Wide { id, count, meta } = parsed.body else {
             return Err(corrupt(miss, Damaged("the head has no entries")));
         };
-        if parsed.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms) {
-            return Ok(LoadedObject::Expired { id });
-        }
-
         let entries = self.entries(miss, id, bytes_max).await?;
         if entries.len() as u64 != count {
             let damaged = Damaged("the number of entries differs from the head");

@@ -79,9 +79,9 @@ pub(crate) struct Loaded {
 pub(crate) enum LoadedObject {
     Absent,
     Whole(Object),
-    /// A wide object whose time was over when it was read, so that its entries were not.
+    /// An object whose time was over when it was read, with the number of a wide one.
     Expired {
-        id: u64,
+        wide: Option<u64>,
     },
     /// A wide object whose entries do not fit its head. It changed between the two reads, and is
     /// read again; or nothing changed, and the store contradicts itself, as the failure says.

@@ -24,10 +24,10 @@ impl Keyspace {
         }
         self.totals.loads += 1;
 
-        let (object, stored, expired_id) = match object {
+        let (object, stored, expired) = match object {
             LoadedObject::Absent => (None, Old::Absent, None),
             LoadedObject::Whole(object) => (Some(object), Old::Present, None),
-            LoadedObject::Expired { id } => (None, Old::Present, Some(id)),
+            LoadedObject::Expired { wide } => (None, Old::Present, Some(wide)),
             LoadedObject::Changed(failure) => return Some((Key { database, name }, failure)),
         };
 
@@ -35,8 +35,8 @@ impl Keyspace {
         let stamp = self.shards.floor(database, &name).max(floor);
         let place = self.add_slot(database, name, object, stored);
         self.slot_mut(place).stamp = stamp;
-        if expired_id.is_some() {
-            self.mark_dirty_wide(place, expired_id);
+        if let Some(wide) = expired {
+            self.mark_dirty_wide(place, wide);
             self.note_expired(place);
         }
         None

@@ -1,5 +1,6 @@
 //! Keys whose time is over.
 
+use super::between::Between;
 use super::stage::{NOW_S, Stage};
 
 #[tokio::test]
@@ -80,4 +81,23 @@ async fn the_sweeper_removes_what_nobody_reads() {
     assert_eq!(stage.store.orphans(), []);
     assert_eq!(std::iter::from_fn(|| listener.try_next()).count(), 301);
     assert_eq!(reopened.objects.stats().expired, 301);
+}
+
+#[tokio::test]
+async fn what_is_too_large_to_be_read_expires_all_the_same() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client.send(&format!("SET large {} EX 5", "x".repeat(5_000))).await;
+    client.send(&format!("RPUSH list {}", ["x"; 500].join(" "))).await;
+    client.expect(&[("EXPIRE list 5", ":1"), ("SET small 1 EX 5", "+OK")]).await;
+
+    let mut options = stage.objects.options().clone();
+    options.limits.object_bytes_max = 1_000;
+    let (stage, _) = stage.behind(options, Between::new(&stage.store));
+    let mut client = stage.client();
+    assert!(client.send("STRLEN large").await.starts_with("-ERR the object at 'large'"));
+    stage.clock.set_s(NOW_S + 5);
+    assert_eq!(stage.objects.sweep().await, Ok(3));
+    client.expect(&[("DBSIZE", ":0"), ("STRLEN large", ":0")]).await;
+    assert_eq!(stage.store.orphans(), []);
 }
