@@ -237,7 +237,8 @@ def on_mariadb(binary, folder, cores):
         "cluster__engines": "cluster", "cluster__catalog": "mysql", "cql__contact_points": place["CQL"],
         "cql__keyspace": "bench_points", "cql__replication": "{'class': 'SimpleStrategy', 'replication_factor': 1}",
         "kafka__brokers": place["KAFKA"], "kafka__topic": "bench-points", "kafka__dead_letter_topic": "bench-points-dead",
-        "kafka__replication": "1", "mysql__url": place["MYSQL"], "points__enabled": "true", "portal__sign_in": "false",
+        "kafka__replication": "1", "cql__request_timeout_ms": "60000", "mysql__url": place["MYSQL"],
+        "points__enabled": "true", "portal__sign_in": "false",
     }
     environment = {**os.environ, **{f"RAINGAUGE__{name.upper()}": value for name, value in settings.items()}}
     subprocess.run([str(binary), "migrate"], check=True, env=environment, stdout=subprocess.DEVNULL)
