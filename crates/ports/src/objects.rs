@@ -23,8 +23,8 @@ mod store;
 pub use control::{ObjectControl, Status, SyncMode};
 pub use effects::{Effect, Group, Key, Old};
 pub use limits::{
-    OBJECT_ENTRY_LEN_MAX, OBJECT_GROUP_BYTES_MAX, OBJECT_NAME_LEN_MAX, OBJECT_SCAN_HEAD_LEN,
-    OBJECT_VALUE_LEN_MAX,
+    OBJECT_ENTRY_LEN_MAX, OBJECT_GROUP_BYTES_MAX, OBJECT_NAME_LEN_MAX,
+    OBJECT_REMOVAL_RESERVE_DIVISOR, OBJECT_SCAN_HEAD_LEN, OBJECT_VALUE_LEN_MAX,
 };
 pub use progress::Progress;
 pub use store::{Durability, EntryPage, FoundHead, ObjectStore};
@@ -44,7 +44,8 @@ pub enum Error {
     #[error("{pending_bytes} bytes wait for the disk of the objects, which does not keep up")]
     Busy { pending_bytes: u64 },
     /// The disk is almost full. Nothing was written, and the caller may try again when there is
-    /// more room.
+    /// more room. Groups that only remove are taken longer than others: see
+    /// [`OBJECT_REMOVAL_RESERVE_DIVISOR`].
     #[error(
         "the disk of the objects has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve"
     )]

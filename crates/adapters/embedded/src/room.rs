@@ -34,7 +34,12 @@ impl Room {
     /// Checks that more than the reserve is free. A disk that cannot be queried is assumed to have
     /// room: the write will find out.
     pub fn check(&self) -> Result<(), Error> {
-        self.space().map_or(Ok(()), |space| verdict(space, self.reserve_bytes))
+        self.check_part(1)
+    }
+
+    /// The same with a part of the reserve, for what makes room.
+    pub fn check_part(&self, divisor: u64) -> Result<(), Error> {
+        self.space().map_or(Ok(()), |space| verdict(space, self.reserve_bytes, divisor))
     }
 
     /// Pretends for an hour that a large disk has `free_bytes` left.
@@ -60,8 +65,8 @@ impl Room {
     }
 }
 
-fn verdict(space: Space, reserve_bytes: u64) -> Result<(), Error> {
-    let reserve_bytes = reserve_bytes.min(space.bytes / RESERVE_DIVISOR_MIN);
+fn verdict(space: Space, reserve_bytes: u64, divisor: u64) -> Result<(), Error> {
+    let reserve_bytes = reserve_bytes.min(space.bytes / RESERVE_DIVISOR_MIN) / divisor;
     if space.free_bytes < reserve_bytes {
         Err(Error::Full { free_bytes: space.free_bytes, reserve_bytes })
     } else {
@@ -77,11 +82,14 @@ mod tests {
 
     #[test]
     fn the_reserve_is_a_tenth_of_a_small_disk() {
-        let full = |bytes, free_bytes| verdict(Space { bytes, free_bytes }, GIB).is_err();
+        let full = |bytes, free_bytes| verdict(Space { bytes, free_bytes }, GIB, 1).is_err();
         assert!(full(100 * GIB, GIB - 1));
         assert!(!full(100 * GIB, GIB));
         assert!(full(5 * GIB, GIB / 2 - 1));
         assert!(!full(5 * GIB, GIB / 2));
+
+        let space = Space { bytes: 100 * GIB, free_bytes: GIB / 4 };
+        assert!(verdict(space, GIB, 4).is_ok() && verdict(space, GIB, 3).is_err());
     }
 
     #[test]

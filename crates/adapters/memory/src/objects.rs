@@ -29,6 +29,7 @@ struct Content {
     next_id: u64,
     sync_mode: SyncMode,
     is_held: bool,
+    is_full: bool,
     closed: Option<String>,
     checkpoints: u64,
 }
@@ -115,6 +116,11 @@ impl Objects {
         let mut content = self.content.lock();
         content.is_held = false;
         self.settle(content.stamp);
+    }
+
+    /// Refuses groups as on a disk that is almost full, but for those that only remove.
+    pub fn set_full(&self, is_full: bool) {
+        self.content.lock().is_full = is_full;
     }
 
     /// Closes the store, as a failed write does.
@@ -249,6 +255,9 @@ impl ObjectStore for Objects {
         if let Some(why) = &content.closed {
             return Err(Error::Closed(why.clone()));
         }
+        if content.is_full && !group.is_removal() {
+            return Err(Error::Full { free_bytes: 0, reserve_bytes: 1 });
+        }
 
         content.stamp += 1;
         group.effects.into_iter().for_each(|effect| content.apply(effect));
@@ -317,5 +326,25 @@ mod tests {
     #[tokio::test]
     async fn it_keeps_the_contract() {
         contract::suite(async || Objects::new()).await;
+    }
+
+    #[test]
+    fn a_full_twin_takes_what_only_removes() {
+        let store = Objects::new();
+        store.set_full(true);
+        let key = || Key::new(0, "a");
+        let put = Effect::PutHead {
+            key: key(),
+            head: Bytes::new(),
+            expires_ms: None,
+            wide: None,
+            old: Old::Absent,
+        };
+        let drop = Effect::DropHead { key: key(), old: Old::Absent };
+
+        let removal = Group { effects: vec![drop.clone(), Effect::Flush { database: 0 }] };
+        assert_eq!(store.submit(removal), Ok(1));
+        let mixed = store.submit(Group { effects: vec![drop, put] });
+        assert!(matches!(mixed, Err(Error::Full { .. })), "{mixed:?}");
     }
 }

@@ -92,6 +92,17 @@ impl Effect {
         self.len() == 0
     }
 
+    /// Whether it only makes room.
+    fn is_removal(&self) -> bool {
+        match self {
+            Self::DropHead { .. }
+            | Self::DropEntry { .. }
+            | Self::Kill { .. }
+            | Self::Flush { .. } => true,
+            Self::PutHead { .. } | Self::PutEntry { .. } | Self::Swap { .. } => false,
+        }
+    }
+
     /// Refuses an effect that exceeds a limit.
     fn check(&self) -> Result<(), Error> {
         let is_database = |database: u8| database < DATABASES || database == INTERNAL_DATABASE;
@@ -128,6 +139,11 @@ pub struct Group {
 }
 
 impl Group {
+    /// Whether all of it makes room. A store whose disk is almost full still takes such a group.
+    pub fn is_removal(&self) -> bool {
+        self.effects.iter().all(Effect::is_removal)
+    }
+
     /// Refuses a group that exceeds a limit.
     pub fn check(&self) -> Result<(), Error> {
         self.effects.iter().try_for_each(Effect::check)?;

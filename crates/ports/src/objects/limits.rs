@@ -11,3 +11,6 @@ pub const OBJECT_VALUE_LEN_MAX: usize = 513 << 20;
 pub const OBJECT_SCAN_HEAD_LEN: usize = 48;
 /// Largest group, in bytes as the log holds it. A larger one is invalid.
 pub const OBJECT_GROUP_BYTES_MAX: usize = 1_000 << 20;
+/// The part of the reserve of the disk that is left to work in progress, as a divisor: groups that
+/// only remove are taken until as little is free. Then they are refused like all others.
+pub const OBJECT_REMOVAL_RESERVE_DIVISOR: u64 = 4;

@@ -12,7 +12,9 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::log;
-use raingauge_ports::objects::{Error, Group, Progress, SyncMode};
+use raingauge_ports::objects::{
+    Error, Group, OBJECT_REMOVAL_RESERVE_DIVISOR, Progress, SyncMode,
+};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -231,7 +233,9 @@ impl Shared {
 
     pub fn submit(&self, group: Group) -> Result<u64, Error> {
         group.check()?;
-        if let Err(log::Error::Full { free_bytes, reserve_bytes }) = self.room.check() {
+        let part = if group.is_removal() { OBJECT_REMOVAL_RESERVE_DIVISOR } else { 1 };
+        let room = self.room.check_part(part);
+        if let Err(log::Error::Full { free_bytes, reserve_bytes }) = room {
             return Err(Error::Full { free_bytes, reserve_bytes });
         }
 

@@ -136,6 +136,31 @@ async fn a_full_disk_takes_nothing_until_there_is_room() {
     store.durable(stamp, Durability::Synced).await.expect("it is durable");
 }
 
+#[tokio::test]
+async fn a_full_disk_takes_what_only_removes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options { reserve_bytes: 1 << 30, ..options() };
+    let store = ObjectFiles::open(folder.path(), &options).expect("opened");
+    let group = Group { effects: vec![put("a", "1", Old::Absent), put("b", "1", Old::Absent)] };
+    store.submit(group).expect("there is room");
+
+    store.shared.room.pretend(1 << 28);
+    let drop = Effect::DropHead { key: Key::new(0, "a"), old: Old::Present };
+    let stamp = store.submit(Group { effects: vec![drop.clone()] }).expect("it makes room");
+    store.durable(stamp, Durability::Synced).await.expect("it is durable");
+    assert_eq!(store.count(0).await, Ok(1));
+    let mixed = Group { effects: vec![drop.clone(), put("a", "1", Old::Absent)] };
+    assert!(matches!(store.submit(mixed), Err(Error::Full { .. })));
+    store.submit(Group { effects: vec![Effect::Flush { database: 0 }] }).expect("it makes room");
+    store.checkpoint().await.expect("a checkpoint");
+    assert_eq!(store.count(0).await, Ok(0));
+
+    store.shared.room.pretend((1 << 28) - 1);
+    let refused = store.submit(Group { effects: vec![drop] });
+    let reserve_bytes = 1 << 28;
+    assert_eq!(refused, Err(Error::Full { free_bytes: (1 << 28) - 1, reserve_bytes }));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_that_gather_faster_than_they_are_written_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
