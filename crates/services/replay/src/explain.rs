@@ -2,9 +2,11 @@
 //!
 //! ```text
 //!   decided?   ──▶ stored:   the evidence of the ledger, and the delivery
-//!   otherwise  ──▶ replayed: received? type? subject? in effect? active? in time? rule? step?
+//!   otherwise  ──▶ replayed: received? duplicate? type? subject? in effect? active? in time?
+//!                            rule? step?
 //! ```
 
+mod earlier;
 mod stored;
 
 use crate::Error;
@@ -12,11 +14,11 @@ use crate::answers::{Answers, LookupCounts};
 use crate::figures::instant;
 use crate::limits::EXPLAIN_EVENTS_SHOWN;
 use crate::progress::Progress;
-use crate::request::{EventName, ExplainRequest};
+use crate::request::{EventName, ExplainRequest, NamedEvent};
 use crate::source::{Span, walk};
 use crate::subject::{Recorded, SubjectReplay, SubjectTurn};
 use raingauge_campaigns::campaign::{CampaignId, State};
-use raingauge_campaigns::decision::Reason;
+use raingauge_campaigns::decision::{Decision as Decided, Reason};
 use raingauge_campaigns::engine::Nearest;
 use raingauge_core::event::Event;
 use raingauge_ports::campaigns::Decision;
@@ -27,6 +29,8 @@ use serde_json::Value as Json;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use earlier::Arrivals;
+pub use earlier::EarlierEvent;
 pub use stored::{DecisionReport, DeliveryReport, Ledger};
 
 /// Codes that no decision has.
@@ -51,6 +55,9 @@ pub struct Explanation {
     /// For each step that did not hold, the fewest conditions that kept it from holding.
     pub nearest: Vec<Nearest>,
     pub decisions: Vec<DecisionReport>,
+    /// The first event of this source and id, where this one came again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<EarlierEvent>,
     /// What the code alone does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -72,6 +79,16 @@ pub struct ExplainedEvent {
     pub code: String,
     pub trace: Vec<Json>,
     pub nearest: Vec<Nearest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<EarlierEvent>,
+}
+
+impl Explanation {
+    /// Whether the event came again and was granted nothing: what is recorded is about the first.
+    pub(crate) fn came_in_vain(&self) -> bool {
+        let granted = [Reason::Granted, Reason::Delayed, Reason::Shadow];
+        self.first.is_some() && !granted.iter().any(|reason| reason.as_str() == self.code)
+    }
 }
 
 /// Whether a decision is one of the campaign's on an event.
@@ -92,39 +109,50 @@ pub fn explain_by_replay(
         code: NOT_RECEIVED.to_owned(),
         campaign,
         subject: request.subject.clone(),
-        event: request.event.clone(),
+        event: request.event.as_ref().map(NamedEvent::name),
         how: "replayed",
         ..Explanation::default()
     };
     let mut found: Option<Explanation> = None;
     let mut newest: VecDeque<ExplainedEvent> = VecDeque::new();
+    let mut arrivals = Arrivals::default();
 
     let spans = logs.iter().map(|log| Span::since(log, i64::MIN)).collect();
     walk(spans, progress, |step| {
         let target = match &step.entry {
-            Entry::Event(event) => is_target(request, event).then(|| event.clone()),
+            Entry::Event(event) => request.event.as_ref().filter(|named| is_named(named, event)),
             _ => None,
         };
         if target.is_some() {
             answers.ask_services();
         }
         let turn = replay.take(&step, answers)?;
-
-        if let Some(event) = target {
-            let explained = explained(&replay, &unknown, &event, turn.as_ref());
-            found = Some(explained);
-            return Ok(false);
+        let Entry::Event(event) = &step.entry else { return Ok(true) };
+        if target.is_none() && turn.is_none() {
+            return Ok(true);
         }
-        if let (Some(turn), Entry::Event(event), None) = (&turn, &step.entry, &request.event)
+
+        let first = arrivals.note(event, &step);
+        if let Some(named) = target {
+            // One of another time is not the one that is meant, which may be its duplicate.
+            let is_meant = named.has_time(event.time_ms);
+            found = is_meant.then(|| explained(&replay, &unknown, event, (turn.as_ref(), first)));
+            return Ok(!is_meant);
+        }
+        if let (Some(turn), None) = (&turn, &request.event)
             && turn.is_listener
         {
-            let explained = explained(&replay, &unknown, event, Some(turn));
+            let explained = explained(&replay, &unknown, event, (Some(turn), first));
             note(&mut newest, &explained);
             found = Some(explained);
         }
         Ok(true)
     })?;
 
+    if let (None, Some(named)) = (&found, &request.event) {
+        let first = arrivals.first(named);
+        found = first.map(|first| earlier::duplicate(&unknown, first));
+    }
     let mut explanation = found.unwrap_or(unknown);
     explanation.events = newest.into_iter().rev().collect();
     explanation.lookups = Some(answers.counts());
@@ -139,9 +167,8 @@ pub fn explain_by_replay(
     Ok(explanation)
 }
 
-fn is_target(request: &ExplainRequest, event: &Event<'_>) -> bool {
-    let named = request.event.as_ref();
-    named.is_some_and(|named| named.id == *event.id && named.source == *event.source)
+fn is_named(named: &NamedEvent, event: &Event<'_>) -> bool {
+    named.id == *event.id && named.source == *event.source
 }
 
 fn note(newest: &mut VecDeque<ExplainedEvent>, explained: &Explanation) {
@@ -155,20 +182,23 @@ fn note(newest: &mut VecDeque<ExplainedEvent>, explained: &Explanation) {
         code: explained.code.clone(),
         trace: explained.trace.clone(),
         nearest: explained.nearest.clone(),
+        first: explained.first.clone(),
     });
 }
 
-/// The ladder for an event that was received.
+/// The ladder for an event that was received, with what became of it, and the first one of its
+/// source and id where it came again.
 fn explained(
     replay: &SubjectReplay,
     unknown: &Explanation,
     event: &Event<'_>,
-    turn: Option<&SubjectTurn>,
+    (turn, first): (Option<&SubjectTurn>, Option<EarlierEvent>),
 ) -> Explanation {
     let base = Explanation {
         event: Some(EventName { source: event.source.to_string(), id: event.id.to_string() }),
         event_time: Some(instant(event.time_ms)),
         version: turn.and_then(|turn| turn.version),
+        first,
         ..unknown.clone()
     };
     let answer = |code: &str, detail: Option<String>| Explanation {
@@ -212,6 +242,9 @@ fn explained(
     let is_granted = decided.is_some_and(|one| one.is_granted() || one.reason == Reason::Shadow);
 
     let mut answer = match code {
+        _ if base.first.is_some() && is_repetition(turn) => {
+            answer(Reason::Duplicate.as_str(), Some(earlier::DETAIL.to_owned()))
+        }
         // It would have acted, and did not: it was still counting what came before.
         _ if is_granted && recorded.is_empty() && warms && explanation.code.is_none() => {
             let detail = "nothing was decided: its counts were still filled from the log";
@@ -224,6 +257,15 @@ fn explained(
     answer.trace.clone_from(&explanation.trace);
     answer.nearest.clone_from(&explanation.nearest);
     answer
+}
+
+/// Whether an event passes every condition, and is granted nothing because it came before.
+fn is_repetition(turn: &SubjectTurn) -> bool {
+    let passes = turn.explanation.as_ref().is_some_and(|found| found.code.is_none());
+    passes
+        && turn.outcome.as_ref().is_none_or(|outcome| {
+            outcome.repetitions > 0 && !outcome.decisions.iter().any(Decided::is_granted)
+        })
 }
 
 /// The recorded decisions by their events.

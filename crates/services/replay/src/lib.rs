@@ -181,7 +181,7 @@ impl Replay {
         let ledger = self.ledger();
         let decisions = ledger.decisions_of(campaign, &request.subject).await?;
         if let Some(event) = &request.event
-            && let Some(stored) = ledger.explain(&decisions, event).await?
+            && let Some(stored) = ledger.explain_named(&decisions, event).await?
         {
             return Ok(Explained::Now(Box::new(stored)));
         }
@@ -206,8 +206,10 @@ impl Replay {
             let found = explain_by_replay(&logs, &request, replay, &mut answers, progress)?;
             // The newest event may be one that was decided.
             let stored = match &found.event {
-                Some(event) => handle.block_on(ledger.explain(&decisions, event))?,
-                None => None,
+                Some(event) if !found.came_in_vain() => {
+                    handle.block_on(ledger.explain(&decisions, event))?
+                }
+                _ => None,
             };
             let events = found.events.clone();
             Ok(match stored {

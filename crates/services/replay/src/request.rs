@@ -14,7 +14,7 @@ use crate::Error;
 use crate::limits::{BACKTEST_FIELDS_MAX, BACKTEST_SAMPLE_MAX, TEST_EVENTS_MAX};
 use raingauge_campaigns::campaign::CampaignId;
 use raingauge_core::counter::Problem;
-use raingauge_core::time::{is_countable_s, parse_time_s};
+use raingauge_core::time::{is_countable_s, parse_rfc3339_ms, parse_time_s};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -30,7 +30,17 @@ pub enum Moment {
     Text(String),
 }
 
+const MOMENT_FORMS: &str = "use seconds since 1970, or RFC 3339 such as 2024-09-24T22:03:50Z";
+
 impl Moment {
+    /// Milliseconds since 1970, with the fraction that a text has.
+    fn exact_ms(&self) -> Option<i64> {
+        match self {
+            Self::Seconds(_) => self.ms(),
+            Self::Text(text) => parse_rfc3339_ms(text.as_bytes()).or_else(|| self.ms()),
+        }
+    }
+
     fn ms(&self) -> Option<i64> {
         let seconds = match self {
             Self::Seconds(seconds) => Some(*seconds).filter(|seconds| is_countable_s(*seconds)),
@@ -176,8 +186,7 @@ impl BacktestRequest {
 
         for (name, moment) in [("fromTime", &request.from_time), ("toTime", &request.to_time)] {
             if moment.as_ref().is_some_and(|moment| moment.ms().is_none()) {
-                let detail = "use seconds since 1970, or RFC 3339 such as 2024-09-24T22:03:50Z";
-                problems.push(Problem::new(name, detail));
+                problems.push(Problem::new(name, MOMENT_FORMS));
             }
         }
         if request.range_ms().is_empty() {
@@ -204,19 +213,49 @@ pub struct ExplainRequest {
     pub subject: String,
     /// The newest event of the subject, if it is absent.
     #[serde(default)]
-    pub event: Option<EventName>,
+    pub event: Option<NamedEvent>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
+/// An event as a caller names it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct NamedEvent {
+    pub source: String,
+    pub id: String,
+    /// The time that it carries, which tells it from others of the same source and id.
+    #[serde(default)]
+    pub time: Option<Moment>,
+}
+
+/// What makes an event the same one when it comes again.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct EventName {
     pub source: String,
     pub id: String,
 }
 
+impl NamedEvent {
+    pub fn name(&self) -> EventName {
+        EventName { source: self.source.clone(), id: self.id.clone() }
+    }
+
+    /// Whether an event at a time, in milliseconds since 1970, may be the one that is meant. A time
+    /// without a fraction means its whole second, as answers write times.
+    pub fn has_time(&self, event_ms: i64) -> bool {
+        let Some(named_ms) = self.time.as_ref().and_then(Moment::exact_ms) else { return true };
+        let is_whole = named_ms.rem_euclid(1_000) == 0;
+        named_ms == event_ms || is_whole && named_ms == event_ms - event_ms.rem_euclid(1_000)
+    }
+}
+
 impl ExplainRequest {
     pub fn parse(json: &[u8]) -> Result<Self, Error> {
-        parsed(json)
+        let request: Self = parsed(json)?;
+        let time = request.event.as_ref().and_then(|event| event.time.as_ref());
+        if time.is_some_and(|time| time.exact_ms().is_none()) {
+            return Err(Error::invalid("event.time", MOMENT_FORMS));
+        }
+        Ok(request)
     }
 }
 
@@ -257,6 +296,23 @@ mod tests {
         assert_eq!(fields, ["by", "sample", "fromTime", "toTime"]);
         assert!(BacktestRequest::parse(br#"{"fromTime": 3, "toTime": 3}"#).is_err());
         assert!(BacktestRequest::parse(br#"{"unknown": 3}"#).is_err());
+    }
+
+    #[test]
+    fn an_event_may_be_named_with_its_time() {
+        let named = |time: Json| {
+            let event = json!({"source": "mart", "id": "o-1", "time": time});
+            let request = json!({"subject": "u-7", "event": event}).to_string();
+            ExplainRequest::parse(request.as_bytes()).map(|request| request.event.expect("named"))
+        };
+        let whole = named(json!("1970-01-01T00:00:02Z")).expect("parsed");
+        assert!(whole.has_time(2_000) && whole.has_time(2_999));
+        assert!(!whole.has_time(1_999) && !whole.has_time(3_000));
+        let exact = named(json!("1970-01-01T00:00:02.500Z")).expect("parsed");
+        assert!(exact.has_time(2_500) && !exact.has_time(2_000));
+        assert!(named(json!(2)).expect("parsed").has_time(2_000));
+        assert!(named(Json::Null).expect("parsed").has_time(7));
+        assert!(matches!(named(json!("noon")), Err(Error::Invalid(_))));
     }
 
     #[test]

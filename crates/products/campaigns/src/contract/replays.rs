@@ -123,13 +123,17 @@ pub struct AuditRequest {
 pub struct ExplainRequest {
     pub subject: String,
     #[schema(required = false)]
-    pub event: Option<EventName>,
+    pub event: Option<NamedEvent>,
 }
 
 #[derive(ToSchema)]
-pub struct EventName {
+pub struct NamedEvent {
     pub source: String,
     pub id: String,
+    /// The time that the event carries, as RFC 3339 or in seconds since 1970. It tells the event
+    /// from an earlier one of the same source and id, whose duplicate it is.
+    #[schema(value_type = Object, required = false)]
+    pub time: Value,
 }
 
 /// `decisions`, `trace`, and what each event led to.
@@ -138,7 +142,7 @@ pub struct EventName {
 pub struct Trial(pub Value);
 
 /// `code`, `campaign`, `version`, `event`, `trace`, `nearest`, `decisions`, and `how`: `stored` or
-/// `replayed`.
+/// `replayed`. `first` is the event of the same source and id whose duplicate this one is.
 #[derive(ToSchema)]
 #[schema(value_type = Object)]
 pub struct Explanation(pub Value);

@@ -19,6 +19,9 @@ pub async fn page(visit: Visit) -> Answer {
             let mut request = json!({"subject": subject});
             if let (Some(source), Some(id)) = (fields.given("source"), fields.given("event")) {
                 request["event"] = json!({"source": source, "id": id});
+                if let Some(time) = fields.given("time") {
+                    request["event"]["time"] = json!(time);
+                }
             }
             answer(&visit, visit.desk.explain(campaign, &request, &visit.person).await?)
         }
@@ -60,6 +63,7 @@ fn form(visit: &Visit) -> Markup {
                 div.row {
                     (text("source", "Source of the event", ""))
                     (text("event", "Id of the event", ""))
+                    (text("time", "Time of the event", "If it was sent more than once: 2024-09-24T03:00:00Z"))
                 }
                 div.actions { button.button.primary type="submit" { "Explain" } }
             }
@@ -106,6 +110,7 @@ pub fn explanation(result: &Json) -> Markup {
                 "."
             }
         }
+        (first(&result["first"]))
         @if !nearest.is_empty() {
             h3 { "What would have to be different" }
             ul.conditions { @for step in nearest { li { (missing(step)) } } }
@@ -121,6 +126,22 @@ pub fn explanation(result: &Json) -> Markup {
             Some("replayed") => { p.quiet { "Found by replaying the events of the subject from the log." } }
             Some("stored") => { p.quiet { "As it was recorded with the decision." } }
             _ => {}
+        }
+    }
+}
+
+/// The first event of the same source and id, where this one came again.
+fn first(first: &Json) -> Markup {
+    let text = |name: &str| first[name].as_str();
+    html! {
+        @if let Some(time) = text("eventTime") {
+            p {
+                "The first event of this source and id happened at " (time)
+                @if let Some(received) = text("receivedAt") { ", was received at " (received) }
+                @if let Some(offset) = first["offset"].as_u64() { ", stands at offset " (offset) " of the log" }
+                @if let Some(decided) = text("decidedAt") { ", and was decided at " (decided) }
+                "."
+            }
         }
     }
 }
@@ -227,7 +248,7 @@ fn newest(result: &Json) -> Markup {
 
 /// Members that the answer has besides, such as the tries of a delivery or other events.
 fn rest(result: &Json) -> Markup {
-    const SHOWN: [&str; 13] = [
+    const SHOWN: [&str; 14] = [
         "campaign",
         "code",
         "decisions",
@@ -235,6 +256,7 @@ fn rest(result: &Json) -> Markup {
         "event",
         "eventTime",
         "events",
+        "first",
         "how",
         "lookups",
         "nearest",
@@ -284,6 +306,18 @@ mod tests {
             "it went from 1 to 1",
             "replaying",
         ] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+        assert!(!shown.contains("<dl"), "nothing is left over: {shown}");
+    }
+
+    #[test]
+    fn a_duplicate_names_the_first_event() {
+        let result = json!({"code": "duplicate", "event": {"source": "mart", "id": "o-1"},
+            "first": {"eventTime": "2024-09-24T00:00:00Z", "offset": 1,
+                      "receivedAt": "2024-09-24T00:00:01Z"}});
+        let shown = explanation(&result).into_string();
+        for words in ["had arrived before", "happened at 2024-09-24T00:00:00Z", "offset 1"] {
             assert!(shown.contains(words), "{words}: {shown}");
         }
         assert!(!shown.contains("<dl"), "nothing is left over: {shown}");

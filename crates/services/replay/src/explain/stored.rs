@@ -1,10 +1,11 @@
 //! Explanations of what was decided, by the evidence of the ledger and the deliveries.
 
+use super::earlier::{EarlierEvent, duplicate};
 use super::{Explanation, is_on};
 use crate::Error;
 use crate::figures::instant;
 use crate::limits::REPLAY_DECISIONS_MAX;
-use crate::request::EventName;
+use crate::request::{EventName, NamedEvent};
 use raingauge_campaigns::campaign::CampaignId;
 use raingauge_campaigns::decision::{ActionId, Reason};
 use raingauge_ports::campaigns::limits::LEDGER_PAGE_LEN_MAX;
@@ -92,6 +93,40 @@ impl Ledger {
         let subject = Some(subject.to_owned());
         let query = DecisionQuery { campaign: Some(campaign), subject, ..DecisionQuery::default() };
         self.decisions(query).await
+    }
+
+    /// Explains what was decided on an event as a caller names it: a duplicate, if only another one
+    /// of the same source and id is known. `None` if nothing was decided, or no longer is.
+    pub async fn explain_named(
+        &self,
+        decisions: &[Decision],
+        named: &NamedEvent,
+    ) -> Result<Option<Explanation>, Error> {
+        let name = named.name();
+        let on_name: Vec<Decision> =
+            decisions.iter().filter(|decision| is_on(decision, &name)).cloned().collect();
+        let meant: Vec<Decision> =
+            on_name.iter().filter(|decision| named.has_time(decision.event_ms)).cloned().collect();
+        if !meant.is_empty() {
+            return self.explain(&meant, &name).await;
+        }
+
+        let Some(first) = on_name.last() else { return Ok(None) };
+        let unknown = Explanation {
+            campaign: first.campaign,
+            version: Some(first.version),
+            subject: first.subject.clone(),
+            event: Some(name),
+            how: "stored",
+            ..Explanation::default()
+        };
+        let first = EarlierEvent {
+            event_time: instant(first.event_ms),
+            offset: None,
+            received_at: None,
+            decided_at: Some(instant(first.decided_ms)),
+        };
+        Ok(Some(duplicate(&unknown, first)))
     }
 
     /// Explains what was decided on an event; `None` if nothing was, or no longer is.

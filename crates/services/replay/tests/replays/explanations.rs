@@ -115,6 +115,64 @@ async fn every_rung_has_its_code() {
     assert_eq!(code("u-7", "outside").await, "outside_activity");
 }
 
+/// The log has dropped the second `o-1` of the example, which was an hour younger.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_duplicate_is_explained_by_the_first_of_its_name() {
+    let world = World::with_example().await;
+    let named = |id: &str, time: &str| json!({"source": "mart", "id": id, "time": time});
+    let found = world.explain_named("u-7", named("o-1", "2024-09-24T01:00:00Z")).await;
+    assert_eq!((&found["code"], &found["how"]), (&json!("duplicate"), &json!("replayed")));
+    assert_eq!(
+        found["first"],
+        json!({"eventTime": "2024-09-24T00:00:00Z", "offset": 1,
+               "receivedAt": "2024-09-24T00:00:00Z"})
+    );
+    let first = world.explain_named("u-7", named("o-1", "2024-09-24T00:00:00Z")).await;
+    assert_eq!((&first["code"], &first["first"]), (&json!("step_false"), &Json::Null));
+    let unknown = world.explain_named("u-7", named("o-99", "2024-09-24T00:00:00Z")).await;
+    assert_eq!(unknown["code"], "not_received");
+
+    // Something was decided on the first, so the log need not be read.
+    let found = world.explain_named("u-7", named("o-3", "2024-09-24T09:00:00Z")).await;
+    assert_eq!((&found["code"], &found["how"]), (&json!("duplicate"), &json!("stored")));
+    assert_eq!(
+        found["first"],
+        json!({"eventTime": "2024-09-24T03:00:00Z", "decidedAt": "2024-09-24T03:00:00Z"})
+    );
+    let first = world.explain_named("u-7", named("o-3", "2024-09-24T03:00:00Z")).await;
+    assert_eq!((&first["code"], &first["how"]), (&json!("delayed"), &json!("stored")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_again_after_the_window_is_a_duplicate() {
+    let world = World::new().await;
+    let mut each = mart();
+    each["steps"] = json!([{"name": "nudge",
+        "actions": [{"name": "msg", "kind": "message", "to": "messages", "template": "one_more"}]}]);
+    each["limits"] = json!([]);
+    world.save_campaign(&each).await;
+    let completed = data("u-7", "completed");
+    world.append(&[order("o-1", &completed, 0)]).await;
+    world.decided().await;
+    world.clock.set_s(START_S + HOUR_S);
+    world.append_again(&order("o-1", &completed, 0)).await;
+    world.decided().await;
+    assert_eq!(world.decisions().await.len(), 1);
+
+    let found = world.explain("u-7", None).await;
+    assert_eq!((&found["code"], &found["how"]), (&json!("duplicate"), &json!("replayed")));
+    let first = json!({"eventTime": "2024-09-24T00:00:00Z", "offset": 1,
+                       "receivedAt": "2024-09-24T00:00:00Z"});
+    assert_eq!(found["first"], first);
+    let codes: Vec<&Json> =
+        found["events"].as_array().expect("events").iter().map(|one| &one["code"]).collect();
+    assert_eq!(codes, ["duplicate", "granted"]);
+    assert_eq!(found["events"][0]["first"], first);
+
+    // By its name alone, it is the first one that is meant.
+    assert_eq!(world.explain("u-7", Some("o-1")).await["code"], "delayed");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_campaign_that_came_later_did_not_decide() {
     let world = World::new().await;

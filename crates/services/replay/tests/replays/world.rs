@@ -11,6 +11,7 @@ use raingauge_ports::campaigns::{DocumentStore, Put, StoredDocument};
 use raingauge_ports::campaigns::{LookupError, Lookups};
 use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::{Batch, EventLog, EventSink, Offset};
+use raingauge_ports::record::identity;
 use raingauge_ports::scans::Scans;
 use raingauge_replay::jobs::Status;
 use raingauge_replay::request::BacktestRequest;
@@ -159,6 +160,15 @@ impl World {
         self.log.append(batch).await.expect("appended");
     }
 
+    /// Appends an event that the log no longer knows by its name, as after the dedupe window.
+    pub async fn append_again(&self, event: &Event<'_>) {
+        let mut batch = Batch::default();
+        batch.push(event);
+        let forgotten = format!("{} of {}", event.id, self.log.end());
+        batch.entries[0].1 = identity("forgotten", &forgotten);
+        self.log.append(batch).await.expect("appended");
+    }
+
     /// Waits until everything in the log is decided.
     pub async fn decided(&self) {
         let decided = self.worker.wait_decided(self.log.end(), Instant::now() + PATIENCE).await;
@@ -194,10 +204,13 @@ impl World {
     }
 
     pub async fn explain(&self, subject: &str, event: Option<&str>) -> Json {
-        let mut request = json!({"subject": subject});
-        if let Some(id) = event {
-            request["event"] = json!({"source": "mart", "id": id});
-        }
+        let named = event.map(|id| json!({"source": "mart", "id": id}));
+        self.explain_named(subject, json!(named)).await
+    }
+
+    /// Explains an event that is named by whatever a caller knows of it; the newest for null.
+    pub async fn explain_named(&self, subject: &str, event: Json) -> Json {
+        let request = json!({"subject": subject, "event": event});
         let request = serde_json::from_value(request).expect("a request");
         match self.replay.explain("ann", 7, request).await.expect("explained") {
             Explained::Now(explanation) => json!(explanation),
