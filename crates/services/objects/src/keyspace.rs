@@ -26,7 +26,7 @@ use crate::stats::{Counters, Totals};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
-use loads::Shards;
+use loads::{Loads, Shards};
 use raingauge_ports::objects::{Effect, INTERNAL_DATABASE};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -61,6 +61,7 @@ pub(crate) struct Shared {
 pub(crate) struct Keyspace {
     databases: Vec<Database>,
     shards: Shards,
+    loads: Loads,
     shared: Shared,
     limits: Limits,
     /// Bytes that resident keys and objects may take.
@@ -108,6 +109,7 @@ impl Keyspace {
         Self {
             databases: (0..DATABASES).map(|_| Database::default()).collect(),
             shards: Shards::default(),
+            loads: Loads::default(),
             shared,
             limits: options.limits,
             resident_bytes_max: options.resident_bytes,
@@ -234,7 +236,7 @@ impl Keyspace {
         self.shared.flags.has(class)
     }
 
-    /// Queues a message as [`Keyspace::notify`] does, and returns how many subscribers will have it.
+    /// Queues a message as [`Keyspace::notify`] does, and returns how many subscribers will get it.
     pub(crate) fn publish(&mut self, space: Space, channel: Bytes, payload: Bytes) -> usize {
         let receivers = self.shared.pubsub.receivers(space, &channel);
         if receivers > 0 {

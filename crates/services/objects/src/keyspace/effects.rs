@@ -75,7 +75,7 @@ impl Keyspace {
                 database => database,
             };
         }
-        self.shards.raise_all();
+        self.loads.change_all();
         self.waiting.retry_all(a);
         self.waiting.retry_all(b);
         self.replaced.extend([a, b]);
@@ -110,7 +110,7 @@ impl Keyspace {
         let Dirty { place, stored, wide } = change;
         let Place { database, .. } = place;
         let name = self.name(place).clone();
-        self.shards.raise(database, &name);
+        self.loads.change(database, &name);
         self.sealed.push(place);
 
         let slot = &mut self.databases[usize::from(database)].slots[place.index];
@@ -168,7 +168,7 @@ impl Keyspace {
     fn clear_database(&mut self, database: u8) {
         let slots = std::mem::take(&mut self.databases[usize::from(database)].slots);
         self.resident_bytes -= slots.values().map(|slot| slot.weight).sum::<usize>();
-        self.shards.raise_all();
+        self.loads.change_all();
         self.dropped.extend(slots.into_values());
     }
 
@@ -176,7 +176,7 @@ impl Keyspace {
         let slots = &mut self.databases[usize::from(database)].slots;
         if let Some(slot) = slots.swap_remove(name) {
             self.resident_bytes -= slot.weight;
-            self.shards.raise(database, name);
+            self.loads.change(database, name);
         }
     }
 

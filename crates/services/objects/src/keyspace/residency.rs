@@ -9,17 +9,18 @@ use raingauge_values::{Object, Text, Value};
 
 impl Keyspace {
     pub(crate) fn miss(&mut self, database: u8, name: &[u8]) -> Miss {
-        let changes = self.shards.changes(database, name);
-        Miss { key: Key { database, name: Bytes::copy_from_slice(name) }, changes }
+        let name = Bytes::copy_from_slice(name);
+        let staleness = self.loads.begin(database, &name);
+        Miss { key: Key { database, name }, staleness }
     }
 
     /// Makes a key resident, unless it is already, or has changed since it was read.
     /// Returns why its object cannot be read.
     pub(crate) fn insert(&mut self, loaded: Loaded) -> Option<(Key, Failure)> {
-        let Loaded { miss: Miss { key, changes }, object } = loaded;
+        let Loaded { miss: Miss { key, staleness }, object } = loaded;
         let Key { database, name } = key;
-        let has_changed = self.shards.changes(database, &name) != changes;
-        if has_changed || self.find(database, &name).is_some() {
+        let holds = self.loads.end(database, &name, staleness);
+        if !holds || self.find(database, &name).is_some() {
             return None;
         }
         self.totals.loads += 1;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 #[tokio::test]
 async fn a_load_never_hides_a_write() {
     // With memory, the written object is resident when the old one arrives; without, it was
-    // evicted, and only the counter of its shard tells.
+    // evicted, and only the note of its load tells.
     for resident_bytes in [1 << 20, 0] {
         for write in ["SET a new", "DEL a", "FLUSHDB", "SWAPDB 0 1"] {
             let stage = Stage::new();
@@ -42,6 +42,26 @@ async fn a_load_never_hides_a_write() {
             assert_eq!(later.send("GET a").await, expected, "{write}");
         }
     }
+}
+
+#[tokio::test]
+async fn writes_of_other_keys_do_not_delay_a_load() {
+    let stage = Stage::new();
+    stage.client().send(&format!("RPUSH l {}", ["x"; 500].join(" "))).await;
+    let (stage, late) = reopened(&stage, 1 << 20);
+    let mut reader = stage.client();
+    let mut writer = stage.client();
+
+    let read = tokio::spawn(async move { reader.send("LLEN l").await });
+    while late.reads.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    for number in 0..10_000 {
+        writer.send(&format!("SET other:{number} 1")).await;
+    }
+    late.answers.add_permits(10);
+    assert_eq!(read.await.expect("no panic"), ":500");
+    assert_eq!(late.reads.load(Ordering::SeqCst), 1);
 }
 
 /// Another service over the same content, whose reads are late.
