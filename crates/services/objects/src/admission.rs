@@ -3,7 +3,6 @@
 use crate::failures;
 use crate::keyspace::{Keyspace, Miss};
 use crate::loader::Luggage;
-use crate::notify::Class;
 use raingauge_ports::objects::{DATABASES, INTERNAL_DATABASE, OBJECT_NAME_LEN_MAX};
 use raingauge_resp::{Arguments, Command, Failure, Id, Spec};
 use std::collections::HashSet;
@@ -70,7 +69,7 @@ pub(crate) fn admit(
     database: u8,
     misses: &mut Vec<Miss>,
 ) -> Result<Admission, Failure> {
-    let is_blind = is_blind(spec.id, arguments) && !keyspace.notifies(Class::New);
+    let is_blind = is_blind(spec.id, arguments) && !keyspace.looks_for_new();
     let uses = uses_keys(spec.id);
     let missed_before = misses.len();
     let is_union = is_union(spec.id);
@@ -127,7 +126,7 @@ pub(crate) fn collect_misses<'a>(
     misses: &mut Vec<Miss>,
 ) {
     let Ok(spec) = command.check() else { return };
-    if is_blind(spec.id, command.arguments) && !keyspace.notifies(Class::New) {
+    if is_blind(spec.id, command.arguments) && !keyspace.looks_for_new() {
         return;
     }
 

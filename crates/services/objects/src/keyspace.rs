@@ -84,6 +84,8 @@ pub(crate) struct Keyspace {
     now_ms: i64,
     /// Objects that expire up to here are gone. Nothing expires while the clock is not trusted.
     expired_ms: i64,
+    /// Whether commands of this hold know what they replace.
+    looks_for_new: bool,
     /// Bytes of what the hold changed, about as the group will have them.
     changed_bytes: usize,
     /// Keys that changed since the last seal, each once.
@@ -125,6 +127,7 @@ impl Keyspace {
             newest_stamp: 0,
             now_ms: 0,
             expired_ms: i64::MIN,
+            looks_for_new: false,
             changed_bytes: 0,
             dirty: Vec::new(),
             sealed: Vec::new(),
@@ -142,6 +145,7 @@ impl Keyspace {
     pub(crate) fn begin(&mut self, now_ms: i64, is_sound: bool) {
         self.now_ms = self.now_ms.max(now_ms);
         self.expired_ms = if is_sound { self.now_ms } else { i64::MIN };
+        self.looks_for_new = self.shared.flags.has(Class::New);
         self.changed_bytes = 0;
     }
 
@@ -231,9 +235,15 @@ impl Keyspace {
         }
     }
 
-    /// Whether events of a class are published.
-    pub(crate) fn notifies(&self, class: Class) -> bool {
-        self.shared.flags.has(class)
+    /// Whether events of new keys may be published in this hold, so that commands have to know
+    /// what they replace.
+    pub(crate) fn looks_for_new(&self) -> bool {
+        self.looks_for_new
+    }
+
+    /// Makes commands of this hold know what they replace, before events of new keys are asked for.
+    pub(crate) fn look_for_new(&mut self) {
+        self.looks_for_new = true;
     }
 
     /// Queues a message as [`Keyspace::notify`] does, and returns how many subscribers will get it.

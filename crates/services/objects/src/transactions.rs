@@ -16,6 +16,11 @@ use raingauge_resp::{Arguments, Command, Failure, Flags, Id, Room, Spec};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+/// Whether the row of a command is one of these.
+fn is_of(command: Command<'_>, of: impl Fn(Id) -> bool) -> bool {
+    command.spec().is_some_and(|spec| of(spec.id))
+}
+
 const DONE: Step = Step::Done { stamp: 0 };
 
 /// Which database the commands of a transaction work on, as of its beginning.
@@ -66,7 +71,7 @@ impl Objects {
         for command in transaction.commands.commands() {
             route.follow(command);
             let database = route.place(route.selected);
-            if command.spec().is_some_and(|spec| is_ahead(spec.id)) {
+            if is_of(command, is_ahead) {
                 answers.push_back(self.answer_ahead(command, database).await);
             }
         }
@@ -213,12 +218,16 @@ impl Run<'_> {
             return DONE;
         }
 
+        let sets_events = |command: Command<'_>| is_of(command, |id| id == Id::ConfigSet);
+        if transaction.commands.commands().any(sets_events) {
+            keyspace.look_for_new();
+        }
+
         let misses_before = self.misses.len();
         self.miss_watched(keyspace);
         self.miss_queued(keyspace, &transaction);
         let is_missing = self.misses.len() > misses_before;
-        let is_ahead = |command: Command<'_>| command.spec().is_some_and(|spec| is_ahead(spec.id));
-        let questions = transaction.commands.commands().filter(|one| is_ahead(*one)).count();
+        let questions = transaction.commands.commands().filter(|one| is_of(*one, is_ahead)).count();
         if is_missing || questions > self.answers.len() {
             self.session.transaction = Some(transaction);
             return if is_missing { self.stop_missing() } else { Step::Stop(Stop::Ahead) };

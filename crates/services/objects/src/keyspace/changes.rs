@@ -44,7 +44,7 @@ impl Keyspace {
         slot.load = load;
         slot.used_ms = now_ms;
         slot.is_recent = true;
-        if is_new {
+        if is_new && self.looks_for_new {
             self.notify(Class::New, "new", database, name);
         }
     }

@@ -103,7 +103,7 @@ async fn what_was_replied_before_a_wait_is_sent_first() {
     let commands: [&[&[u8]]; 2] = [&[b"SET", b"a", b"1"], &[b"BLPOP", b"q", b"0"]];
     let drain = raingauge_resp::Drain::of(&commands);
     let mut replies = raingauge_resp::Replies::new(protocol);
-    let mut door = super::stage::Door;
+    let mut door = super::stage::Door(std::sync::Arc::clone(&objects));
     let ran = objects.run(&mut session, &mut door, &drain, 0, &mut replies).await;
     assert_eq!(ran.next, 1);
     assert_eq!(replies.take().concat(), b"+OK\r\n");

@@ -5,17 +5,22 @@ use crate::{Objects, Options, Ran, Session, Subscriber};
 use raingauge_memory as memory;
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::objects::{ObjectControl, ObjectStore};
-use raingauge_resp::{Command, Controls, Drain, Failure, Protocol, Replies, Spec};
+use raingauge_resp::{Command, Controls, Drain, Failure, Id, Protocol, Replies, Spec};
 use std::sync::Arc;
 
 /// The time at which the clock stands at first, in seconds since 1970.
 pub(super) const NOW_S: i64 = 1_800_000_000;
 
-/// Runs the commands of a door: all of them answer `DOOR`.
-pub(super) struct Door;
+/// Runs the commands of a door: all of them answer `DOOR`. The last word of CONFIG SET names the
+/// events that are published.
+pub(super) struct Door(pub Arc<Objects>);
 
 impl Controls for Door {
-    fn control(&mut self, _: Command<'_>, replies: &mut Replies) -> Result<(), Failure> {
+    fn control(&mut self, command: Command<'_>, replies: &mut Replies) -> Result<(), Failure> {
+        if command.spec().is_some_and(|spec| spec.id == Id::ConfigSet) {
+            let events = String::from_utf8_lossy(command.arguments.at(3));
+            self.0.set_notify_flags(&events)?;
+        }
         replies.simple("DOOR");
         Ok(())
     }
@@ -112,11 +117,12 @@ impl Client {
         let commands: Vec<&[&[u8]]> = commands.iter().map(Vec::as_slice).collect();
         let drain = Drain::of(&commands);
         let mut replies = Replies::new(self.protocol);
+        let mut door = Door(Arc::clone(&self.objects));
         let mut ran = Ran::default();
         loop {
             let from = ran.next;
             let part =
-                self.objects.run(&mut self.session, &mut Door, &drain, from, &mut replies).await;
+                self.objects.run(&mut self.session, &mut door, &drain, from, &mut replies).await;
             ran.segments.extend(part.segments);
             ran.next = part.next;
             if part.next == drain.len() || part.next == from {

@@ -98,3 +98,23 @@ async fn a_transaction_finds_its_keys_without_memory() {
         .expect(&[("GET a", "$1 3"), ("LLEN l", ":2"), ("SELECT 0", "+OK"), ("GET a", "$1 6")])
         .await;
 }
+
+#[tokio::test]
+async fn events_that_a_transaction_asks_for_begin_within_it() {
+    let stage = Stage::new();
+    stage.client().send("SET old 1").await;
+    let stage = stage.reopened();
+    let mut client = stage.client();
+    let mut listener = stage.subscriber();
+    listener.subscribe(crate::Space::Pattern, "__keyevent@0__:*".into());
+
+    let set = "CONFIG SET notify-keyspace-events En$";
+    let commands = ["MULTI", "SET a 1", set, "SET old 2", "SET b 1", "EXEC"];
+    let replies = client.send_all(&commands).await;
+    assert_eq!(replies, "+OK +QUEUED +QUEUED +QUEUED +QUEUED *4 +OK +DOOR +OK +OK");
+    let heard = std::iter::from_fn(|| listener.try_next()).map(|message| {
+        let event = String::from_utf8_lossy(&message.channel).replace("__keyevent@0__:", "");
+        format!("{event} {}", String::from_utf8_lossy(&message.payload))
+    });
+    assert_eq!(heard.collect::<Vec<_>>(), ["set old", "new b", "set b"]);
+}
