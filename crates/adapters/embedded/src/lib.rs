@@ -51,7 +51,10 @@ pub use log::{
     Allowed as RepairAllowed, Fault as LogFault, Inspection as LogInspection,
     Options as LogOptions, Repair as LogRepair, SegmentLog,
 };
-pub use objects::{ObjectFiles, Options as ObjectOptions};
+pub use objects::{
+    Description as ObjectDescription, Difference as ObjectDifference, ObjectFiles,
+    Options as ObjectOptions, Summary as ObjectSummary, WideObject, verify as verify_objects,
+};
 pub use queues::{LetterQueues, Options as QueueOptions};
 pub use tiles::{Options as TileOptions, TileStore};
 pub use uploads::{Options as TableOptions, UploadedTables};

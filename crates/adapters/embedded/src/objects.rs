@@ -25,6 +25,7 @@ mod reader;
 mod state;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod waiters;
 
 use crate::files::DiskFolder;
@@ -52,6 +53,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use options::Options;
+pub use verify::{Description, Difference, Summary, WideObject, verify};
 
 const LOG_FOLDER: &str = "log";
 const STATE_FOLDER: &str = "state";
@@ -81,12 +83,7 @@ impl ObjectFiles {
     /// Opens the objects in `folder`, or creates them. A tail of the log that was never
     /// acknowledged is cut off; damage to anything acknowledged is an error, and changes nothing.
     pub fn open(folder: &Path, options: &Options) -> Result<Self, Error> {
-        let log = match DiskFolder::open(&folder.join(LOG_FOLDER)) {
-            Ok(log) => Arc::new(log),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(Error::Locked),
-            Err(error) => return Err(Error::Io(error.to_string())),
-        };
-        let inspection = Inspection::of(log, options.segment_bytes)?;
+        let inspection = Inspection::of(open_log(folder)?, options.segment_bytes)?;
         let records = FjallRecords::open(&folder.join(STATE_FOLDER), options)?;
         let room = Room::new(folder, options.reserve_bytes);
         let shared = recover(inspection, Box::new(records), room, options)?;
@@ -103,6 +100,15 @@ impl ObjectFiles {
         store.log = Some(spawn("objects-log", log_thread::run)?);
         store.checkpoints = Some(spawn("objects-checkpoint", checkpoints::run)?);
         Ok(store)
+    }
+}
+
+/// Opens the folder of the log, which no other process has open then.
+fn open_log(folder: &Path) -> Result<Arc<DiskFolder>, Error> {
+    match DiskFolder::open(&folder.join(LOG_FOLDER)) {
+        Ok(log) => Ok(Arc::new(log)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Error::Locked),
+        Err(error) => Err(Error::Io(error.to_string())),
     }
 }
 

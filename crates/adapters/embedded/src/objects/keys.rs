@@ -230,9 +230,19 @@ pub fn entries(id: u64, after: Option<&[u8]>) -> Range<Vec<u8>> {
     };
     let end = match id.checked_add(1) {
         Some(next) => entry(next, &[]),
-        None => vec![0xff; 8 + OBJECT_ENTRY_LEN_MAX + 1],
+        None => all_entries().end,
     };
     start..end
+}
+
+/// The entries of all wide objects.
+pub fn all_entries() -> Range<Vec<u8>> {
+    entry(0, &[])..vec![0xff; 8 + OBJECT_ENTRY_LEN_MAX + 1]
+}
+
+/// The wide object to which the key of an entry belongs.
+pub fn id_of(mut key: &[u8]) -> Option<u64> {
+    key.try_get_u64().ok()
 }
 
 /// The key of a head. It begins with a byte of its own, since fjall has no empty keys.

@@ -295,15 +295,27 @@ pub struct Found {
     pub left: Vec<u64>,
 }
 
+/// The steps of the index of expiries are powers of two, beginning with this one.
+const STEP_BITS_MIN: u32 = 10;
+
 /// An index record of a head, as of a time. Its time is rounded up to a power of two of at most a
 /// sixteenth of the time to live, so that an expiry that moves on writes few records.
 pub fn due_key(expires_ms: i64, now_ms: i64, generation: Generation, name: Bytes) -> DueKey {
-    const STEP_MS_MIN: i64 = 1_024;
     let to_live = expires_ms.saturating_sub(now_ms).max(0);
-    let step = match to_live / 16 {
-        0..=STEP_MS_MIN => STEP_MS_MIN,
-        part => 1 << part.ilog2(),
-    };
-    let due_ms = expires_ms.saturating_add(step - 1).div_euclid(step).saturating_mul(step);
-    DueKey { due_ms, generation, name }
+    let bits = (to_live / 16).checked_ilog2().unwrap_or(0).max(STEP_BITS_MIN);
+    DueKey { due_ms: due_ms(expires_ms, bits), generation, name }
+}
+
+/// The times of the index records that a head may have, each once.
+pub fn due_times(expires_ms: i64) -> Vec<i64> {
+    let bits_max = (i64::MAX / 16).ilog2();
+    let mut times: Vec<i64> =
+        (STEP_BITS_MIN..=bits_max).map(|bits| due_ms(expires_ms, bits)).collect();
+    times.dedup();
+    times
+}
+
+fn due_ms(expires_ms: i64, bits: u32) -> i64 {
+    let step = 1_i64 << bits;
+    expires_ms.saturating_add(step - 1).div_euclid(step).saturating_mul(step)
 }

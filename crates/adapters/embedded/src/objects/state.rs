@@ -12,9 +12,7 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::log;
-use raingauge_ports::objects::{
-    Error, Group, OBJECT_REMOVAL_RESERVE_DIVISOR, Progress, SyncMode,
-};
+use raingauge_ports::objects::{Error, Group, OBJECT_REMOVAL_RESERVE_DIVISOR, Progress, SyncMode};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};

@@ -5,6 +5,7 @@ mod format;
 mod scene;
 mod simulator;
 mod threads;
+mod verify;
 
 use super::*;
 use raingauge_ports::contract::objects as contract;
