@@ -4,6 +4,7 @@ mod erasure;
 mod example;
 mod lookups;
 mod redrive;
+mod reduction;
 mod simulation;
 mod stage;
 mod states;

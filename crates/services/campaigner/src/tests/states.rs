@@ -202,3 +202,49 @@ fn tallies_that_no_campaign_wants_are_removed() {
     stage.run(&mut stage.open());
     assert_eq!(stage.lines(), ["c s/later delayed", "c s/now granted"]);
 }
+
+/// The same campaign twice: one acts, and one only says what it would do.
+#[test]
+fn a_shadow_decides_as_an_active_campaign_and_delivers_nothing() {
+    let second = |id: u32, state: &str| {
+        json!({
+            "id": id, "name": "c", "eventTypes": ["order"], "subject": "data.user", "state": state,
+            "counts": {"orders": {"window": "campaign", "history": "none"}},
+            "steps": [{"name": "s", "when": {"operator": "every", "lhs": "count.orders", "rhs": 2},
+                "actions": [{"name": "a", "kind": "reward", "to": "m", "reward": "R",
+                             "cost": {"budget": "b", "amount": 5}}]}],
+            "limits": [{"per": "subject", "max": 1, "period": "campaign"}],
+            "budgets": {"b": {"unit": "points", "max": 100}},
+        })
+    };
+    let stage = MemoryStage::in_memory();
+    let mut worker = stage.open();
+    stage.save_campaign(&second(7, "active"));
+    stage.save_campaign(&second(8, "shadow"));
+    let mut send = |ids: std::ops::RangeInclusive<u32>| {
+        ids.for_each(|id| stage.send(&id.to_string(), "order", &json!({"user": "u"})));
+        stage.run(&mut worker);
+    };
+    let of = |campaign: u32| {
+        let own = stage.decisions().into_iter().filter(move |one| one.campaign == campaign);
+        let mut lines: Vec<_> = own.map(|one| format!("{} {}", one.event, one.outcome)).collect();
+        lines.sort();
+        lines
+    };
+
+    send(1..=4);
+    assert_eq!(of(7), ["2 granted", "4 limit_reached"]);
+    assert_eq!(of(8), ["2 shadow", "4 limit_reached"]);
+    let campaigns = || -> Vec<u32> {
+        stage.deliveries(Status::Pending).iter().map(|delivery| delivery.campaign).collect()
+    };
+    assert_eq!(campaigns(), [7]);
+    assert_eq!(stage.reserved("b"), 5);
+
+    // Once it acts, its tally goes on, and what the shadow was granted no longer counts.
+    stage.save_campaign(&second(8, "active"));
+    send(5..=6);
+    assert_eq!(of(7), ["2 granted", "4 limit_reached", "6 limit_reached"]);
+    assert_eq!(of(8), ["2 shadow", "4 limit_reached", "6 granted"]);
+    assert_eq!(campaigns(), [7, 8]);
+}
