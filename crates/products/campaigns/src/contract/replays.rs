@@ -130,9 +130,9 @@ pub struct ExplainRequest {
 pub struct NamedEvent {
     pub source: String,
     pub id: String,
-    /// The time that the event carries, as RFC 3339 or in seconds since 1970. It tells the event
+    /// The time that the event carries, such as `2024-09-24T22:03:50Z`. It tells the event
     /// from an earlier one of the same source and id, whose duplicate it is.
-    #[schema(value_type = Object, required = false)]
+    #[schema(value_type = String, required = false)]
     pub time: Value,
 }
 
