@@ -280,12 +280,15 @@ impl Database<'_> {
     }
 }
 
+/// Called with a key and its value.
+type Check<'a> = dyn FnMut(&[u8], Bytes) -> Result<(), Stop> + 'a;
+
 /// Visits a range until a record is different.
 fn visit(
     records: &dyn Records,
     place: Place,
     range: Range<Vec<u8>>,
-    check: &mut dyn FnMut(&[u8], Bytes) -> Result<(), Stop>,
+    check: &mut Check<'_>,
 ) -> Result<(), Stop> {
     let mut checked = Ok(());
     records.scan(place, range, &mut |key, value| {
