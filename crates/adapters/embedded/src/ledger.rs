@@ -117,6 +117,7 @@ impl CampaignLedger {
             block_cache_bytes: options.block_cache_bytes,
             open_files_max: options.open_files_max,
             memtable_bytes: options.memtable_bytes(),
+            journal_bytes_max: store::JOURNAL_BYTES_MAX,
             advice: ADVICE,
         };
         let store = Store::open(folder, &settings)?;

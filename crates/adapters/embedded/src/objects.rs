@@ -21,6 +21,7 @@ mod keys;
 mod layer;
 mod log_thread;
 mod options;
+mod read_ahead;
 mod reader;
 mod state;
 #[cfg(test)]
@@ -83,8 +84,11 @@ impl ObjectFiles {
     /// Opens the objects in `folder`, or creates them. A tail of the log that was never
     /// acknowledged is cut off; damage to anything acknowledged is an error, and changes nothing.
     pub fn open(folder: &Path, options: &Options) -> Result<Self, Error> {
-        let inspection = Inspection::of(open_log(folder)?, options.segment_bytes)?;
-        let records = FjallRecords::open(&folder.join(STATE_FOLDER), options)?;
+        let log = open_log(folder)?;
+        let state = folder.join(STATE_FOLDER);
+        read_ahead::read_ahead(&state);
+        let inspection = Inspection::of(log, options.segment_bytes)?;
+        let records = FjallRecords::open(&state, options)?;
         let room = Room::new(folder, options.reserve_bytes);
         let shared = recover(inspection, Box::new(records), room, options)?;
         Self::start(Arc::new(shared))

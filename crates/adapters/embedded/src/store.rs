@@ -22,8 +22,9 @@ use std::sync::Arc;
 const FORMAT_KEY: &[u8] = b"\0format";
 /// Fewest table files that fjall keeps open.
 const OPEN_FILES_MIN: usize = 16;
-/// Journals are read again after a crash: about a second for this many bytes.
-const JOURNAL_BYTES_MAX: u64 = 128 << 20;
+/// Size of its sealed journals from which fjall writes the tables that keep the oldest. Journals
+/// are read again at every start: about a second for this many bytes.
+pub const JOURNAL_BYTES_MAX: u64 = 128 << 20;
 /// The niceness of fjall's flushes and compactions, which give way to counting and to queries.
 const WORKER_NICENESS: i32 = 10;
 
@@ -68,6 +69,8 @@ pub struct Options {
     pub open_files_max: usize,
     /// Bytes of records that fjall may hold before it writes them to a table.
     pub memtable_bytes: u64,
+    /// Bytes of sealed journals that fjall keeps, about: [`JOURNAL_BYTES_MAX`], or 64 MiB at least.
+    pub journal_bytes_max: u64,
     /// What an operator does about damage.
     pub advice: &'static str,
 }
@@ -167,7 +170,7 @@ fn open_politely(folder: &Path, options: &Options) -> Result<Database, Fault> {
         Database::builder(folder)
             .cache_size(options.block_cache_bytes)
             .max_cached_files(Some(options.open_files_max.max(OPEN_FILES_MIN)))
-            .max_journaling_size(JOURNAL_BYTES_MAX)
+            .max_journaling_size(options.journal_bytes_max)
             .worker_threads(2)
             .open()
             .map_err(Fault::from)

@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 
 /// Version of the records.
 const FORMAT: u32 = 1;
+/// Bytes of sealed journals, the fewest that fjall accepts. Every checkpoint writes a record of the
+/// position, whose own table is never due: without a limit it would keep all journals, and a start
+/// reads all of them.
+const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 /// Smallest value that is shared with fjall instead of copied. A smaller one would keep the whole
 /// block in memory in which it lies.
 const SHARED_LEN_MIN: usize = 4 << 10;
@@ -79,6 +83,7 @@ impl FjallRecords {
             block_cache_bytes: options.block_cache_bytes(),
             open_files_max: options.open_files_max,
             memtable_bytes: options.memtable_bytes(),
+            journal_bytes_max: JOURNAL_BYTES_MAX,
             advice: "restore the data folder from a backup",
         };
         store::journals::cut_torn(folder)?;

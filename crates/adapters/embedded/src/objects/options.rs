@@ -12,7 +12,8 @@ pub struct Options {
     pub memory_bytes: usize,
     /// Longest time from a group to the checkpoint that includes it.
     pub checkpoint_interval: Duration,
-    /// Size at which the log begins a new segment file. At most 1 GiB.
+    /// Size at which the log begins a new segment file. At most 1 GiB. A start reads the whole last
+    /// segment, however little of it lies behind the last checkpoint.
     pub segment_bytes: u64,
     /// Size from which fjall keeps values apart from its tables.
     pub separate_bytes: u32,
@@ -28,7 +29,7 @@ impl Default for Options {
             sync_mode: SyncMode::Always,
             memory_bytes: 256 << 20,
             checkpoint_interval: Duration::from_secs(10),
-            segment_bytes: 64 << 20,
+            segment_bytes: 16 << 20,
             separate_bytes: 4 << 10,
             open_files_max: 500,
             reserve_bytes: 0,
