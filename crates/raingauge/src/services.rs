@@ -30,7 +30,7 @@ pub use campaigns::{CampaignEngines, CampaignOptions};
 pub use cluster::migrate;
 pub use database::open_people;
 pub use embedded::repair;
-pub use objects::{ObjectEngines, ObjectPlace};
+pub use objects::{ObjectEngines, ObjectPlace, verify_store};
 pub use openid::openid;
 pub use points::{PointsEngines, PointsOptions, open_books, rebuild_points, verify_points};
 pub use queues::QueuePlace;

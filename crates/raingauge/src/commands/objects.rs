@@ -2,10 +2,12 @@
 
 use super::table::grouped;
 use super::{note, print, print_json};
+use crate::services;
 use clap::{Args, Subcommand};
 use raingauge_resp_client::copy::{self, Options, Totals};
 use raingauge_resp_client::{Address, Error};
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Objects of Redis clients
@@ -18,6 +20,21 @@ pub struct Objects {
 #[derive(Debug, Subcommand)]
 enum Command {
     Copy(Copy),
+    /// Compare the records of all objects in a data folder with each other
+    ///
+    /// Ends with 0 and a summary, or with 1 and the first difference: a head that cannot be
+    /// decoded, a collection with other entries than it counts, an expiry or a removed object that
+    /// its index does not have. No server may be running on the folder. Only what a start does is
+    /// changed.
+    #[command(after_help = "Example: raingauge objects verify --data-dir /var/lib/raingauge")]
+    Verify {
+        /// Data folder
+        #[arg(long, value_name = "DIR")]
+        data_dir: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Copy every object from one server to another, with its expiry
@@ -53,8 +70,24 @@ impl Objects {
     pub fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Copy(copy) => copy.run(),
+            Command::Verify { data_dir, json } => verify(&data_dir, json),
         }
     }
+}
+
+/// Compares all records. An error is the first difference.
+fn verify(data_dir: &Path, is_json: bool) -> anyhow::Result<()> {
+    let summary = services::verify_store(data_dir)?;
+    if is_json {
+        return Ok(print_json(&summary)?);
+    }
+
+    let [keys, expiring, wide, entries, dead] =
+        ["keys", "expiring", "wide", "entries", "dead"].map(|name| summary[name].to_string());
+    Ok(print(&format!(
+        "The store is sound: {keys} keys, of which {expiring} expire, and {entries} entries of \
+         {wide} collections. {dead} removed collections still take room."
+    ))?)
 }
 
 impl Copy {

@@ -7,9 +7,15 @@
 //! ```
 
 use super::files;
-use raingauge_embedded::{ObjectFiles, ObjectOptions};
+use anyhow::bail;
+use bytes::Bytes;
+use raingauge_embedded::{
+    ObjectDescription, ObjectDifference, ObjectFiles, ObjectOptions, WideObject, verify_objects,
+};
 use raingauge_ports::objects::{ObjectControl, ObjectStore, SyncMode};
-use std::path::PathBuf;
+use raingauge_values::{Body, Head, head};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +50,7 @@ impl ObjectEngines {
     }
 
     fn open_blocking(place: &ObjectPlace) -> anyhow::Result<Self> {
-        let folder = place.data_dir.join("objects");
+        let folder = folder_of(&place.data_dir);
         files::make_folder(&folder)?;
 
         let defaults = ObjectOptions::default();
@@ -59,4 +65,40 @@ impl ObjectEngines {
         let store = Arc::new(ObjectFiles::open(&folder, &options)?);
         Ok(Self { store: Arc::clone(&store) as _, control: store })
     }
+}
+
+/// Compares the records of the objects of a data folder with each other. Returns a summary; an
+/// error is the first difference. No server may be running on the folder.
+pub fn verify_store(data_dir: &Path) -> anyhow::Result<Value> {
+    let folder = folder_of(data_dir);
+    if !folder.is_dir() {
+        bail!("{} has no objects: is it the data folder of a server?", data_dir.display());
+    }
+    match verify_objects(&folder, &ObjectOptions::default(), &describe)? {
+        Ok(summary) => Ok(json!({
+            "keys": summary.keys,
+            "expiring": summary.expiring,
+            "wide": summary.wide,
+            "entries": summary.entries,
+            "dead": summary.dead,
+            "behind": summary.behind,
+        })),
+        Err(ObjectDifference { record, why }) => bail!("{record} contradicts the others: {why}"),
+    }
+}
+
+/// What a head says of its object. A string or a packed collection is decoded as well.
+fn describe(bytes: &Bytes) -> Result<ObjectDescription, String> {
+    let damaged = |why: raingauge_values::Damaged| why.to_string();
+    head::decode(bytes).map_err(damaged)?;
+    let Head { expires_ms, body, .. } = Head::parse(bytes).map_err(damaged)?;
+    let wide = match body {
+        Body::Wide { id, count, .. } => Some(WideObject { id, count }),
+        Body::Whole(_) => None,
+    };
+    Ok(ObjectDescription { expires_ms, wide })
+}
+
+fn folder_of(data_dir: &Path) -> PathBuf {
+    data_dir.join("objects")
 }
