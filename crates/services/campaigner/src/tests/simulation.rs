@@ -1,8 +1,9 @@
 //! A worker that dies at any of its commits, against a naive reading of the log.
 //!
 //! All of it follows from a seed, in one thread with a clock that is moved: campaigns, events that
-//! repeat and come late, lookups that fail, documents that change, campaigns that are paused and
-//! archived, and a ledger whose commits fail, before or after they are made. In the end, what the
+//! repeat and come late, lookups that fail, documents that change, campaigns that begin with the
+//! events of the log or are paused and archived, a log, documents and a ledger that cannot be read
+//! at times, and commits that fail, before or after they are made. In the end, what the
 //! worker decided and handed to the outbox has to be what one walk through the log comes to that
 //! never failed, with bodies byte for byte, and at every commit no budget is overdrawn.
 //!
@@ -40,7 +41,13 @@ fn play(seed: u64) {
 /// Defects that a worker might have are found within few seeds.
 #[test]
 fn the_simulator_finds_what_it_is_made_for() {
-    for defect in [Defect::ForgetsTimers, Defect::CommitsTwice, Defect::ForgetsAState] {
+    let defects = [
+        Defect::ForgetsTimers,
+        Defect::CommitsTwice,
+        Defect::ForgetsAState,
+        Defect::RepeatsHistory,
+    ];
+    for defect in defects {
         let fails =
             |seed| std::panic::catch_unwind(|| Play::new(seed, Some(defect)).play_out()).is_err();
         assert!((0..300).any(fails), "{defect:?} is not found");

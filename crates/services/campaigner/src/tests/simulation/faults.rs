@@ -1,6 +1,9 @@
-//! A ledger whose commits fail, and lookups that do.
+//! A ledger that fails, before and after its commits, and lookups that do.
+
+mod reading;
 
 use super::world::Random;
+use crate::control::Control;
 use parking_lot::Mutex;
 use raingauge_campaigns::engine::{LookupClass, LookupKey};
 use raingauge_memory as memory;
@@ -10,7 +13,9 @@ use raingauge_ports::campaigns::{
     LookupError, Lookups, StateKey, StateKind, Timer,
 };
 use raingauge_ports::log::Offset;
+pub use reading::{FailingDocuments, FailingLog, Failures};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,10 +27,20 @@ pub struct FailingLedger {
     random: Mutex<Random>,
     /// How many of 100 commits fail.
     percent: AtomicU64,
+    reads: Failures,
+    walks: Mutex<Vec<WalkChange>>,
     /// Does what a worker must not do.
     pub forgets_timers: bool,
     pub commits_twice: bool,
     pub forgets_a_state: bool,
+    pub repeats_history: bool,
+}
+
+/// The tallies that are filled from the log when the events from an offset on are decided.
+#[derive(Clone, Debug)]
+pub struct WalkChange {
+    pub from: Offset,
+    pub tallies: BTreeSet<u128>,
 }
 
 impl FailingLedger {
@@ -34,14 +49,34 @@ impl FailingLedger {
             inner,
             random: Mutex::new(Random(seed | 1)),
             percent: AtomicU64::new(10),
+            reads: Failures::new(seed.rotate_left(17), 1),
+            walks: Mutex::default(),
             forgets_timers: false,
             commits_twice: false,
             forgets_a_state: false,
+            repeats_history: false,
         }
     }
 
     pub fn heal(&self) {
         self.percent.store(0, Ordering::Relaxed);
+        self.reads.heal();
+    }
+
+    /// Which tallies were being filled, commit by commit.
+    pub fn walks(&self) -> Vec<WalkChange> {
+        self.walks.lock().clone()
+    }
+
+    fn read(&self) -> Result<&memory::Ledger, Error> {
+        if self.reads.strike() { Err(failed()) } else { Ok(&self.inner) }
+    }
+
+    fn note_walks(&self, from: Offset, control: &[u8]) {
+        let control = Control::from_bytes(control).unwrap();
+        let tallies = control.walks.iter().flat_map(|walk| walk.tallies.keys());
+        let tallies = tallies.map(|owner| owner.0).collect();
+        self.walks.lock().push(WalkChange { from, tallies });
     }
 
     fn fails(&self) -> bool {
@@ -62,33 +97,42 @@ fn failed() -> Error {
     Error::Io("the disk is away".to_owned())
 }
 
+/// Puts the walk under way before the last entry that it counted.
+fn one_step_back(control: &[u8]) -> Vec<u8> {
+    let mut control = Control::from_bytes(control).unwrap();
+    if let Some(walk) = control.walks.first_mut().filter(|walk| walk.has_begun) {
+        walk.next = walk.next.saturating_sub(1);
+    }
+    control.to_bytes()
+}
+
 impl Ledger for FailingLedger {
     fn take_over(&self) -> Result<Checkpoint, Error> {
-        self.inner.take_over()
+        self.read()?.take_over()
     }
 
     fn load(&self, keys: &[StateKey]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        self.inner.load(keys)
+        self.read()?.load(keys)
     }
 
     fn known(&self, actions: &[ActionId]) -> Result<Vec<bool>, Error> {
-        self.inner.known(actions)
+        self.read()?.known(actions)
     }
 
     fn budgets(&self, keys: &[BudgetKey]) -> Result<Vec<Budget>, Error> {
-        self.inner.budgets(keys)
+        self.read()?.budgets(keys)
     }
 
     fn due(&self, until_ms: i64, len_max: usize) -> Result<Vec<Timer>, Error> {
-        self.inner.due(until_ms, len_max)
+        self.read()?.due(until_ms, len_max)
     }
 
     fn timers_from(&self, place: (i64, ActionId), len_max: usize) -> Result<Vec<Timer>, Error> {
-        self.inner.timers_from(place, len_max)
+        self.read()?.timers_from(place, len_max)
     }
 
     fn timers_len(&self, len_max: usize) -> Result<usize, Error> {
-        self.inner.timers_len(len_max)
+        self.read()?.timers_len(len_max)
     }
 
     fn commit(&self, mut commit: Commit) -> Result<(), Error> {
@@ -100,6 +144,9 @@ impl Ledger for FailingLedger {
         }
         if self.forgets_a_state && self.random.lock().chance(20) {
             commit.states.pop();
+        }
+        if self.repeats_history && self.random.lock().chance(20) {
+            commit.control = commit.control.map(|control| one_step_back(&control));
         }
         if self.commits_twice && commit.position > commit.from && self.random.lock().chance(20) {
             // The states are made durable, and the position is not.
@@ -118,7 +165,11 @@ impl Ledger for FailingLedger {
         let granting = commit.budgets.iter().filter(|change| change.reserve > 0);
         let changes: Vec<(BudgetKey, i64)> =
             granting.map(|change| (change.key.clone(), change.max)).collect();
+        let walks = commit.control.clone().map(|control| (commit.position, control));
         self.inner.commit(commit)?;
+        if let Some((from, control)) = walks {
+            self.note_walks(from, &control);
+        }
         let (keys, maxima): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
         self.check(&keys, &maxima);
         if self.fails() { Err(failed()) } else { Ok(()) }

@@ -1,22 +1,24 @@
 //! One walk through the log, entry by entry, that never fails, asks every lookup at once and gets
 //! an answer, and remembers everything.
 
-use super::faults::FailingLookups;
+use super::faults::{FailingLookups, WalkChange};
 use crate::control::{CONSUMER, order};
-use crate::documents::Documents;
+use crate::documents::{Documents, begins_in_log};
 use crate::tallies::owners_of;
 use crate::timer::StoredEvent;
 use raingauge_campaigns::body::body;
-use raingauge_campaigns::campaign::{CampaignId, State};
+use raingauge_campaigns::campaign::{CampaignId, Count, CountWindow, State};
 use raingauge_campaigns::decision::{ActionId, Cost, Decision, Reason};
-use raingauge_campaigns::engine::{At, Engine, LookupKey, Pending, forget_waiting, waiting_key};
+use raingauge_campaigns::engine::{
+    At, Engine, LookupKey, Pending, forget_waiting, tally_owner, waiting_key,
+};
 use raingauge_campaigns::index::Scratch;
 use raingauge_campaigns::message::Answer;
 use raingauge_campaigns::states::{BudgetKey, Budgets, StateKey, StateKind, States};
 use raingauge_core::event::Event;
 use raingauge_ports::campaigns::StoredDocument;
 use raingauge_ports::consumers::Name;
-use raingauge_ports::log::Block;
+use raingauge_ports::log::{Block, Offset};
 use raingauge_ports::record::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,12 +37,22 @@ struct Remembered {
     granted: BTreeSet<ActionId>,
 }
 
+/// Some tallies alone.
+struct Only<'r> {
+    remembered: &'r mut Remembered,
+    owners: &'r BTreeSet<u128>,
+}
+
 #[derive(Default)]
 pub struct Reserves(pub BTreeMap<BudgetKey, i64>);
 
 pub struct Naive {
     documents: Documents,
     engine: Engine,
+    /// Tallies that the worker is filling at this place: their campaigns decide nothing.
+    filling: BTreeSet<u128>,
+    /// All events so far.
+    past: Vec<StoredEvent>,
     remembered: Remembered,
     pub budgets: Reserves,
     /// By the times at which they are due.
@@ -66,6 +78,28 @@ impl States for Remembered {
     }
 }
 
+impl Only<'_> {
+    fn includes(&self, key: &StateKey) -> bool {
+        key.kind == StateKind::Tally && self.owners.contains(&key.owner)
+    }
+}
+
+impl States for Only<'_> {
+    fn get(&mut self, key: &StateKey) -> Option<&[u8]> {
+        if self.includes(key) { self.remembered.get(key) } else { None }
+    }
+
+    fn put(&mut self, key: StateKey, value: Vec<u8>) {
+        if self.includes(&key) {
+            self.remembered.put(key, value);
+        }
+    }
+
+    fn is_granted(&mut self, _: &ActionId) -> bool {
+        false
+    }
+}
+
 impl Budgets for Reserves {
     fn free(&mut self, key: &BudgetKey, max: i64) -> i64 {
         (max - self.0.get(key).copied().unwrap_or(0)).max(0)
@@ -85,11 +119,18 @@ impl Reserves {
 }
 
 impl Naive {
-    /// Reads the whole log, with all versions of the documents that its entries name.
-    pub fn read(blocks: &[Block], document: impl Fn(&str, &str, u32) -> StoredDocument) -> Self {
+    /// Reads the whole log, with all versions of the documents that its entries name. How long
+    /// tallies are filled is the worker's choice, which `walks` has.
+    pub fn read(
+        blocks: &[Block],
+        walks: &[WalkChange],
+        document: impl Fn(&str, &str, u32) -> StoredDocument,
+    ) -> Self {
         let mut naive = Self {
             documents: Documents::default(),
             engine: Engine::new(Default::default()),
+            filling: BTreeSet::new(),
+            past: Vec::new(),
             remembered: Remembered::default(),
             budgets: Reserves::default(),
             later: BTreeMap::new(),
@@ -103,10 +144,15 @@ impl Naive {
                 let (offset, entry) = entry.unwrap();
                 naive.fire(block.appended_ms);
                 match entry {
-                    Entry::Event(event) => naive.decide(&event, block.appended_ms),
+                    Entry::Event(event) => {
+                        naive.fill(offset, walks);
+                        naive.decide(&event, block.appended_ms);
+                        naive.past.push(StoredEvent::of(&event));
+                    }
                     Entry::Control(payload) => {
                         let changed = order(payload, &consumer, offset).unwrap().unwrap();
-                        naive.change(document(&changed.kind, &changed.id, changed.version));
+                        let changed = document(&changed.kind, &changed.id, changed.version);
+                        naive.change(changed, block.appended_ms);
                     }
                     Entry::Void => {}
                 }
@@ -119,11 +165,61 @@ impl Naive {
         self.documents.campaigns().flat_map(owners_of).collect()
     }
 
-    fn change(&mut self, document: StoredDocument) {
+    /// What the tallies that campaigns keep have come to. Rolling ones are left out: they keep as
+    /// many times as conditions compared with while they were counted.
+    pub fn tallies(&self) -> impl Iterator<Item = (&StateKey, &Vec<u8>)> {
+        let rolls = |count: &&Count| matches!(count.window, CountWindow::Last(_));
+        let kept = self.documents.campaigns().flat_map(move |campaign| {
+            let counts = campaign.counts.values().filter(move |count| !rolls(count));
+            counts
+                .filter_map(|count| tally_owner(campaign, count))
+                .filter(|_| campaign.state.counts())
+        });
+        let kept: BTreeSet<u128> = kept.collect();
+        let states = self.remembered.states.iter();
+        states.filter(move |(key, _)| key.kind == StateKind::Tally && kept.contains(&key.owner))
+    }
+
+    /// The engine at this place, where some campaigns may still be filled.
+    fn compile(&mut self) {
+        let filled = self.documents.campaigns();
+        let filled = filled.filter(|one| owners_of(one).any(|owner| self.filling.contains(&owner)));
+        let warming = filled.map(|campaign| campaign.id).collect();
+        self.engine = Engine::new(self.documents.engine_documents(&warming, LATE_AFTER_MS));
+    }
+
+    /// Takes over what the worker was filling when it decided the entry at an offset.
+    fn fill(&mut self, offset: Offset, walks: &[WalkChange]) {
+        let change = walks.iter().rfind(|change| change.from <= offset);
+        let filling = change.map(|change| change.tallies.clone()).unwrap_or_default();
+        if filling != self.filling {
+            self.filling = filling;
+            self.compile();
+        }
+    }
+
+    /// Counts all earlier events in the tallies that begin with a campaign and want them.
+    fn count_past(&mut self, campaign: CampaignId, before: &BTreeSet<u128>, log_ms: i64) {
+        let Some(campaign) = self.documents.campaign(campaign) else { return };
+        let kept: BTreeSet<u128> = owners_of(campaign).collect();
+        let counts = campaign.counts.values();
+        let owners: BTreeSet<u128> = counts
+            .filter(|count| begins_in_log(campaign, count, log_ms))
+            .filter_map(|count| tally_owner(campaign, count))
+            .filter(|owner| kept.contains(owner) && !before.contains(owner))
+            .collect();
+        for event in &self.past {
+            let at = At { appended_ms: event.time_ms };
+            let mut only = Only { remembered: &mut self.remembered, owners: &owners };
+            self.engine.begin(&event.event(), at, &mut only, &mut Scratch::default());
+        }
+    }
+
+    fn change(&mut self, document: StoredDocument, log_ms: i64) {
         let before = self.owners();
         let id: Option<CampaignId> = document.id.parse().ok();
         self.documents = self.documents.with([document]);
-        self.engine = Engine::new(self.documents.engine_documents(&BTreeSet::new(), LATE_AFTER_MS));
+        self.compile();
         let after = self.owners();
         self.remembered.states.retain(|key, _| {
             let is_kept = !before.contains(&key.owner) || after.contains(&key.owner);
@@ -131,6 +227,7 @@ impl Naive {
         });
 
         let Some(id) = id else { return };
+        self.count_past(id, &before, log_ms);
         let state = self.documents.campaign(id).map(|campaign| campaign.state);
         let own = |later: &BTreeMap<(i64, ActionId), Later>| -> Vec<(i64, ActionId)> {
             let own = later.iter().filter(|(_, later)| later.decision.campaign == id);

@@ -1,9 +1,9 @@
 //! One history: what happens to a worker, and what has to come of it.
 
-use super::faults::{FailingLedger, FailingLookups};
+use super::faults::{FailingDocuments, FailingLedger, FailingLog, FailingLookups, Failures};
 use super::naive::Naive;
-use super::world::{Draft, PATIENT, Random, campaign, event, patient};
-use crate::control::{DocumentVersion, document_entry};
+use super::world::{Draft, PATIENT, Random, campaign, change_tally, event, patient};
+use crate::control::{Control, DocumentVersion, document_entry};
 use crate::deps::{Deps, Options};
 use crate::tests::stage::{HOUR_MS, Manual, START_MS};
 use crate::worker::{Progress, Worker};
@@ -13,7 +13,7 @@ use raingauge_core::event::Event;
 use raingauge_memory as memory;
 use raingauge_ports::campaigns::{
     Decision, DecisionQuery, DeliveryQuery, DocumentStore, Ledger, LedgerReader, Outbox, Put,
-    Status, StoredDocument,
+    StateKey, Status, StoredDocument,
 };
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{Batch, EventLog, EventSink};
@@ -24,6 +24,8 @@ use tokio::runtime::Runtime;
 
 /// Steps of one history.
 const STEPS: usize = 26;
+/// Campaigns that may begin in one history, besides the patient one.
+const CAMPAIGNS_MAX: usize = 5;
 
 /// What a worker might do wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,7 @@ pub enum Defect {
     ForgetsTimers,
     CommitsTwice,
     ForgetsAState,
+    RepeatsHistory,
 }
 
 pub struct Play {
@@ -38,6 +41,9 @@ pub struct Play {
     clock: Arc<Manual>,
     log: Arc<memory::Log>,
     documents: Arc<memory::Documents>,
+    /// The log and the documents as the worker reads them.
+    read_log: Arc<FailingLog>,
+    read_documents: Arc<FailingDocuments>,
     lookups: Arc<FailingLookups>,
     ledger: Arc<FailingLedger>,
     runtime: Runtime,
@@ -54,9 +60,18 @@ impl Play {
         ledger.forgets_timers = defect == Some(Defect::ForgetsTimers);
         ledger.commits_twice = defect == Some(Defect::CommitsTwice);
         ledger.forgets_a_state = defect == Some(Defect::ForgetsAState);
+        ledger.repeats_history = defect == Some(Defect::RepeatsHistory);
+        let log = Arc::new(memory::Log::dated(Arc::clone(&clock) as Arc<dyn Clock>));
+        let documents: Arc<memory::Documents> = Arc::default();
+        let failures = |random: &mut Random| Failures::new(random.below(1 << 40), 3);
+        let read_log = FailingLog { inner: Arc::clone(&log), failures: failures(&mut random) };
+        let read_documents =
+            FailingDocuments { inner: Arc::clone(&documents), failures: failures(&mut random) };
         let mut play = Self {
-            log: Arc::new(memory::Log::dated(Arc::clone(&clock) as Arc<dyn Clock>)),
-            documents: Arc::default(),
+            log,
+            documents,
+            read_log: Arc::new(read_log),
+            read_documents: Arc::new(read_documents),
             lookups: Arc::new(FailingLookups::new(random.below(1 << 40))),
             ledger: Arc::new(ledger),
             runtime: tokio::runtime::Builder::new_current_thread().build().unwrap(),
@@ -74,10 +89,8 @@ impl Play {
         let shared = json!({"kind": "budget", "name": "shared", "unit": "points",
                             "max": play.random.below(20)});
         play.save("budget", "shared", shared);
-        for id in 1..=1 + play.random.below(3) as u32 {
-            let document = campaign(&mut play.random, id);
-            play.save_campaign(&document);
-            play.campaigns.push(document);
+        for _ in 0..=play.random.below(3) {
+            play.begin_campaign();
         }
         play.save_campaign(&patient());
         play
@@ -99,8 +112,20 @@ impl Play {
                 self.clock.advance(by_ms);
             }
             60..68 => self.edit(),
+            68..72 if self.campaigns.len() < CAMPAIGNS_MAX => {
+                self.catch_up();
+                self.begin_campaign();
+            }
             _ => self.run(),
         }
+    }
+
+    /// Begins a campaign, some of whose tallies may begin with the events so far.
+    fn begin_campaign(&mut self) {
+        let id = self.campaigns.len() as u32 + 1;
+        let document = campaign(&mut self.random, id);
+        self.save_campaign(&document);
+        self.campaigns.push(document);
     }
 
     /// Sends an event, or one again that was sent before.
@@ -123,7 +148,7 @@ impl Play {
         self.runtime.block_on(self.log.append(batch)).unwrap();
     }
 
-    /// Gives a campaign another state or another rule.
+    /// Gives a campaign another state, another rule, or another tally.
     fn edit(&mut self) {
         self.catch_up();
         let place = self.random.below(self.campaigns.len() as u64) as usize;
@@ -136,7 +161,8 @@ impl Play {
             0..4 => document["state"] = json!("paused"),
             // What it gives back, others must not wait for.
             4 if !shares => document["state"] = json!("archived"),
-            4..8 => document["state"] = json!("active"),
+            4..7 => document["state"] = json!("active"),
+            7 | 8 => change_tally(&mut self.random, &mut document),
             _ => {
                 let other = campaign(&mut self.random, 1);
                 document["steps"][0]["when"] = other["steps"][0]["when"].clone();
@@ -215,20 +241,23 @@ impl Play {
 
     fn open(&mut self) -> Option<Worker> {
         let deps = Deps {
-            log: Arc::clone(&self.log) as _,
+            log: Arc::clone(&self.read_log) as _,
             registry: Arc::<Registry>::default(),
             ledger: Arc::clone(&self.ledger) as _,
             retention: Arc::clone(&self.ledger) as _,
             erasure: Arc::clone(&self.ledger.inner) as _,
             outbox: Arc::clone(&self.ledger.inner) as _,
-            documents: Arc::clone(&self.documents) as _,
+            documents: Arc::clone(&self.read_documents) as _,
             lookups: Arc::clone(&self.lookups) as _,
             clock: Arc::clone(&self.clock) as _,
             runtime: self.runtime.handle().clone(),
         };
         let batch_events = 1 + self.random.below(12) as usize;
         let timers_max = 1 + self.random.below(5) as usize;
-        let options = Options { commit_ms: 0, batch_events, timers_max, ..Options::default() };
+        // Tallies are filled entry by entry, or all at once.
+        let history_bytes = if self.random.chance(75) { 1 } else { 1 << 20 };
+        let options =
+            Options { commit_ms: 0, batch_events, timers_max, history_bytes, ..Options::default() };
         Worker::open(deps, options).ok()
     }
 
@@ -236,6 +265,8 @@ impl Play {
     fn settle(&mut self) {
         self.ledger.heal();
         self.lookups.heal();
+        self.read_log.failures.heal();
+        self.read_documents.failures.heal();
         for place in 0..self.campaigns.len() {
             self.catch_up();
             let mut document = self.campaigns[place].clone();
@@ -257,7 +288,9 @@ impl Play {
             self.runtime.block_on(found).unwrap().unwrap()
         };
         let blocks = self.log.read(0, usize::MAX).unwrap();
-        let mut naive = Naive::read(&blocks, document);
+        let walks = self.ledger.walks();
+        assert!(walks.last().is_none_or(|last| last.tallies.is_empty()), "still filled: {walks:?}");
+        let mut naive = Naive::read(&blocks, &walks, document);
         naive.fire(self.clock.now_ms());
 
         let decisions = self.decisions();
@@ -283,6 +316,18 @@ impl Play {
         naive.sent.retain(|action, _| !given_up(action));
         assert_eq!(self.bodies(), naive.sent);
         self.compare_budgets(&naive);
+        self.compare_tallies(&naive);
+    }
+
+    /// Whatever the order in which they were counted.
+    fn compare_tallies(&self, naive: &Naive) {
+        let checkpoint = self.ledger.inner.take_over().unwrap();
+        let control = Control::from_bytes(&checkpoint.control).unwrap();
+        for (key, value) in naive.tallies() {
+            let stored = StateKey { owner: control.stored_owner(key.owner), ..key.clone() };
+            let stored = self.ledger.inner.load(&[stored]).unwrap();
+            assert_eq!(stored[0].as_ref(), Some(value), "{key:?}");
+        }
     }
 
     fn compare_budgets(&self, naive: &Naive) {

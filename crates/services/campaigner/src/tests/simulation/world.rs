@@ -63,10 +63,29 @@ fn leaf(random: &mut Random) -> Json {
     let count = random.one(&["count.all", "count.day", "count.rolling"]);
     match random.below(6) {
         0 => json!({"operator": "eq", "lhs": "segment.vip", "rhs": random.chance(70)}),
-        1 => json!({"operator": "every", "lhs": count, "rhs": 1 + random.below(3)}),
+        1 => {
+            // A rolling window goes down again, so that it has no every.
+            let count = if count == "count.rolling" { "count.all" } else { count };
+            json!({"operator": "every", "lhs": count, "rhs": 1 + random.below(3)})
+        }
         2 => json!({"operator": "gte", "lhs": count, "rhs": random.below(4)}),
         3 => json!({"operator": "lt", "lhs": "usage.s0", "rhs": 1 + random.below(3)}),
         _ => json!({"operator": "reaches", "lhs": count, "rhs": 1 + random.below(4)}),
+    }
+}
+
+/// Where a tally begins: with the log, or with the campaign.
+fn history(random: &mut Random) -> &'static str {
+    random.one(&["log", "none"])
+}
+
+/// Makes another tally of one of a campaign, which begins again, or the former one.
+pub fn change_tally(random: &mut Random, campaign: &mut Json) {
+    let counts = campaign["counts"].as_object_mut().unwrap();
+    let count = counts[random.one(&["all", "day", "rolling"])].as_object_mut().unwrap();
+    if count.remove("filter").is_none() {
+        let filter = json!({"operator": "gte", "lhs": "var.n", "rhs": 2});
+        count.insert("filter".to_owned(), filter);
     }
 }
 
@@ -89,9 +108,10 @@ pub fn campaign(random: &mut Random, id: u32) -> Json {
         "zone": random.one(&["UTC", "Asia/Tokyo"]),
         "priority": random.below(2), "steps": steps,
         "counts": {
-            "all": {"window": "campaign", "history": "none"},
-            "day": {"window": {"calendar": "day"}, "eventTypes": ["order", "other"]},
-            "rolling": {"window": {"last": "PT5H"}}},
+            "all": {"window": "campaign", "history": history(random)},
+            "day": {"window": {"calendar": "day"}, "eventTypes": ["order", "other"],
+                    "history": history(random)},
+            "rolling": {"window": {"last": "PT5H"}, "history": history(random)}},
         "budgets": {"own": {"unit": "points", "max": random.below(12),
                             "period": random.one(&["campaign", "day"])}},
         "templates": {"t": {"en": "{{ subject }}: {{ data.n }}", "de": "für {{ subject }}"}},
