@@ -5,9 +5,10 @@
 //! and in the same group, so nobody else pops first.
 
 use crate::admission::{self, Admission};
+use crate::execute::{Executed, execute};
 use crate::keyspace::{Keyspace, Waiter, Wake};
 use crate::objects::Objects;
-use crate::run::{Executed, Run, execute};
+use crate::run::Run;
 use bytes::Bytes;
 use raingauge_resp::{Command, Id, Replies, Spec};
 use raingauge_values::Kind;

@@ -16,6 +16,11 @@ pub(crate) fn of_store(error: &Error) -> Failure {
     Failure::owned(line)
 }
 
+/// Whether the store may take groups again without a restart, so that memory and store agree.
+pub(crate) fn is_passing(error: &Error) -> bool {
+    matches!(error, Error::Busy { .. } | Error::Full { .. })
+}
+
 /// An object that does not fit into the share of memory that one may have.
 pub(crate) fn too_large(name: &[u8], bytes: usize, bytes_max: usize) -> Failure {
     let name = String::from_utf8_lossy(name);

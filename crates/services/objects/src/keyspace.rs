@@ -86,6 +86,12 @@ pub(crate) struct Keyspace {
     expired_ms: i64,
     /// Whether commands of this hold know what they replace.
     looks_for_new: bool,
+    /// Whether a command of the hold changed anything. What expires is no change of a command.
+    has_written: bool,
+    /// Keys that expired in this hold.
+    expired: u64,
+    /// Which of the messages tell of them, by their index.
+    expired_messages: Vec<usize>,
     /// Bytes of what the hold changed, about as the group will have them.
     changed_bytes: usize,
     /// Keys that changed since the last seal, each once.
@@ -128,6 +134,9 @@ impl Keyspace {
             now_ms: 0,
             expired_ms: i64::MIN,
             looks_for_new: false,
+            has_written: false,
+            expired: 0,
+            expired_messages: Vec::new(),
             changed_bytes: 0,
             dirty: Vec::new(),
             sealed: Vec::new(),
@@ -146,6 +155,8 @@ impl Keyspace {
         self.now_ms = self.now_ms.max(now_ms);
         self.expired_ms = if is_sound { self.now_ms } else { i64::MIN };
         self.looks_for_new = self.shared.flags.has(Class::New);
+        self.has_written = false;
+        self.expired = 0;
         self.changed_bytes = 0;
     }
 
@@ -217,6 +228,11 @@ impl Keyspace {
 
     pub(crate) fn resident_len(&self, database: u8) -> usize {
         self.databases[usize::from(database)].slots.len()
+    }
+
+    /// Messages that wait for the end of the hold.
+    pub(crate) fn messages_len(&self) -> usize {
+        self.messages.len()
     }
 
     /// Queues a notification for the end of the hold, where a class is published at all.

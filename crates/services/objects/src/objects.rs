@@ -13,7 +13,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::objects::{
-    DATABASES, Durability, Error, ObjectControl, ObjectStore, Status, SyncMode,
+    DATABASES, Durability, Error, Group, ObjectControl, ObjectStore, Status, SyncMode,
 };
 use raingauge_resp::Failure;
 use rand::Rng as _;
@@ -32,6 +32,8 @@ pub struct Objects {
     options: Options,
     /// Whether replies wait for the disk and not only for the kernel.
     waits_for_sync: AtomicBool,
+    /// Whether the store refused the last group that adds, for want of room.
+    is_full: AtomicBool,
     /// The numbers at the last reset.
     base: Mutex<Totals>,
 }
@@ -61,6 +63,7 @@ impl Objects {
             places: Places::default(),
             options,
             waits_for_sync,
+            is_full: AtomicBool::new(false),
             base: Mutex::default(),
         })
     }
@@ -86,6 +89,23 @@ impl Objects {
     /// Waits until a stamp survives a power cut.
     pub async fn synced(&self, stamp: u64) -> Result<(), Failure> {
         self.wait(stamp, Durability::Synced).await
+    }
+
+    /// Hands a group to the store, and remembers whether there is room.
+    pub(crate) fn submit(&self, group: Group) -> Result<u64, Error> {
+        let shows_room = self.is_full() && !group.is_removal();
+        let submitted = self.store.submit(group);
+        match &submitted {
+            Err(Error::Full { .. }) => self.is_full.store(true, Ordering::Relaxed),
+            Ok(_) if shows_room => self.is_full.store(false, Ordering::Relaxed),
+            _ => {}
+        }
+        submitted
+    }
+
+    /// Whether the store is expected to take only groups that remove.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
     }
 
     /// Channels and their subscribers.

@@ -4,17 +4,16 @@ use crate::admission::{self, Admission};
 use crate::ahead::is_ahead;
 use crate::answer::Answer;
 use crate::blocking::{self, Wait};
-use crate::commands::handler;
+use crate::execute::{Executed, execute};
 use crate::failures;
+use crate::group::{Group, Moment};
 use crate::keyspace::{Keyspace, Miss};
 use crate::limits::{HOLD_CHANGE_BYTES, HOLD_COMMANDS_MAX, HOLD_REPLY_BYTES, LOAD_ROUNDS_MAX};
 use crate::loader::Luggage;
 use crate::objects::Objects;
-use crate::once;
 use crate::session::Session;
-use crate::turn::Turn;
-use raingauge_ports::objects::Key;
-use raingauge_resp::{Arguments, Command, Controls, Drain, Failure, Id, Mark, Replies, Room, Spec};
+use raingauge_ports::objects::{Error, Key};
+use raingauge_resp::{Arguments, Controls, Drain, Failure, Id, Replies, Room, Spec};
 use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
@@ -87,18 +86,9 @@ pub(crate) struct Run<'r> {
     replied_before: usize,
     /// Commands of this hold, and whether each failed.
     pub noted: Vec<(&'static Spec, bool)>,
+    /// Commands before this one change the store each by itself: it refused them together.
+    alone_until: usize,
     segments: Vec<Segment>,
-}
-
-/// Where the group of a hold begins.
-struct GroupStart {
-    mark: Mark,
-    /// The command that changed something first.
-    command: usize,
-    /// The database that was selected before it.
-    database: u8,
-    /// Whether a transaction was open before it.
-    in_multi: bool,
 }
 
 impl Objects {
@@ -128,6 +118,7 @@ impl Objects {
             gathered: Vec::new(),
             rounds: 0,
             noted: Vec::new(),
+            alone_until: from,
             segments: Vec::new(),
         };
 
@@ -151,9 +142,8 @@ impl Objects {
         let began = Instant::now();
         let first = run.next;
         let replied_before = run.out.len();
-        let mut group = None;
-        // The newest object that a command saw since the group began.
-        let mut seen = 0;
+        let is_full = self.is_full();
+        let mut group = Group::default();
         let mut keyspace = match self.lock.hold() {
             Ok(keyspace) => keyspace,
             Err(error) => return run.refuse_rest(&failures::of_store(&error)),
@@ -174,23 +164,26 @@ impl Objects {
             if keyspace.changed_bytes() > HOLD_CHANGE_BYTES {
                 break Stop::Heavy;
             }
+            if group.begun.is_some() && (is_full || run.next < run.alone_until) {
+                break Stop::Cut;
+            }
 
-            let mark = run.out.mark();
-            let command = run.next;
-            let database = run.session.database;
-            let in_multi = run.session.in_multi();
+            let before = run.moment(&keyspace);
             match self.step(&mut keyspace, run) {
                 Step::Stop(stop) => break stop,
                 Step::Done { stamp } => {
                     blocking::serve(&mut keyspace);
-                    if group.is_none() && keyspace.has_group() {
-                        group = Some(GroupStart { mark, command, database, in_multi });
+                    if group.begun.is_none() && keyspace.has_group() {
+                        group.begun = Some(before);
                     }
-                    if group.is_none() {
+                    if group.written.is_none() && keyspace.has_written() {
+                        group.written = Some(before);
+                    }
+                    if group.begun.is_none() {
                         keyspace.deliver(0);
                         run.note_segment(stamp, durable);
                     } else {
-                        seen = stamp.max(seen);
+                        group.seen = stamp.max(group.seen);
                     }
                     run.next += 1;
                     run.rounds = 0;
@@ -205,23 +198,14 @@ impl Objects {
         let commands = run.next - first;
         keyspace.totals().commands += commands as u64;
         keyspace.totals().holds += 1;
-        let finished = keyspace.finish(|group| self.store().submit(group));
+        let finished = keyspace.finish(group.answered(), |group| self.submit(group));
         let evicted = keyspace.evict(durable);
         drop(keyspace);
         drop(evicted);
 
-        match (finished, group) {
-            (Ok(Some(stamp)), Some(_)) => {
-                run.session.last_stamp = stamp;
-                run.note_segment(stamp, durable);
-            }
-            // The changes cancelled each other out; what was seen beside them still counts.
-            (Ok(None), Some(_)) => run.note_segment(seen, durable),
-            (Ok(_), None) => {}
-            (Err(error), group) => run.take_back(group, &failures::of_store(&error), durable),
-        }
+        let is_repeated = run.end_group(finished, &group, durable);
         run.report(began, commands);
-        stop
+        if is_repeated { Stop::Cut } else { stop }
     }
 
     /// Runs the next command.
@@ -440,18 +424,90 @@ impl Run<'_> {
         }
     }
 
-    /// Replaces the replies of a group that the store refused.
-    fn take_back(&mut self, group: Option<GroupStart>, failure: &Failure, durable: u64) {
-        let Some(GroupStart { mark, command, database, in_multi }) = group else {
-            return;
+    /// The moment before the next command.
+    fn moment(&self, keyspace: &Keyspace) -> Moment {
+        Moment {
+            mark: self.out.mark(),
+            command: self.next,
+            database: self.session.database,
+            in_multi: self.session.in_multi(),
+            messages: keyspace.messages_len(),
+            noted: self.noted.len(),
+        }
+    }
+
+    /// Ends the segment of a group, with what the store said to it. Returns whether commands of
+    /// the hold are to be run again, each by itself.
+    fn end_group(
+        &mut self,
+        finished: Result<Option<u64>, Error>,
+        group: &Group,
+        durable: u64,
+    ) -> bool {
+        let Some(begun) = group.begun else {
+            return false;
         };
 
-        self.out.roll_back(mark);
-        for _ in command..self.next {
+        match finished {
+            Ok(Some(stamp)) => {
+                self.session.last_stamp = stamp;
+                self.note_segment(stamp, durable);
+            }
+            // The changes cancelled each other out; what was seen beside them still counts.
+            Ok(None) => self.note_segment(group.seen, durable),
+            Err(error) => {
+                let Some(from) = group.refused_from(&error) else {
+                    self.note_segment(group.seen, durable);
+                    return false;
+                };
+
+                let refused = self.go_back(from);
+                if from.command > begun.command {
+                    self.note_segment(group.seen, durable);
+                }
+                if matches!(error, Error::Full { .. }) && self.can_repeat(from, refused) {
+                    self.repeat(from, refused);
+                    return true;
+                }
+                self.take_back(from, refused, &failures::of_store(&error), durable);
+            }
+        }
+        false
+    }
+
+    /// Takes replies back to a moment, and returns the command behind the last of them.
+    fn go_back(&mut self, to: Moment) -> usize {
+        self.out.roll_back(to.mark);
+        self.session.database = to.database;
+        std::mem::replace(&mut self.next, to.command)
+    }
+
+    /// Whether commands may run again: there are several, and none ended a transaction or a watch,
+    /// of which nothing is left.
+    fn can_repeat(&self, from: Moment, until: usize) -> bool {
+        let is_kept = |at: usize| {
+            let id = self.drain.get(at).spec().map(|spec| spec.id);
+            !matches!(id, Some(Id::Multi | Id::Exec | Id::Discard | Id::Watch | Id::Unwatch))
+        };
+        until - from.command > 1 && !from.in_multi && (from.command..until).all(is_kept)
+    }
+
+    /// Makes commands run again, so that the store refuses only those for which it has no room.
+    fn repeat(&mut self, from: Moment, until: usize) {
+        self.noted.truncate(from.noted);
+        self.alone_until = until;
+        self.misses.clear();
+        self.gathered.clear();
+        self.rounds = 0;
+    }
+
+    /// Answers the commands of a group that the store refused.
+    fn take_back(&mut self, from: Moment, until: usize, failure: &Failure, durable: u64) {
+        for _ in from.command..until {
             self.out.fail(failure);
         }
-        self.session.database = database;
-        if in_multi {
+        self.next = until;
+        if from.in_multi {
             self.abort_transaction();
         } else {
             self.session.transaction = None;
@@ -481,59 +537,6 @@ impl Run<'_> {
         let each_us = elapsed_us / commands.max(1) as u64;
         for (spec, failed) in self.noted.drain(..) {
             self.controls.ran(spec, each_us, failed);
-        }
-    }
-}
-
-/// What came of a command whose keys are in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Executed {
-    /// It replied, and this database is selected now.
-    Done { database: u8 },
-    /// It replied with a failure, and changed nothing.
-    Refused,
-    /// It found nothing, and waits for a number of milliseconds, 0 for ever. It did not reply.
-    Waits { timeout_ms: i64 },
-}
-
-/// Runs one command whose keys are in memory.
-pub(crate) fn execute(
-    keyspace: &mut Keyspace,
-    database: u8,
-    spec: &'static Spec,
-    arguments: Arguments<'_>,
-    weight: usize,
-    out: &mut Replies,
-) -> Executed {
-    let mark = out.mark();
-    let mut run = || {
-        if spec.denies_oom() {
-            admission::check_growth(keyspace, spec, arguments, weight)?;
-        }
-
-        let handler = match spec.id {
-            Id::RainOnce => once::run,
-            id => handler(id).ok_or_else(|| Command::of(arguments).unknown())?,
-        };
-        let mut turn = Turn::new(keyspace, database, out.protocol());
-        handler(&mut turn, arguments, out)?;
-        Ok(match turn.take_wait() {
-            Some(timeout_ms) => Executed::Waits { timeout_ms },
-            None => Executed::Done { database: turn.database() },
-        })
-    };
-
-    let executed: Result<Executed, Failure> = run();
-    match executed {
-        Ok(executed) => {
-            keyspace.end_command();
-            executed
-        }
-        Err(failure) => {
-            keyspace.undo_command();
-            out.roll_back(mark);
-            out.fail(&failure);
-            Executed::Refused
         }
     }
 }

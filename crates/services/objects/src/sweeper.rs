@@ -92,7 +92,7 @@ impl Objects {
         }
 
         visit(&mut keyspace);
-        let finished = keyspace.finish(|group| self.store().submit(group));
+        let finished = keyspace.finish(0, |group| self.store().submit(group));
         let expired = keyspace.totals().expired - before;
         let evicted = keyspace.evict(durable);
         drop(keyspace);

@@ -9,6 +9,7 @@ mod holds;
 mod keys;
 mod once;
 mod races;
+mod refusals;
 mod scans;
 mod stage;
 mod transactions;

@@ -78,6 +78,7 @@ impl Keyspace {
 
     /// Ends a command that succeeded: collections without entries go, watchers learn of changes.
     pub(crate) fn end_command(&mut self) {
+        self.has_written |= !self.touched.is_empty();
         for at in 0..self.touched.len() {
             let Touch { place, was_dirty, .. } = self.touched[at];
             let object = self.slot(place).object.as_ref();

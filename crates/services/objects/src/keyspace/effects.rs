@@ -1,7 +1,7 @@
 //! From changes to effects: the end of a hold.
 
 use super::slot::Dirty;
-use super::{Keyspace, Place};
+use super::{Keyspace, Place, Slot};
 use crate::failures;
 use bytes::Bytes;
 use raingauge_ports::objects::{Effect, Error, Group, Key, Old};
@@ -14,11 +14,19 @@ impl Keyspace {
         !self.dirty.is_empty() || !self.effects.is_empty()
     }
 
+    /// Whether a command of the hold has changed anything so far. If not, the group has what
+    /// expired, and nothing else.
+    pub(crate) fn has_written(&self) -> bool {
+        self.has_written
+    }
+
     /// Ends a hold: `submit` takes its group, if there is one, and gives its stamp. When it
     /// refuses, what changed is forgotten, so that memory agrees with the store, and nothing is
-    /// published.
+    /// published; but of a store that may take groups again, the first `answered` messages are,
+    /// since the replies to their commands stay.
     pub(crate) fn finish(
         &mut self,
+        answered: usize,
         submit: impl FnOnce(Group) -> Result<u64, Error>,
     ) -> Result<Option<u64>, Error> {
         self.seal();
@@ -33,11 +41,13 @@ impl Keyspace {
                 self.deliver(stamp.unwrap_or_default());
                 self.waiting.end_hold(self.newest_stamp);
                 self.totals.groups += u64::from(stamp.is_some());
+                self.totals.expired += self.expired;
                 Ok(stamp)
             }
             Err(error) => {
                 self.forget_sealed();
-                self.messages.clear();
+                self.keep_messages(if failures::is_passing(&error) { answered } else { 0 });
+                self.deliver(0);
                 self.waiting.refuse_served(&failures::of_store(&error));
                 Err(error)
             }
@@ -47,6 +57,7 @@ impl Keyspace {
     /// Removes all objects of a database.
     pub(crate) fn flush(&mut self, database: u8) {
         self.seal();
+        self.has_written = true;
         self.watchers.touch_all(database, |_| false);
 
         self.clear_database(database);
@@ -59,6 +70,7 @@ impl Keyspace {
     /// Exchanges two databases.
     pub(crate) fn swap(&mut self, a: u8, b: u8) {
         self.seal();
+        self.has_written = true;
         for (one, other) in [(a, b), (b, a)] {
             let has_object = |database: u8, name: &Bytes| {
                 let slots = &self.databases[usize::from(database)].slots;
@@ -149,18 +161,22 @@ impl Keyspace {
         self.sealed.clear();
     }
 
-    /// Forgets the keys of a group that the store refused: they are loaded again.
+    /// Forgets the keys of a group that the store refused: they are loaded again, as new as they
+    /// were.
     fn forget_sealed(&mut self) {
         let named = |place: &Place| (place.database, self.name(*place).clone());
         let names: Vec<_> = self.sealed.iter().map(named).collect();
         for (database, name) in names {
-            self.remove_slot(database, &name);
+            let stamp = self.remove_slot(database, &name).map_or(0, |slot| slot.stamp);
+            self.shards.keep_stamp(database, &name, stamp);
         }
 
         self.sealed.clear();
         for database in std::mem::take(&mut self.replaced) {
             self.clear_database(database);
-            self.databases[usize::from(database)].is_flushed = false;
+            let database = &mut self.databases[usize::from(database)];
+            database.floor = self.newest_stamp;
+            database.is_flushed = false;
         }
     }
 
@@ -172,17 +188,29 @@ impl Keyspace {
         self.dropped.extend(slots.into_values());
     }
 
-    fn remove_slot(&mut self, database: u8, name: &Bytes) {
-        let slots = &mut self.databases[usize::from(database)].slots;
-        if let Some(slot) = slots.swap_remove(name) {
-            self.resident_bytes -= slot.weight;
-            self.loads.change(database, name);
-        }
+    fn remove_slot(&mut self, database: u8, name: &Bytes) -> Option<Slot> {
+        let slot = self.databases[usize::from(database)].slots.swap_remove(name)?;
+        self.resident_bytes -= slot.weight;
+        self.loads.change(database, name);
+        Some(slot)
+    }
+
+    /// Keeps the first messages of a refused group, but for those about keys that expired: they
+    /// will expire again.
+    fn keep_messages(&mut self, answered: usize) {
+        let mut expired = self.expired_messages.drain(..).peekable();
+        let mut at = 0;
+        self.messages.retain(|_| {
+            let is_expiry = expired.next_if_eq(&at).is_some();
+            at += 1;
+            at <= answered && !is_expiry
+        });
     }
 
     /// Sends the messages so far to their subscribers. Each gets there when the group of the stamp
     /// is durable; 0 for none.
     pub(crate) fn deliver(&mut self, stamp: u64) {
+        self.expired_messages.clear();
         for mut message in self.messages.drain(..) {
             message.stamp = stamp;
             self.shared.pubsub.deliver(&message);

@@ -116,9 +116,12 @@ impl Keyspace {
     }
 
     fn note_expired(&mut self, place: Place) {
-        self.totals.expired += 1;
+        self.expired += 1;
         let name = self.name(place).clone();
-        self.watchers.touch(place.database, &name);
+        self.watchers.expire(place.database, &name);
+
+        let messages = self.messages.len();
         self.notify(Class::Expired, "expired", place.database, &name);
+        self.expired_messages.extend(messages..self.messages.len());
     }
 }

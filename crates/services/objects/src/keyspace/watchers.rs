@@ -54,6 +54,15 @@ impl Watchers {
         }
     }
 
+    /// Notes that a key expired: it changes for those who saw it. For the others it was gone
+    /// before, though the store may still have it.
+    pub(crate) fn expire(&self, database: u8, name: &Bytes) {
+        if let Some(watches) = self.0.get(&(database, name.clone())) {
+            let changed = watches.iter().filter(|(_, existed)| *existed);
+            changed.for_each(|(watch, _)| watch.set_changed());
+        }
+    }
+
     /// Notes that the keys of a database are gone: those change that were there. Those change as
     /// well that others have taken the place of, as `is_replaced` says.
     pub(crate) fn touch_all(&self, database: u8, is_replaced: impl Fn(&Bytes) -> bool) {

@@ -1,6 +1,7 @@
 //! A store between the service and the one in memory, which answers late, measures, or fails.
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use raingauge_memory as memory;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::objects::{
@@ -22,6 +23,8 @@ pub(super) struct Between {
     pub group_bytes_max: AtomicUsize,
     /// Whether groups meet a defect.
     pub panics: AtomicBool,
+    /// What groups are refused with.
+    pub refusal: Mutex<Option<Error>>,
 }
 
 impl Between {
@@ -33,6 +36,7 @@ impl Between {
             read_bytes_max: AtomicUsize::default(),
             group_bytes_max: AtomicUsize::default(),
             panics: AtomicBool::default(),
+            refusal: Mutex::default(),
         }
     }
 }
@@ -85,6 +89,9 @@ impl ObjectStore for Between {
         let bytes = group.effects.iter().map(Effect::len).sum();
         self.group_bytes_max.fetch_max(bytes, Ordering::SeqCst);
         assert!(!self.panics.load(Ordering::SeqCst), "a defect");
+        if let Some(error) = self.refusal.lock().clone() {
+            return Err(error);
+        }
         self.store.submit(group)
     }
 

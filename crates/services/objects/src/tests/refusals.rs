@@ -1,0 +1,109 @@
+//! What is answered while the store refuses groups.
+
+use super::between::Between;
+use super::stage::{NOW_S, Stage};
+use crate::{Space, Subscriber};
+use raingauge_ports::objects::Error;
+
+const FULL: Error = Error::Full { free_bytes: 0, reserve_bytes: 1 };
+const BUSY: Error = Error::Busy { pending_bytes: 1 };
+
+fn heard(listener: &mut Subscriber) -> Vec<String> {
+    let messages = std::iter::from_fn(|| listener.try_next());
+    messages.map(|message| String::from_utf8_lossy(&message.payload).into_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_expired_is_gone_though_the_store_cannot_note_it() {
+    for (refusal, word) in [(FULL, "-MISCONF"), (BUSY, "-BUSY")] {
+        let stage = Stage::new();
+        stage.client().send_all(&["SET a 1 EX 5", "SET kept 1"]).await;
+        let options = stage.objects.options().clone();
+        let (stage, between) = stage.behind(options, Between::new(&stage.store));
+        let mut listener = stage.subscriber();
+        listener.subscribe(Space::Channel, "__keyevent@0__:expired".into());
+        listener.subscribe(Space::Channel, "news".into());
+        stage.objects.set_notify_flags("Ex").expect("flags");
+
+        // It expires in memory first, and then whenever it is loaded again.
+        let mut client = stage.client();
+        client.expect(&[("GET a", "$1 1")]).await;
+        stage.clock.set_s(NOW_S + 5);
+        *between.refusal.lock() = Some(refusal);
+        client
+            .expect(&[
+                ("GET a", "$-1"),
+                ("GET a", "$-1"),
+                ("MGET a kept", "*2 $-1 $1 1"),
+                ("DEL a", ":0"),
+                ("WATCH a", "+OK"),
+                ("MULTI", "+OK"),
+                ("TTL a", "+QUEUED"),
+                ("EXEC", "*1 :-2"),
+            ])
+            .await;
+
+        // Messages of what stays answered go out; that of the expiry waits for one that is noted.
+        let replies = client.send_all(&["GET a", "PUBLISH news x", "SET a 2", "GET kept"]).await;
+        assert!(replies.starts_with(&format!("$-1 :1 {word} ")), "{replies}");
+        assert_eq!(heard(&mut listener), ["x"]);
+        assert_eq!(stage.objects.stats().expired, 0);
+
+        *between.refusal.lock() = Some(Error::Closed("a test".to_owned()));
+        assert!(client.send("GET a").await.starts_with("-MISCONF"));
+        *between.refusal.lock() = None;
+        client.expect(&[("GET a", "$-1"), ("GET a", "$-1"), ("DBSIZE", ":1")]).await;
+        assert_eq!(heard(&mut listener), ["a"]);
+        assert_eq!(stage.objects.stats().expired, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_only_what_adds() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client.send_all(&["SET a 1", "SET c 1", "SET d 1", "SET e 1"]).await;
+    let mut listener = stage.subscriber();
+    listener.subscribe(Space::Channel, "news".into());
+    stage.store.set_full(true);
+
+    let pipeline =
+        ["GET a", "SET b 1", "DEL a", "SELECT 1", "SET f 1", "PUBLISH news x", "SELECT 0"];
+    let reads = ["EXISTS a b", "INCR c", "GET c", "MGET d missing"];
+    let replies = client.send_all(&[&pipeline[..], &reads[..]].concat()).await;
+    let refused = client.send("SET b 1").await;
+    assert!(refused.starts_with("-MISCONF "), "{refused}");
+    let expected = format!("$1 1 {refused} :1 +OK {refused} :1 +OK :0 {refused} $1 1 *2 $1 1 $-1");
+    assert_eq!(replies, expected);
+    assert_eq!(heard(&mut listener), ["x"]);
+
+    // A transaction is refused by itself.
+    let replies = client
+        .send_all(&["MULTI", "DEL d", "SET b 1", "EXEC", "GET d", "MULTI", "DEL d", "EXEC"])
+        .await;
+    assert_eq!(replies, format!("+OK +QUEUED +QUEUED {refused} $1 1 +OK +QUEUED *1 :1"));
+
+    // Once there is room, commands share groups again.
+    stage.store.set_full(false);
+    client.expect(&[("SET b 1", "+OK")]).await;
+    let groups = stage.objects.stats().groups;
+    assert_eq!(client.send_all(&["SET b 2", "SET c 2", "DEL e"]).await, "+OK +OK :1");
+    assert_eq!(stage.objects.stats().groups, groups + 1);
+}
+
+#[tokio::test]
+async fn a_refused_change_leaves_what_was_before_as_new_as_it_was() {
+    let stage = Stage::new();
+    let options = stage.objects.options().clone();
+    let (stage, between) = stage.behind(options, Between::new(&stage.store));
+    let mut client = stage.client();
+    stage.store.hold();
+    client.expect(&[("SET a 1", "+OK")]).await;
+
+    *between.refusal.lock() = Some(BUSY);
+    for command in ["APPEND a 2", "FLUSHALL"] {
+        assert!(client.send(command).await.starts_with("-BUSY"), "{command}");
+        let (ran, reply) = client.run(&["GET a"]).await;
+        assert_eq!((ran.segments[0].stamp, reply.as_str()), (1, "$1 1"), "{command}");
+    }
+}
