@@ -1,6 +1,6 @@
 //! Rules about the service itself, as pure functions of numbers and times: which counter is cached
 //! how, whether a rollout goes on or back, whether an engine that fails is left alone, how much may
-//! happen per second.
+//! happen per second and at a time.
 //!
 //! ```text
 //!   numbers, the time ──▶ a rule of this crate ──▶ a decision
@@ -12,6 +12,7 @@
 
 pub mod breaker;
 pub mod cache;
+pub mod concurrency;
 pub mod histogram;
 pub mod rate;
 pub mod rollout;

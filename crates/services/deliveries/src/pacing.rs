@@ -12,6 +12,7 @@
 use crate::destination::{self, Destination};
 use raingauge_campaigns::schedule::{Concurrency, Pace};
 use raingauge_policy::breaker::{self, Breaker, Pass};
+use raingauge_policy::concurrency::Limit;
 use raingauge_policy::rate::{Bucket, Rate, Wait as Missing};
 use std::sync::Arc;
 
@@ -78,15 +79,14 @@ pub struct Pacing {
     eased_ns: i64,
     rest_until_ns: i64,
     breaker: Breaker,
-    /// Requests at a time.
-    limit: u16,
-    lowered_ns: i64,
+    limit: Limit,
 }
 
 impl Pacing {
     /// Begins with a full bucket, and few requests at a time.
     pub fn new(destination: Arc<Destination>, now: Moment) -> Self {
         let pace = *destination.rate.at(now.wall_ms, &destination.zone);
+        let Concurrency { min, max } = destination.concurrency;
         Self {
             pace,
             pace_s: now.wall_ms.div_euclid(1_000),
@@ -97,8 +97,7 @@ impl Pacing {
             eased_ns: i64::MIN,
             rest_until_ns: i64::MIN,
             breaker: Breaker::new(destination.breaker),
-            limit: destination.concurrency.min,
-            lowered_ns: i64::MIN,
+            limit: Limit::new(min..=max),
             destination,
         }
     }
@@ -109,7 +108,7 @@ impl Pacing {
         let Concurrency { min, max } = destination.concurrency;
         self.breaker = Breaker::new(destination.breaker);
         self.rest_until_ns = i64::MIN;
-        self.limit = self.limit.clamp(min, max.max(min));
+        self.limit.bound(min..=max);
         self.pace = *destination.rate.at(now.wall_ms, &destination.zone);
         self.destination = destination;
         self.change_rate(now);
@@ -118,7 +117,7 @@ impl Pacing {
     /// Lets a request pass, or says what it has to wait for.
     pub fn admit(&mut self, now: Moment, in_flight: usize) -> Result<Permit, Obstacle> {
         self.refresh(now);
-        if in_flight >= usize::from(self.limit) {
+        if in_flight >= usize::from(self.limit()) {
             return Err(Obstacle::Concurrency);
         }
         if let Some(rest_ns) = self.asked_rest_ns(now) {
@@ -144,15 +143,12 @@ impl Pacing {
         let now_ms = now.elapsed_ns / MS_NS;
         self.breaker.record(now_ms, permit.pass, u64::from(!is_failure), u64::from(is_failure));
 
-        let Concurrency { min, max } = self.destination.concurrency;
         match signal {
-            Signal::Fine if in_flight + 1 >= usize::from(self.limit) => {
-                self.limit = (self.limit + 1).min(max.max(min));
-            }
-            Signal::Fine | Signal::Failed => {}
-            Signal::Late => self.lower(now, permit),
+            Signal::Fine => self.limit.raise(in_flight),
+            Signal::Failed => {}
+            Signal::Late => self.limit.lower(permit.at_ns, now.elapsed_ns),
             Signal::TooMuch { asked_ms, .. } => {
-                self.lower(now, permit);
+                self.limit.lower(permit.at_ns, now.elapsed_ns);
                 // Requests that set out before a change say nothing about what came of it.
                 if permit.at_ns >= self.halved_ns {
                     self.halvings = (self.halvings + 1).min(HALVINGS_MAX);
@@ -164,14 +160,6 @@ impl Pacing {
                 let until_ns = now.elapsed_ns + asked_ns.clamp(0, REST_MAX_NS);
                 self.rest_until_ns = self.rest_until_ns.max(until_ns);
             }
-        }
-    }
-
-    /// Halves the requests at a time, unless the one that failed set out before it was done.
-    fn lower(&mut self, now: Moment, permit: Permit) {
-        if permit.at_ns >= self.lowered_ns {
-            self.limit = (self.limit / 2).max(self.destination.concurrency.min);
-            self.lowered_ns = now.elapsed_ns;
         }
     }
 
@@ -193,7 +181,7 @@ impl Pacing {
 
     /// Requests at a time.
     pub fn limit(&self) -> u16 {
-        self.limit
+        self.limit.number()
     }
 
     pub fn breaker(&self) -> breaker::State {
