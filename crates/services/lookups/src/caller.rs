@@ -1,17 +1,17 @@
 //! One lookup of a service or a database: its places, its rate and its breaker.
 
 use crate::engines::{Engines, Failure};
+use crate::places::{Places, Speed};
 use parking_lot::Mutex;
 use raingauge_campaigns::calendar::Zone;
 use raingauge_campaigns::documents::Lookup;
-use raingauge_campaigns::schedule::Pace;
+use raingauge_campaigns::schedule::{Concurrency, Pace};
 use raingauge_policy::breaker::{self, Breaker, Pass};
 use raingauge_policy::rate::{Bucket, Rate, Wait};
 use raingauge_ports::campaigns::LookupError;
 use raingauge_ports::clock::Clock;
 use serde_json::Value as Json;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// Longest wait for the rate. A call that would wait longer fails, and its evaluation is put off.
@@ -28,7 +28,7 @@ pub struct Caller {
     pub number: u64,
     pub lookup: Lookup,
     zone: Zone,
-    places: Semaphore,
+    places: Places,
     /// When times began to count.
     began: Instant,
     pacing: Mutex<Pacing>,
@@ -44,12 +44,13 @@ impl Caller {
     pub fn new(number: u64, lookup: Lookup) -> Self {
         let sleep_ms = i64::try_from(lookup.breaker.sleep_ms).unwrap_or(i64::MAX).max(1);
         let failed_percent = lookup.breaker.failed_percent;
+        let Concurrency { min, max } = lookup.concurrency;
         let options = breaker::Options { failed_percent, sleep_ms, ..breaker::Options::default() };
         Self {
             number,
             // A zone that this release does not know has the hours of UTC.
             zone: Zone::of_name(&lookup.zone).unwrap_or_else(Zone::utc),
-            places: Semaphore::new(usize::from(lookup.concurrency.max.max(1))),
+            places: Places::new(min..=max),
             began: Instant::now(),
             pacing: Mutex::new(Pacing { bucket: Bucket::FULL, rate: None }),
             breaker: Mutex::new(Breaker::new(options)),
@@ -64,7 +65,7 @@ impl Caller {
     /// Asks for a key, when there is a place and the rate allows it.
     pub async fn call(&self, key: &str, engines: &Engines, clock: &dyn Clock) -> Outcome {
         let failed = |why: String| Err(LookupError::Failed(why));
-        let Ok(_place) = self.places.acquire().await else {
+        let Ok(mut place) = self.places.acquire().await else {
             return failed("raingauge is stopping".to_owned());
         };
         if !self.wait_for_rate(clock).await {
@@ -77,9 +78,25 @@ impl Caller {
             }
         };
 
+        let began_ns = self.elapsed_ns();
+        place.begin(began_ns);
         let answer = engines.ask(&self.lookup, key).await;
+
+        let now_ns = self.elapsed_ns();
+        place.end(now_ns, self.speed(now_ns - began_ns, &answer));
         self.note(pass, answer.as_ref().err());
         answer.map_err(|failure| LookupError::Failed(failure.why))
+    }
+
+    /// An answer that takes half of the timeout or longer is no reason to ask for more at a time:
+    /// answers would come late before there is another sign of it.
+    fn speed(&self, took_ns: i64, answer: &Result<Json, Failure>) -> Speed {
+        let took = Duration::from_nanos(took_ns.unsigned_abs());
+        match answer {
+            Ok(_) if took < Duration::from_millis(self.lookup.timeout_ms) / 2 => Speed::Fast,
+            Err(failure) if failure.is_outage => Speed::TooMuch,
+            Ok(_) | Err(_) => Speed::Slow,
+        }
     }
 
     fn note(&self, pass: Pass, failure: Option<&Failure>) {

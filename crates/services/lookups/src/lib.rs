@@ -11,12 +11,16 @@
 //!
 //! Equal keys are asked once, also by several batches at a time. A caller waits as long as its
 //! patience lasts, and the call goes on: its answer is in the cache when the caller asks again.
+//!
+//! A service or a database is asked by more calls at a time while it answers fast, and by half as
+//! many when it fails or is late.
 
 mod answers;
 mod cache;
 mod caller;
 mod counts;
 mod engines;
+mod places;
 
 pub use answers::{Answers, Definitions, Deps, Options};
 pub use counts::{CounterRange, Counts};

@@ -10,25 +10,55 @@ use raingauge_ports::campaigns::sender::{Request, Response, SendError, Sender};
 use raingauge_ports::campaigns::{
     DatabaseError, DatabaseLookup, LookupError, Lookups, TableLoads, TableRow, Tables,
 };
-use raingauge_ports::clock::ManualClock;
+use raingauge_ports::clock::{Clock, ManualClock};
 use raingauge_ports::log::Offset;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
-use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
 const LONG: Duration = Duration::from_secs(3_600);
 
+/// Requests that are under way.
+#[derive(Default)]
+struct Load {
+    takes: Mutex<Duration>,
+    now: Mutex<usize>,
+    most: Mutex<usize>,
+}
+
+impl Load {
+    /// Keeps a request under way for as long as it takes.
+    async fn hold(&self) {
+        {
+            let mut now = self.now.lock().unwrap();
+            *now += 1;
+            let mut most = self.most.lock().unwrap();
+            *most = (*most).max(*now);
+        }
+        let takes = *self.takes.lock().unwrap();
+        tokio::time::sleep(takes).await;
+        *self.now.lock().unwrap() -= 1;
+    }
+
+    fn take(&self, ms: u64) {
+        *self.takes.lock().unwrap() = Duration::from_millis(ms);
+    }
+
+    /// The most at a time since this was asked before.
+    fn most(&self) -> usize {
+        std::mem::take(&mut *self.most.lock().unwrap())
+    }
+}
+
 /// A service that answers after a while, with what its script says.
 #[derive(Default)]
 struct Service {
     asked: Mutex<Vec<Request>>,
-    takes: Mutex<Duration>,
     status: Mutex<u16>,
     fails: Mutex<bool>,
-    at_once: Mutex<(usize, usize)>,
+    load: Load,
 }
 
 impl Service {
@@ -45,15 +75,7 @@ impl Sender for Service {
     fn send<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Response, SendError>> {
         Box::pin(async move {
             self.asked.lock().unwrap().push(request.clone());
-            {
-                let (now, most) = &mut *self.at_once.lock().unwrap();
-                *now += 1;
-                *most = (*most).max(*now);
-            }
-            let takes = *self.takes.lock().unwrap();
-            tokio::time::sleep(takes).await;
-            self.at_once.lock().unwrap().0 -= 1;
-
+            self.load.hold().await;
             if *self.fails.lock().unwrap() {
                 return Err(SendError::Late(request.timeout));
             }
@@ -68,6 +90,7 @@ impl Sender for Service {
 #[derive(Default)]
 struct Database {
     asked: Mutex<Vec<(String, String, String)>>,
+    load: Load,
 }
 
 impl DatabaseLookup for Database {
@@ -85,7 +108,10 @@ impl DatabaseLookup for Database {
         let asked = (connection.to_owned(), sql.to_owned(), key.to_owned());
         self.asked.lock().unwrap().push(asked);
         let row = (key == "u-7").then(|| json!({ "tier": "gold" }).as_object().unwrap().clone());
-        Box::pin(ready(Ok(row)))
+        Box::pin(async move {
+            self.load.hold().await;
+            Ok(row)
+        })
     }
 }
 
@@ -118,6 +144,7 @@ struct World {
     tables: Arc<memory::Tables>,
     applied: tokio::sync::watch::Sender<Offset>,
     documents: Arc<Mutex<BTreeMap<String, Lookup>>>,
+    clock: Arc<ManualClock>,
     answers: Answers,
 }
 
@@ -129,16 +156,17 @@ impl World {
         let (applied, counting) = tokio::sync::watch::channel(0);
         let documents = Arc::<Mutex<BTreeMap<String, Lookup>>>::default();
         let known = Arc::clone(&documents);
+        let clock = Arc::new(ManualClock::at_s(1_727_136_000));
         let deps = Deps {
             definitions: Arc::new(move |name| known.lock().unwrap().get(name).cloned()),
             tables: Arc::clone(&tables) as Arc<dyn Tables>,
             counts: Arc::new(Counting { applied: counting }),
             sender: Arc::clone(&service) as Arc<dyn Sender>,
             databases: Arc::clone(&database) as Arc<dyn DatabaseLookup>,
-            clock: Arc::new(ManualClock::at_s(1_727_136_000)),
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
         };
         let answers = Answers::new(deps, &Options { cache_bytes: 1 << 20 });
-        let world = Self { service, database, tables, applied, documents, answers };
+        let world = Self { service, database, tables, applied, documents, clock, answers };
         world.define(json!({ "name": "risk", "class": "http",
             "url": "https://risk.internal/users/{subject}?v=1", "ttlS": 60 }));
         world.define(json!({ "name": "crm", "class": "db", "connection": "crm",
@@ -170,6 +198,13 @@ impl World {
         self.answers.answers(keys, 0, LONG).await
     }
 
+    /// How many of these requests set out at once.
+    async fn begun(&self, load: &Load, keys: &[LookupKey]) -> usize {
+        load.most();
+        self.answers.answers(keys, 0, Duration::from_millis(5)).await;
+        load.most()
+    }
+
     async fn risk(&self, key: &str) -> Result<Json, LookupError> {
         self.ask(&[http(key)]).await.remove(0)
     }
@@ -181,6 +216,11 @@ fn lookup(class: LookupClass, name: &str, key: &str) -> LookupKey {
 
 fn http(key: &str) -> LookupKey {
     lookup(LookupClass::Http, "risk", key)
+}
+
+/// More keys of `risk` than are asked for at a time.
+fn many(prefix: &str) -> Vec<LookupKey> {
+    (0..60).map(|number| http(&format!("{prefix}-{number}"))).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,7 +288,7 @@ async fn a_key_stays_in_its_place() {
 #[tokio::test(start_paused = true)]
 async fn equal_keys_are_asked_once_and_answers_are_kept() {
     let world = World::new();
-    *world.service.takes.lock().unwrap() = Duration::from_millis(100);
+    world.service.load.take(100);
     let twice = [http("u-7"), http("u-8"), http("u-7")];
     let (one, other) = tokio::join!(world.ask(&twice), world.ask(&twice));
     assert_eq!(one, other);
@@ -273,7 +313,7 @@ async fn equal_keys_are_asked_once_and_answers_are_kept() {
 #[tokio::test(start_paused = true)]
 async fn what_is_late_is_there_when_it_is_asked_for_again() {
     let world = World::new();
-    *world.service.takes.lock().unwrap() = Duration::from_millis(500);
+    world.service.load.take(500);
     let patience = Duration::from_millis(200);
     let began = Instant::now();
     let keys = [http("u-7"), lookup(LookupClass::Database, "crm", "u-7")];
@@ -325,19 +365,19 @@ async fn a_status_says_what_there_is() {
 async fn the_rate_and_the_places_are_kept() {
     let world = World::new();
     world.redefine(json!({ "ttlS": 0, "rate": [{ "perSecond": 10, "burst": 2 }],
-                           "concurrency": { "min": 1, "max": 3 } }));
-    *world.service.takes.lock().unwrap() = Duration::from_millis(1_000);
+                           "concurrency": { "min": 1, "max": 3 }, "timeoutMs": 10_000 }));
+    world.service.load.take(1_000);
     let keys: Vec<LookupKey> = (0..12).map(|number| http(&format!("u-{number}"))).collect();
     let began = Instant::now();
     let answers = world.ask(&keys).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-    assert_eq!(world.service.at_once.lock().unwrap().1, 3);
+    assert_eq!(world.service.load.most(), 3);
     assert!(began.elapsed() >= Duration::from_secs(4), "{:?}", began.elapsed());
 
     // A burst of 2, and then ten a second; what would wait for too long fails.
     world.redefine(json!({ "ttlS": 0, "rate": [{ "perSecond": 10, "burst": 2 }],
-                           "concurrency": { "min": 1, "max": 256 } }));
-    *world.service.takes.lock().unwrap() = Duration::ZERO;
+                           "concurrency": { "min": 256, "max": 256 } }));
+    world.service.load.take(0);
     let began = Instant::now();
     assert!(world.ask(&keys).await.iter().all(Result::is_ok));
     assert!(began.elapsed() >= Duration::from_millis(1_000), "{:?}", began.elapsed());
@@ -346,6 +386,76 @@ async fn the_rate_and_the_places_are_kept() {
     let answers = world.ask(&keys).await;
     let failed = answers.iter().filter(|answer| answer.is_err()).count();
     assert!((80..=110).contains(&failed), "{failed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_at_a_time_follow_the_answers() {
+    let world = World::new();
+    let load = &world.service.load;
+    world.redefine(json!({ "ttlS": 0, "concurrency": { "min": 1, "max": 8 } }));
+    load.take(100);
+    assert_eq!(world.begun(load, &many("u")).await, 1, "it begins with the fewest");
+    world.ask(&many("u")).await;
+    assert_eq!(load.most(), 8, "one more with each answer, up to the most");
+    assert_eq!(world.begun(load, &many("v")).await, 8);
+    world.ask(&many("v")).await;
+
+    // They are halved once for the eight that are late, since all of them set out before.
+    *world.service.fails.lock().unwrap() = true;
+    load.take(1_000);
+    assert!(world.ask(&many("w")[..8]).await.iter().all(Result::is_err));
+    load.take(100);
+    *world.service.fails.lock().unwrap() = false;
+    assert_eq!(world.begun(load, &many("x")).await, 4);
+    world.ask(&many("x")).await;
+    assert_eq!(load.most(), 8);
+
+    // So they are when it says that it has too much to do.
+    *world.service.status.lock().unwrap() = 503;
+    assert!(world.ask(&many("y")[..1]).await[0].is_err());
+    *world.service.status.lock().unwrap() = 200;
+    assert_eq!(world.begun(load, &many("z")).await, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_database_is_asked_more_at_a_time_while_it_answers_fast() {
+    let world = World::new();
+    let load = &world.database.load;
+    world.define(json!({ "name": "crm", "class": "db", "connection": "crm",
+        "sql": "SELECT tier FROM members WHERE id = ?", "concurrency": { "min": 1, "max": 8 } }));
+    let keys = |prefix: &str| -> Vec<LookupKey> {
+        many(prefix).iter().map(|key| lookup(LookupClass::Database, "crm", &key.key)).collect()
+    };
+
+    // Half of its timeout and more is not fast, and says no more than that it answers.
+    load.take(600);
+    world.ask(&keys("u")).await;
+    assert_eq!(load.most(), 1);
+    load.take(400);
+    world.ask(&keys("v")).await;
+    assert_eq!(load.most(), 8);
+    load.take(900);
+    world.ask(&keys("w")).await;
+    assert_eq!(world.begun(load, &keys("x")).await, 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_at_a_time_grow_when_the_hour_allows_more() {
+    let world = World::new();
+    let load = &world.service.load;
+    let rate = json!([{ "perSecond": 1_000, "burst": 100 },
+                      { "from": "00:00", "to": "01:00", "perSecond": 20, "burst": 1 }]);
+    let concurrency = json!({ "min": 1, "max": 8 });
+    world.redefine(json!({ "ttlS": 0, "rate": rate, "concurrency": concurrency }));
+    load.take(20);
+    assert!(world.ask(&many("u")).await.iter().all(Result::is_ok));
+    assert_eq!(load.most(), 1, "the rate lets them go one by one");
+
+    // Those that wait for the rate do not say that more at a time would be of use.
+    world.clock.set_s(1_727_136_000 + 3_600);
+    assert_eq!(world.begun(load, &many("v")).await, 2);
+    world.ask(&many("v")).await;
+    assert_eq!(load.most(), 8);
 }
 
 #[tokio::test(start_paused = true)]
