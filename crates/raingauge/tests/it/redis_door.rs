@@ -13,6 +13,7 @@ mod result_cache;
 mod rights;
 mod table;
 mod usage;
+mod verify;
 
 use crate::server::{Home, Server};
 use raingauge_resp_client::{Address, Connection, Reply};
