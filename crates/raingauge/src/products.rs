@@ -24,6 +24,7 @@ mod campaigns;
 mod objects;
 mod points;
 
+pub use campaigns::HISTORY;
 pub use objects::OpenObjects;
 
 use crate::services::{BookPlace, Consumers};

@@ -213,7 +213,8 @@ fn changed_all(details: &Value, changed: usize) -> Response {
     (details, Json(answer)).into_response()
 }
 
-fn shown(record: &DeliveryRecord) -> Value {
+/// A delivery, as it is answered.
+pub fn shown(record: &DeliveryRecord) -> Value {
     let delivery = &record.delivery;
     let cost = delivery.cost.as_ref();
     json!({

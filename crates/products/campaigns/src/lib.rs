@@ -12,6 +12,7 @@ mod contract;
 mod decisions;
 mod destinations;
 mod documents;
+pub mod history;
 mod jobs;
 mod pages;
 mod refused;
@@ -27,6 +28,7 @@ mod wait;
 pub use settings::Settings;
 pub use wait::DECIDED;
 
+use history::History;
 use raingauge_app::Role;
 use raingauge_campaigner::{Handle as Worker, Operator};
 use raingauge_deliveries::Deliveries;
@@ -50,6 +52,8 @@ pub struct Campaigns {
     pub operator: Operator,
     pub ledger: Arc<dyn LedgerReader>,
     pub outbox: Arc<dyn Outbox>,
+    /// What the ledger has forgotten.
+    pub history: History,
     pub deliveries: Deliveries,
     /// Tables and segments, and their loads.
     pub uploads: Arc<Uploads>,

@@ -19,10 +19,14 @@ settings! {
         late_after as "late_after_s": Duration = seconds(86_400, 60..=31_536_000);
         /// Bytes of states of subjects in memory.
         state_cache_bytes: usize = bytes(128 * MIB, MIB..=64 * GIB);
-        /// How long decisions and ended deliveries are kept.
+        /// How long decisions and ended deliveries are kept in the ledger.
         decisions_keep as "decisions_keep_days": Duration = days(30, 1..=400);
         /// How long ids of actions are kept: an event that comes back later may act again.
         actions_keep as "actions_keep_days": Duration = days(400, 1..=3_660);
+        /// Whether decisions and ended deliveries are written to files before they are forgotten.
+        history: bool = switch(true);
+        /// How long those files are kept, from the days that they are about.
+        history_keep as "history_keep_days": Duration = days(400, 1..=3_660);
         /// The largest budget that one person alone may give to a campaign, beyond which a second
         /// one approves; 0 for no limit.
         approval_above: u64 = whole(0, 0..=1_000_000_000_000, "units");

@@ -33,7 +33,8 @@ impl Campaigns {
             let detail = format!("a subject has between 1 and {SUBJECT_LEN_MAX} bytes");
             return Err(Refused::new(Code::RequestMalformed, detail));
         }
-        Ok(self.operator.erase(subject).await?)
+        self.operator.erase(subject).await?;
+        Ok(self.history.erase(subject).await?)
     }
 }
 

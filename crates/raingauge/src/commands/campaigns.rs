@@ -2,6 +2,7 @@
 
 mod apply;
 mod file;
+mod history;
 mod replays;
 pub mod tables;
 
@@ -149,6 +150,15 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Read decisions and deliveries that the ledger has forgotten
+    ///
+    /// Reads the files in a data folder, whether a server runs on it or not, and prints one JSON
+    /// object a line: the newest day first, and of a day its decisions before the deliveries that
+    /// ended in it. It takes as long as the files are large.
+    #[command(
+        after_help = "Example: raingauge campaigns history --data-dir /var/lib/raingauge --from -90d --subject u-7"
+    )]
+    History(history::History),
     /// Show what a campaign granted, refused and spent, by local day
     #[command(after_help = "Example: raingauge campaigns usage 7 --from -7d --to now")]
     Usage {
@@ -224,6 +234,7 @@ impl Campaigns {
             Command::Erase { subject, reason, place } => {
                 place.with(|session| erase(session, &subject, &reason, json))
             }
+            Command::History(history) => history.run(),
             Command::Usage { id, from, to, place } => {
                 place.with(|session| usage(session, id, [from, to], json))
             }

@@ -8,6 +8,7 @@
 
 mod following;
 mod gone;
+mod history;
 mod lookups;
 
 use super::{Additions, Foundation, Opening, Product, Service};
@@ -16,12 +17,13 @@ use crate::services::{CampaignEngines, CampaignOptions};
 use crate::settings::{Cluster, Origin};
 use anyhow::Context as _;
 use following::Following;
+use raingauge_campaign_doors::history::{History, Sources};
 use raingauge_campaign_doors::{Campaigns, Settings};
 use raingauge_campaigner::{self as campaigner, Campaigner, Operator};
 use raingauge_deliveries::{self as deliveries, Deliveries};
 use raingauge_documents::{self as documents, CampaignRules, Documents, ProductKind, Uploads};
 use raingauge_ports::campaigns::Lookups;
-use raingauge_replay::{Replay, Sources};
+use raingauge_replay::{self as replay, Replay};
 use raingauge_settings::Reader;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +36,8 @@ pub const PRODUCT: Product =
 /// Longest wait for requests that are under way when the process ends. One that takes longer is
 /// sent again by the next process, with the same id.
 const SENDING_MAX: Duration = Duration::from_secs(5);
+/// The folder of the history, in the data folder.
+pub const HISTORY: &str = "campaigns/history";
 /// The switch of the whole product.
 const ENABLED: &str = "campaigns.enabled";
 
@@ -75,8 +79,11 @@ async fn open(
         allow_private_addresses: settings.allow_private_addresses,
         databases,
     };
-    let engines =
+    let mut engines =
         tokio::task::spawn_blocking(move || CampaignEngines::open(&data_dir, options)).await??;
+
+    let history = History::new(foundation.data_dir.join(HISTORY), settings.history);
+    engines.retention = history.guard(engines.retention);
 
     let (lookups, definitions) = lookups::open(&foundation, &engines).await?;
     let worker = start_worker(&settings, &foundation, &engines, Arc::clone(&lookups)).await?;
@@ -111,10 +118,24 @@ async fn open(
         ),
         ledger: Arc::clone(&engines.reader),
         outbox: Arc::clone(&engines.outbox),
+        history: history.clone(),
         deliveries: deliveries.clone(),
         uploads: Arc::clone(&uploads),
         replay: replay(&settings, &foundation, &engines, &worker, lookups),
         clock: Arc::clone(&foundation.wall_clock),
+    };
+    let exporter = history::Exporter {
+        history,
+        sources: Sources {
+            ledger: Arc::clone(&engines.reader),
+            outbox: Arc::clone(&engines.outbox),
+        },
+        log: Arc::clone(foundation.logs.first().context("there is no log")?),
+        worker: worker.clone(),
+        clock: Arc::clone(&foundation.clock),
+        wall_clock: Arc::clone(&foundation.wall_clock),
+        decisions_keep: settings.decisions_keep,
+        history_keep: settings.history_keep,
     };
     let tidy = async move {
         if let Err(error) = uploads.remove_orphans().await {
@@ -133,6 +154,7 @@ async fn open(
             Box::pin(documents.follow()),
             Box::pin(following.run()),
             Box::pin(tidy),
+            Box::pin(exporter.run()),
         ],
         ..Additions::default()
     })
@@ -204,7 +226,7 @@ fn replay(
         snapshot.documents.engine_documents(&warming, late_after_ms)
     };
 
-    let sources = Sources {
+    let sources = replay::Sources {
         logs: foundation.logs.clone(),
         ledger: Arc::clone(&engines.reader),
         outbox: Arc::clone(&engines.outbox),
