@@ -131,19 +131,6 @@ fn largest_in(test: &Test) -> usize {
 }
 
 impl Campaign {
-    /// The largest number that a count is compared with, in rules that have been checked.
-    pub fn largest_compared<'r>(name: &str, rules: impl Iterator<Item = &'r Rule>) -> usize {
-        let mut largest = 0;
-        for rule in rules {
-            rule.each_leaf(&mut |leaf| {
-                if matches!(&leaf.lhs, Lhs::Count(count) if **count == *name) {
-                    largest = largest.max(largest_in(&leaf.test));
-                }
-            });
-        }
-        largest
-    }
-
     /// Everything that keeps the campaign from being used.
     pub fn problems(&self) -> Vec<Problem> {
         let mut check = Check { campaign: self, problems: Vec::new() };

@@ -108,14 +108,8 @@ struct Tallies {
 impl Tallies {
     fn number(&mut self, definition: TallyDefinition) -> usize {
         let known = *self.by_owner.entry(definition.owner).or_insert(self.definitions.len());
-        match self.definitions.get_mut(known) {
-            None => self.definitions.push(definition),
-            Some(TallyDefinition { window: Window::Last { kept, .. }, .. }) => {
-                if let Window::Last { kept: more, .. } = definition.window {
-                    *kept = more.max(*kept);
-                }
-            }
-            Some(_) => {}
+        if known == self.definitions.len() {
+            self.definitions.push(definition);
         }
         known
     }
@@ -163,8 +157,7 @@ fn compile(
     let mut counts = BTreeMap::new();
     for (name, count) in &campaign.counts {
         let filter = rule_of(&count.filter, name, Place::Filter)?;
-        let largest = Campaign::largest_compared(name, steps.iter());
-        counts.insert(name.clone(), compile_count(&campaign, count, filter, largest, tallies)?);
+        counts.insert(name.clone(), compile_count(&campaign, count, filter, tallies)?);
     }
 
     let rules = Rules { steps, counts, cancels, rechecks };
@@ -207,7 +200,6 @@ fn compile_count(
     campaign: &Campaign,
     count: &Count,
     filter: Rule,
-    largest: usize,
     tallies: &mut Tallies,
 ) -> Option<CompiledCount> {
     let (from_ms, until_ms) = campaign.activity_ms();
@@ -220,7 +212,9 @@ fn compile_count(
         CountWindow::Calendar(period) => {
             Window::Calendar { period: *period, zone: Zone::of_name(&campaign.zone)? }
         }
-        CountWindow::Last(last) => Window::last(last.ms(), largest.min(KEPT_TIMES_MAX - 1))?,
+        // As many times whatever they are compared with: a number that is raised later, or that
+        // another campaign shares, must not find too few.
+        CountWindow::Last(last) => Window::last(last.ms(), KEPT_TIMES_MAX - 1)?,
     };
 
     let definition = TallyDefinition {

@@ -81,3 +81,22 @@ fn a_campaign_that_comes_back_counts_its_history_again() {
     stage.run(&mut worker);
     assert_eq!(stage.lines(), ["5 d/a granted", "5 n/a granted", "5 s/a granted"]);
 }
+
+#[test]
+fn a_number_that_is_raised_finds_what_was_counted_before() {
+    let of = |number: i64| {
+        let mut campaign = campaign("active");
+        campaign["steps"][2]["when"]["rhs"] = json!(number);
+        campaign
+    };
+    let stage = MemoryStage::in_memory();
+    let mut worker = stage.open();
+    stage.save_campaign(&of(2));
+    for id in ["1", "2", "3", "4", "5"] {
+        stage.send(id, "order", &json!({"user": "u"}));
+    }
+    stage.save_campaign(&of(6));
+    stage.send("6", "order", &json!({"user": "u"}));
+    stage.run(&mut worker);
+    assert_eq!(stage.lines(), ["2 n/a granted", "5 d/a granted", "5 s/a granted", "6 n/a granted"]);
+}

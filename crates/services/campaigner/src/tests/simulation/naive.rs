@@ -7,7 +7,7 @@ use crate::documents::{Documents, begins_in_log};
 use crate::tallies::owners_of;
 use crate::timer::StoredEvent;
 use raingauge_campaigns::body::body;
-use raingauge_campaigns::campaign::{CampaignId, Count, CountWindow, State};
+use raingauge_campaigns::campaign::{CampaignId, State};
 use raingauge_campaigns::decision::{ActionId, Cost, Decision, Reason};
 use raingauge_campaigns::engine::{
     At, Engine, LookupKey, Pending, forget_waiting, tally_owner, waiting_key,
@@ -165,17 +165,9 @@ impl Naive {
         self.documents.campaigns().flat_map(owners_of).collect()
     }
 
-    /// What the tallies that campaigns keep have come to. Rolling ones are left out: they keep as
-    /// many times as conditions compared with while they were counted.
+    /// What the tallies that campaigns keep have come to.
     pub fn tallies(&self) -> impl Iterator<Item = (&StateKey, &Vec<u8>)> {
-        let rolls = |count: &&Count| matches!(count.window, CountWindow::Last(_));
-        let kept = self.documents.campaigns().flat_map(move |campaign| {
-            let counts = campaign.counts.values().filter(move |count| !rolls(count));
-            counts
-                .filter_map(|count| tally_owner(campaign, count))
-                .filter(|_| campaign.state.counts())
-        });
-        let kept: BTreeSet<u128> = kept.collect();
+        let kept = self.owners();
         let states = self.remembered.states.iter();
         states.filter(move |(key, _)| key.kind == StateKind::Tally && kept.contains(&key.owner))
     }
