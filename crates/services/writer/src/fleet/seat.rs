@@ -178,7 +178,7 @@ impl Place {
                         %reason,
                         "the worker of a partition ended; it is started again"
                     );
-                    self.troubles.lock().insert(self.partition, reason.to_string());
+                    self.report(&left, reason.to_string());
 
                     if began.elapsed() > RESTART_MAX {
                         RESTART_MIN
@@ -193,12 +193,21 @@ impl Place {
                         %reason,
                         "a partition cannot be counted yet"
                     );
-                    self.troubles.lock().insert(self.partition, reason);
+                    self.report(&left, reason);
                     RESTART_MAX / 10
                 }
             };
 
             let _ = tokio::time::timeout(pause, left.wait_for(|leave| *leave != Leave::Stay)).await;
+        }
+    }
+
+    /// Reports what keeps the partition from being counted, unless the seat was left: who leaves
+    /// it says so first and removes its trouble then, and a trouble added later would stay.
+    fn report(&self, left: &watch::Receiver<Leave>, reason: String) {
+        let mut troubles = self.troubles.lock();
+        if *left.borrow() == Leave::Stay {
+            troubles.insert(self.partition, reason);
         }
     }
 
