@@ -6,14 +6,16 @@ import os
 import re
 import shutil
 import subprocess
+import tarfile
 import tempfile
+import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 
 from process import Failure
 
 HERE = Path(__file__).resolve().parent
-NAMES = ["cassandra", "elasticmq", "kafka", "mariadb", "redis"]
+NAMES = ["cassandra", "elasticmq", "kafka", "mariadb", "mysql", "redis"]
 
 # Program by program, the Debian package that has it. Only the cores of MariaDB: the package mariadb-server would also
 # set up a service of the system, which nobody here wants.
@@ -27,9 +29,14 @@ PACKAGES = {
         # What mariadb-install-db calls.
         "my_print_defaults": "mariadb-client-core",
     },
+    "mysql": {"mvn": "maven"},
     "redis": {"redis-server": "redis-server", "redis-cli": "redis-tools"},
 }
-JARS = ("cassandra", "elasticmq", "kafka")
+JARS = ("cassandra", "elasticmq", "kafka", "mysql")
+# Those that Java runs. The jar of MySQL carries a program, which wants two libraries of the system.
+JAVA = ("cassandra", "elasticmq", "kafka")
+MYSQL_PROGRAMS = "mysql-Linux-amd64.tar.gz"
+LIBRARIES = {"mysql": {"libaio.so.1": "libaio1", "libnuma.so.1": "libnuma1"}}
 COPY_JARS = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
@@ -74,7 +81,14 @@ def missing_packages(wanted):
                 continue
             if not (java() if needed == "java" else program(needed)):
                 packages.append(package)
+        packages += [package for file, package in LIBRARIES.get(name, {}).items() if not has_library(file)]
     return sorted(set(packages))
+
+
+def has_library(file):
+    """Whether programs find a library of the system."""
+    said = subprocess.run([program("ldconfig") or "ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
+    return f"\t{file} " in said
 
 
 def install_packages(packages):
@@ -118,8 +132,24 @@ def install_jars(name):
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if run.returncode != 0:
             raise Failure(f"Maven failed:\n{run.stdout[-2000:]}")
+        if name == "mysql":
+            unpack_mysql(Path(scratch) / "jars")
         # There as a whole or not at all.
         os.rename(f"{scratch}/jars", target)
+
+
+def unpack_mysql(folder):
+    """Unpacks the server for Linux, which lies in the jar beside those for other systems."""
+    jar = next(folder.glob("*.jar"))
+    with zipfile.ZipFile(jar) as files, files.open(MYSQL_PROGRAMS) as programs:
+        with tarfile.open(fileobj=programs, mode="r:gz") as unpacked:
+            unpacked.extractall(folder)
+    jar.unlink()
+
+
+def mysqld():
+    """The path of MySQL's server."""
+    return library("mysql") / "bin/mysqld"
 
 
 def archive(name):
@@ -142,6 +172,6 @@ def install(wanted, train):
         for name in wanted:
             if not jars_are_there(name):
                 install_jars(name)
-            if name in JARS and not archive(name).exists():
+            if name in JAVA and not archive(name).exists():
                 print(f"services: making the class-data archive of {name}", flush=True)
                 train(name, archive(name))

@@ -252,6 +252,27 @@ def mariadb(folder):
     return Server(folder, "mariadb", "mariadb", command, ports, options={"password": password})
 
 
+def mysql(folder):
+    """MySQL as it comes: a new user logs in by the server's default plugin, on a server that has a certificate."""
+    ports = {"mysql": free_port()}
+    data = Path(folder) / "data/mysql"
+    password = secrets.token_hex(8)
+    fill("mariadb-init.sql", data / "init.sql", password=password)
+    (data / "tmp").mkdir()
+    as_root = ["--user=root"] if os.geteuid() == 0 else []
+    words = [install.mysqld(), "--no-defaults", *as_root, f"--datadir={data}/mysql", f"--tmpdir={data}/tmp"]
+    made = [*words, "--initialize-insecure"]
+    run = subprocess.run(made, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if run.returncode != 0:
+        raise Failure(f"MySQL's folder could not be made:\n{run.stdout[-2000:]}")
+    # Its protocol of documents would listen on a port of its own.
+    command = [
+        *words, "--socket=mysql.sock", f"--pid-file={data}/mysql.pid", f"--port={ports['mysql']}", "--bind-address=127.0.0.1",
+        "--skip-name-resolve", f"--init-file={data}/init.sql", "--mysqlx=OFF",
+    ]
+    return Server(folder, "mysql", "mysql", command, ports, options={"password": password})
+
+
 def elasticmq(folder, archive=None):
     """Queues that speak the protocol of Amazon SQS."""
     ports = {"sqs": free_port()}
@@ -313,12 +334,18 @@ def answers(server):
     if server.kind == "mariadb":
         probes.mysql_login(server.ports["mysql"], MARIADB_USER, server.options["password"], MARIADB_DATABASE)
         return True
+    if server.kind == "mysql":
+        return probes.mysql_greets(server.ports["mysql"])
     if server.kind == "elasticmq":
         return probes.sqs_queues(server.ports["sqs"])
     return probes.redis(server.ports["redis"], "PING") == "PONG"
 
 
 def start(server):
+    if server.kind == "mysql":
+        # It does not start beside a process that it takes for the owner of its socket, and one that was killed may still be
+        # listed as a zombie.
+        (server.data / "mysql/mysql.sock.lock").unlink(missing_ok=True)
     server.spawn()
     wait_until_it_answers(server)
 

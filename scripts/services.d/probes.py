@@ -117,6 +117,15 @@ def mysql_login(port, user, password, database):
             raise ValueError(answer[3:].decode(errors="replace"))
 
 
+def mysql_greets(port):
+    """Whether a server greets its clients, which it does once its script of the start has run."""
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as connection:
+        greeting = mysql_packet(connection)
+        if greeting[0] != 10:
+            raise ValueError(f"the greeting is {greeting[1:80]!r}")
+        return True
+
+
 def mysql_packet(connection):
     size = int.from_bytes(read_exactly(connection, 4)[:3], "little")
     return read_exactly(connection, size)
