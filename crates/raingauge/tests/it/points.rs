@@ -5,6 +5,7 @@ mod commands;
 mod crash;
 mod example;
 mod ledger;
+mod month_ends;
 mod retail;
 pub mod rights;
 

@@ -19,20 +19,21 @@ use std::io::{BufRead, BufReader};
 
 /// Invoices of the whole year; their points; and the most that one customer has.
 const WHOLE: (usize, i64, i64) = (25_900, 8_902_670, 280_175);
-const BEST_CUSTOMER: &str = "14646";
+pub const BEST_CUSTOMER: &str = "14646";
 
 /// An invoice with a customer.
 #[derive(Clone, Debug)]
-struct Invoice {
-    number: String,
-    customer: String,
-    time: String,
+pub struct Invoice {
+    pub number: String,
+    pub customer: String,
+    /// Such as `2011-11-14T08:10:00Z`.
+    pub time: String,
     /// Thousandths of a pound.
-    thousandths: i64,
+    pub thousandths: i64,
 }
 
 /// All invoices of the file, and how many there are without a customer too.
-fn invoices() -> (Vec<Invoice>, usize) {
+pub fn invoices() -> (Vec<Invoice>, usize) {
     let path = std::env::var("RAINGAUGE_RETAIL").unwrap_or_else(|_| demo("retail.csv.gz"));
     let file = File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut invoices = BTreeMap::<String, Invoice>::new();
@@ -82,11 +83,11 @@ fn decimal(thousandths: i64) -> String {
     format!("{sign}{}.{:03}", thousandths.abs() / 1_000, thousandths.abs() % 1_000)
 }
 
-fn is_sale(invoice: &Invoice) -> bool {
+pub fn is_sale(invoice: &Invoice) -> bool {
     !invoice.number.starts_with('C') && invoice.thousandths > 0
 }
 
-fn sale(invoice: &Invoice) -> Value {
+pub fn sale(invoice: &Invoice) -> Value {
     json!({
         "specversion": "1.0", "id": invoice.number, "source": "shop", "type": "retail.sale",
         "time": invoice.time,
