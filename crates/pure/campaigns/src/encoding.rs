@@ -7,6 +7,8 @@
 const VERSION: u8 = 1;
 /// Bytes of the longest number: 128 bits in groups of 7.
 const NUMBER_LEN_MAX: usize = 19;
+/// Bytes of a number that fits one register: up to 63 bits.
+const REGISTER_LEN: usize = 9;
 
 /// Bytes of state that are no encoding of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,8 +22,14 @@ pub(crate) fn begin(kind: u8) -> Vec<u8> {
 }
 
 pub(crate) fn put_unsigned(out: &mut Vec<u8>, mut number: u128) {
+    while number > u128::from(u64::MAX) {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    // Most numbers fit one register from the beginning on.
+    let mut number = number as u64;
     while number >= 0x80 {
-        out.push((number & 0x7f) as u8 | 0x80);
+        out.push(number as u8 | 0x80);
         number >>= 7;
     }
     out.push(number as u8);
@@ -53,6 +61,20 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn unsigned(&mut self) -> Result<u128, DecodeError> {
+        let mut number = 0;
+        for (place, byte) in self.rest.iter().enumerate().take(REGISTER_LEN) {
+            number |= u64::from(byte & 0x7f) << (7 * place);
+            if byte & 0x80 == 0 {
+                self.rest = &self.rest[place + 1..];
+                let has_leading_zeros = place > 0 && *byte == 0;
+                return if has_leading_zeros { Err(DecodeError) } else { Ok(number.into()) };
+            }
+        }
+        self.long()
+    }
+
+    /// A number that may need more than one register.
+    fn long(&mut self) -> Result<u128, DecodeError> {
         let is_last = |byte: &u8| byte & 0x80 == 0;
         let len = self.rest.iter().position(is_last).ok_or(DecodeError)? + 1;
         let (digits, rest) = self.rest.split_at(len);

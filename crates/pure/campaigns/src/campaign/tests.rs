@@ -110,6 +110,11 @@ fn each_fault_is_found_where_it_is() {
             leaf("gte", "count.orders", json!(1)),
             "steps[0].actions[0].recheck",
         ),
+        (
+            "/steps/0/actions/0/recheck",
+            leaf("lt", "usage.reward", json!(1)),
+            "steps[0].actions[0].recheck",
+        ),
         ("/steps/1/actions/0/cancel", json!({"eventTypes": ["t"]}), "steps[1].actions[0]"),
         ("/steps/1/actions/0/cost/amount", json!(-1), "steps[1].actions[0].cost"),
         ("/steps/1/actions/1/points", json!(5), "steps[1].actions[1]"),

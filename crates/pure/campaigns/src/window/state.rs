@@ -13,6 +13,9 @@ use super::Window;
 use crate::encoding::{self, DecodeError, Reader, put_signed, put_unsigned};
 use crate::limits::KEPT_TIMES_MAX;
 
+/// Bytes of most times, which are less than three days behind the one before.
+const BYTES_PER_TIME: usize = 4;
+
 /// Periods of the calendar that a tally keeps. An event that is 24 hours late may belong to the
 /// day before yesterday where yesterday had 23 hours.
 pub(super) const PERIODS_KEPT: usize = 3;
@@ -56,6 +59,7 @@ impl Tally {
             }
             Self::Last(times) => {
                 let mut out = encoding::begin(LAST);
+                out.reserve(BYTES_PER_TIME * times.len());
                 put_unsigned(&mut out, times.len() as u128);
                 if let Some(oldest) = times.first() {
                     put_signed(&mut out, i128::from(*oldest));
