@@ -2,7 +2,7 @@
 //! one.
 
 use raingauge_app::Problem;
-use raingauge_core::code::{Code, Refusal};
+use raingauge_core::code::{Code, Kind, Refusal};
 use tonic::Status;
 use tonic::metadata::{MetadataMap, MetadataValue};
 
@@ -26,162 +26,24 @@ pub fn refused(problem: impl Into<Problem>) -> Status {
 
 /// The status that stands for a code.
 fn grpc_status(code: Code) -> tonic::Code {
-    match code {
-        Code::TokenMissing | Code::TokenUnknown => tonic::Code::Unauthenticated,
-
-        Code::ApprovalNeeded
-        | Code::ForeignRequest
-        | Code::ScopeMissing
-        | Code::SecondPersonNeeded
-        | Code::SourceForeign => tonic::Code::PermissionDenied,
-
-        Code::ActionUnknown
-        | Code::BackfillUnknown
-        | Code::CounterUnknown
-        | Code::DocumentUnknown
-        | Code::DraftUnknown
-        | Code::EntryUnknown
-        | Code::HoldUnknown
-        | Code::JobUnknown
-        | Code::KeyUnknown
-        | Code::MaintenanceAbsent
-        | Code::PartnerUnknown
-        | Code::ProgrammeUnknown
-        | Code::QueueUnknown
-        | Code::ReferenceUnknown
-        | Code::RewardUnknown
-        | Code::RoleAbsent
-        | Code::RolloutUnknown
-        | Code::RuleUnknown
-        | Code::TierUnknown => tonic::Code::NotFound,
-
-        Code::RouteUnknown => tonic::Code::Unimplemented,
-
-        Code::BodiesInFlight
-        | Code::ChangedTooOften
-        | Code::LedgerBusy
-        | Code::LogBusy
-        | Code::ScansWaiting
-        | Code::TooManyJobs => tonic::Code::ResourceExhausted,
-
-        Code::ClockUnsound
-        | Code::ConnectionsFull
-        | Code::DiskFull
-        | Code::LedgerClosed
-        | Code::NotReady
-        | Code::Overloaded
-        | Code::TokensUnavailable
-        | Code::Unavailable
-        | Code::WriterLagging => tonic::Code::Unavailable,
-
-        Code::DeadlineExceeded
-        | Code::NotAppliedYet
-        | Code::NotAwardedYet
-        | Code::NotDecidedYet
-        | Code::Timeout => tonic::Code::DeadlineExceeded,
-
-        Code::Failed => tonic::Code::Internal,
-
-        Code::ActionRefused
-        | Code::ArrearsFloor
-        | Code::AttributeMissing
-        | Code::AttributeTooLong
-        | Code::BatchUnsupported
-        | Code::BodyTooLarge
-        | Code::BodyTooSlow
-        | Code::BucketMalformed
-        | Code::BudgetSpent
-        | Code::CampaignInvalid
-        | Code::ChangeRefused
-        | Code::CompactionIdle
-        | Code::CompactionRunning
-        | Code::ConfigurationInvalid
-        | Code::ControlExpired
-        | Code::ControlKindUnknown
-        | Code::ControlMalformed
-        | Code::ControlSignatureInvalid
-        | Code::ControlUnsigned
-        | Code::CountOutOfRange
-        | Code::CounterInvalid
-        | Code::CounterNotArchived
-        | Code::DocumentInvalid
-        | Code::DraftChanged
-        | Code::DraftConflict
-        | Code::DraftEnded
-        | Code::EncodingUnknown
-        | Code::EntryNotReversible
-        | Code::EtagMalformed
-        | Code::EventMalformed
-        | Code::EventTooLarge
-        | Code::ExceedsHold
-        | Code::FactorMissing
-        | Code::FieldInvalid
-        | Code::GranularityUnknown
-        | Code::GzipMalformed
-        | Code::HeaderMalformed
-        | Code::HoldResolved
-        | Code::IdTaken
-        | Code::IdempotencyKeyMalformed
-        | Code::IdempotencyKeyReused
-        | Code::InsufficientPoints
-        | Code::JsonMalformed
-        | Code::KeyMissing
-        | Code::KeyReused
-        | Code::KeyTooLong
-        | Code::KindUnknown
-        | Code::LimitOutOfRange
-        | Code::MediaTypeUnknown
-        | Code::MemberInvalid
-        | Code::MethodNotAllowed
-        | Code::Overflow
-        | Code::ParameterUnknown
-        | Code::PartitionWrong
-        | Code::PartnerLimit
-        | Code::PointsInvalid
-        | Code::PolicyInvalid
-        | Code::ProgrammeInvalid
-        | Code::QuoteUnclosed
-        | Code::RangeBackwards
-        | Code::RangeExpired
-        | Code::RangeTooLong
-        | Code::ReasonMissing
-        | Code::ReasonTooLong
-        | Code::Refused
-        | Code::RequestMalformed
-        | Code::RevisionMissing
-        | Code::RewardSoldOut
-        | Code::RolloutInvalid
-        | Code::RolloutRefused
-        | Code::RowCells
-        | Code::RowMalformed
-        | Code::RowNotUtf8
-        | Code::RowTooLong
-        | Code::SeriesTooLong
-        | Code::SpecversionUnsupported
-        | Code::TableInvalid
-        | Code::TimeInFuture
-        | Code::TimeInvalid
-        | Code::TimeMissing
-        | Code::TimeNotAligned
-        | Code::TimeOutOfRange
-        | Code::TimezoneUnaligned
-        | Code::TimezoneUnknown
-        | Code::TlsRequired
-        | Code::TooLate
-        | Code::TooManyAwards
-        | Code::TooManyBuckets
-        | Code::TooManyDrafts
-        | Code::TooManyEvents
-        | Code::TooManyKeys
-        | Code::TooManyRanges
-        | Code::TooManyRejected
-        | Code::TooManyVersions
-        | Code::TooPrecise
-        | Code::TransactionRefused
-        | Code::VersionMismatch
-        | Code::WaitUnknown
-        | Code::WalletClosed
-        | Code::WalletFull => tonic::Code::InvalidArgument,
+    match code.kind() {
+        _ if code == Code::RouteUnknown => tonic::Code::Unimplemented,
+        Kind::Unauthenticated => tonic::Code::Unauthenticated,
+        Kind::Forbidden => tonic::Code::PermissionDenied,
+        Kind::NotFound => tonic::Code::NotFound,
+        Kind::Busy => tonic::Code::ResourceExhausted,
+        Kind::Unavailable => tonic::Code::Unavailable,
+        Kind::Pending | Kind::Late => tonic::Code::DeadlineExceeded,
+        Kind::Failed => tonic::Code::Internal,
+        Kind::Malformed
+        | Kind::NotAllowed
+        | Kind::TooSlow
+        | Kind::Conflict
+        | Kind::Outdated
+        | Kind::Unconditional
+        | Kind::TooLarge
+        | Kind::Unsupported
+        | Kind::Unacceptable => tonic::Code::InvalidArgument,
     }
 }
 
