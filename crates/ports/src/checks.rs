@@ -10,33 +10,18 @@ pub const CHECKS_KEPT: usize = 20_000;
 /// Most differing buckets that are stored with a check.
 pub const DIFFERENCES_KEPT: usize = 50;
 
-/// The outcome of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// The stored counts equal those of the log.
-    Equal,
-    /// They differ: an operator has to investigate.
-    Differs,
-    /// The log does not reach back to any part of the range, so nothing could be compared.
-    Uncovered,
-    /// The check failed.
-    Failed,
-}
-
-impl Outcome {
-    pub const ALL: [Self; 4] = [Self::Equal, Self::Differs, Self::Uncovered, Self::Failed];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Equal => "equal",
-            Self::Differs => "differs",
-            Self::Uncovered => "uncovered",
-            Self::Failed => "failed",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.name() == name)
+raingauge_core::names! {
+    /// The outcome of a check.
+    #[derive(Hash)]
+    pub enum Outcome {
+        /// The stored counts equal those of the log.
+        Equal = "equal",
+        /// They differ: an operator has to investigate.
+        Differs = "differs",
+        /// The log does not reach back to any part of the range, so nothing could be compared.
+        Uncovered = "uncovered",
+        /// The check failed.
+        Failed = "failed",
     }
 }
 

@@ -24,39 +24,22 @@ pub enum Error {
     Unavailable(String),
 }
 
-/// The state of a draft.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Being written.
-    Draft,
-    /// Waits for a reviewer.
-    Review,
-    /// Its configuration is, or was, that of the document.
-    Applied,
-    /// A reviewer rejected it. It may be edited and sent again.
-    Rejected,
-    Withdrawn,
+raingauge_core::names! {
+    /// The state of a draft.
+    pub enum State {
+        /// Being written.
+        Draft = "draft",
+        /// Waits for a reviewer.
+        Review = "review",
+        /// Its configuration is, or was, that of the document.
+        Applied = "applied",
+        /// A reviewer rejected it. It may be edited and sent again.
+        Rejected = "rejected",
+        Withdrawn = "withdrawn",
+    }
 }
 
 impl State {
-    pub const ALL: [Self; 5] =
-        [Self::Draft, Self::Review, Self::Applied, Self::Rejected, Self::Withdrawn];
-
-    /// The stored form.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Review => "review",
-            Self::Applied => "applied",
-            Self::Rejected => "rejected",
-            Self::Withdrawn => "withdrawn",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-
     /// Whether the draft may still be applied.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Draft | Self::Review | Self::Rejected)

@@ -61,23 +61,12 @@ pub struct Form {
     pub description: String,
 }
 
-/// What each event adds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Adds {
-    One,
-    Number,
-    Field,
-}
-
-impl Adds {
-    pub const ALL: [Self; 3] = [Self::One, Self::Number, Self::Field];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::One => "one",
-            Self::Number => "number",
-            Self::Field => "field",
-        }
+raingauge_core::names! {
+    /// What each event adds.
+    pub enum Adds {
+        One = "one",
+        Number = "number",
+        Field = "field",
     }
 }
 
@@ -169,10 +158,7 @@ impl Form {
             }
         };
 
-        let adds = Adds::ALL
-            .into_iter()
-            .find(|adds| adds.name() == fields.text("adds"))
-            .unwrap_or(Adds::One);
+        let adds = Adds::from_name(fields.text("adds")).unwrap_or(Adds::One);
         Self {
             id: fields.text("id").parse().unwrap_or(0),
             base_version: fields.text("base").parse().unwrap_or(0),

@@ -40,46 +40,19 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-/// What a document is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    Campaign,
-    Destination,
-    Lookup,
-    /// A table or a segment.
-    Table,
-    Budget,
-    Cap,
-    Holdout,
-}
-
-impl Kind {
-    pub const ALL: [Self; 7] = [
-        Self::Campaign,
-        Self::Destination,
-        Self::Lookup,
-        Self::Table,
-        Self::Budget,
-        Self::Cap,
-        Self::Holdout,
-    ];
-
-    /// The stored form.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Campaign => "campaign",
-            Self::Destination => "destination",
-            Self::Lookup => "lookup",
-            Self::Table => "table",
-            Self::Budget => "budget",
-            Self::Cap => "cap",
-            Self::Holdout => "holdout",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+raingauge_core::names! {
+    /// What a document is.
+    #[derive(PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Kind {
+        Campaign = "campaign",
+        Destination = "destination",
+        Lookup = "lookup",
+        /// A table or a segment.
+        Table = "table",
+        Budget = "budget",
+        Cap = "cap",
+        Holdout = "holdout",
     }
 }
 

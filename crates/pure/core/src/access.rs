@@ -2,30 +2,16 @@
 
 use std::fmt;
 
-/// What a person may do in the portal; each role may do what those before it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Sees counters, counts, campaigns, points and the system.
-    Viewer,
-    /// Defines counters, campaigns and programmes of points.
-    Editor,
-    /// Manages people, tokens and the system, and operates campaigns and points.
-    Admin,
-}
-
-impl Role {
-    pub const ALL: [Self; 3] = [Self::Viewer, Self::Editor, Self::Admin];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Editor => "editor",
-            Self::Admin => "admin",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.name() == name)
+crate::names! {
+    /// What a person may do in the portal; each role may do what those before it may.
+    #[derive(PartialOrd, Ord)]
+    pub enum Role {
+        /// Sees counters, counts, campaigns, points and the system.
+        Viewer = "viewer",
+        /// Defines counters, campaigns and programmes of points.
+        Editor = "editor",
+        /// Manages people, tokens and the system, and operates campaigns and points.
+        Admin = "admin",
     }
 }
 
@@ -35,90 +21,43 @@ impl fmt::Display for Role {
     }
 }
 
-/// What an API token may be good for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Send events.
-    EventsWrite,
-    /// Ask for counts, series and keys, read counters, and what [`Scope::MetricsRead`] allows.
-    CountsRead,
-    /// Create, change and archive counters.
-    CountersWrite,
-    /// Set buckets to counts that were computed elsewhere, whatever was counted.
-    BucketsWrite,
-    /// Read metrics, and nothing of what is counted.
-    MetricsRead,
-    /// Read campaigns, their decisions and what they sent.
-    CampaignsRead,
-    /// Define campaigns and load tables, test them and backtest them.
-    CampaignsWrite,
-    /// Start and stop campaigns, redrive and cancel actions, and define where they are sent.
-    CampaignsOperate,
-    /// Read programmes, members, statements, entries and liabilities.
-    PointsRead,
-    /// Award points, as a source or a partner does.
-    PointsAward,
-    /// Burn, hold, transfer and exchange points, and redeem rewards.
-    PointsSpend,
-    /// Reverse and adjust what was awarded, set tiers, close wallets.
-    PointsCorrect,
-    /// Define programmes and rewards.
-    PointsWrite,
-    /// Operate queues, sweeps, seals and audits of points.
-    PointsAdmin,
-    /// Read the objects of Redis clients, subscribe to channels, and see how the door is used.
-    ObjectsRead,
-    /// Change and delete the objects of Redis clients, and publish.
-    ObjectsWrite,
-    /// Everything, now and later.
-    Admin,
-}
-
-impl Scope {
-    pub const ALL: [Self; 17] = [
-        Self::EventsWrite,
-        Self::CountsRead,
-        Self::CountersWrite,
-        Self::BucketsWrite,
-        Self::MetricsRead,
-        Self::CampaignsRead,
-        Self::CampaignsWrite,
-        Self::CampaignsOperate,
-        Self::PointsRead,
-        Self::PointsAward,
-        Self::PointsSpend,
-        Self::PointsCorrect,
-        Self::PointsWrite,
-        Self::PointsAdmin,
-        Self::ObjectsRead,
-        Self::ObjectsWrite,
-        Self::Admin,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::EventsWrite => "events:write",
-            Self::CountsRead => "counts:read",
-            Self::CountersWrite => "counters:write",
-            Self::BucketsWrite => "buckets:write",
-            Self::MetricsRead => "metrics:read",
-            Self::CampaignsRead => "campaigns:read",
-            Self::CampaignsWrite => "campaigns:write",
-            Self::CampaignsOperate => "campaigns:operate",
-            Self::PointsRead => "points:read",
-            Self::PointsAward => "points:award",
-            Self::PointsSpend => "points:spend",
-            Self::PointsCorrect => "points:correct",
-            Self::PointsWrite => "points:write",
-            Self::PointsAdmin => "points:admin",
-            Self::ObjectsRead => "objects:read",
-            Self::ObjectsWrite => "objects:write",
-            Self::Admin => "admin",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.name() == name)
+crate::names! {
+    /// What an API token may be good for.
+    pub enum Scope {
+        /// Send events.
+        EventsWrite = "events:write",
+        /// Ask for counts, series and keys, read counters, and what [`Scope::MetricsRead`] allows.
+        CountsRead = "counts:read",
+        /// Create, change and archive counters.
+        CountersWrite = "counters:write",
+        /// Set buckets to counts that were computed elsewhere, whatever was counted.
+        BucketsWrite = "buckets:write",
+        /// Read metrics, and nothing of what is counted.
+        MetricsRead = "metrics:read",
+        /// Read campaigns, their decisions and what they sent.
+        CampaignsRead = "campaigns:read",
+        /// Define campaigns and load tables, test them and backtest them.
+        CampaignsWrite = "campaigns:write",
+        /// Start and stop campaigns, redrive and cancel actions, and define where they are sent.
+        CampaignsOperate = "campaigns:operate",
+        /// Read programmes, members, statements, entries and liabilities.
+        PointsRead = "points:read",
+        /// Award points, as a source or a partner does.
+        PointsAward = "points:award",
+        /// Burn, hold, transfer and exchange points, and redeem rewards.
+        PointsSpend = "points:spend",
+        /// Reverse and adjust what was awarded, set tiers, close wallets.
+        PointsCorrect = "points:correct",
+        /// Define programmes and rewards.
+        PointsWrite = "points:write",
+        /// Operate queues, sweeps, seals and audits of points.
+        PointsAdmin = "points:admin",
+        /// Read the objects of Redis clients, subscribe to channels, and see how the door is used.
+        ObjectsRead = "objects:read",
+        /// Change and delete the objects of Redis clients, and publish.
+        ObjectsWrite = "objects:write",
+        /// Everything, now and later.
+        Admin = "admin",
     }
 }
 

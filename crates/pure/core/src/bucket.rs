@@ -9,18 +9,18 @@ pub const HOUR_S: i64 = 3_600;
 /// Seconds in a UTC day.
 pub const DAY_S: i64 = 86_400;
 
-/// The width of a bucket. Each granularity keeps counts of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Granularity {
-    Quarter,
-    Hour,
-    Day,
+crate::names! {
+    /// The width of a bucket. Each granularity keeps counts of its own.
+    #[derive(PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Granularity {
+        Quarter = "quarter",
+        Hour = "hour",
+        Day = "day",
+    }
 }
 
 impl Granularity {
-    pub const ALL: [Self; 3] = [Self::Quarter, Self::Hour, Self::Day];
-
     /// Seconds in one bucket.
     pub const fn width_s(self) -> i64 {
         match self {
@@ -43,19 +43,6 @@ impl Granularity {
     /// Whether a bucket begins at `time_s`.
     pub const fn starts_at(self, time_s: i64) -> bool {
         time_s.rem_euclid(self.width_s()) == 0
-    }
-
-    /// The name in the public contract.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Quarter => "quarter",
-            Self::Hour => "hour",
-            Self::Day => "day",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|granularity| granularity.name() == name)
     }
 }
 

@@ -37,30 +37,23 @@ pub struct Counter {
     pub description: String,
 }
 
-/// Where a counter stands in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// Neither counts nor answers.
-    Draft,
-    /// Counts and answers.
-    Active,
-    /// Answers, but does not count.
-    Paused,
-    /// Neither counts nor answers, and leaves its template to others.
-    Archived,
+crate::names! {
+    /// Where a counter stands in its life.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum State {
+        /// Neither counts nor answers.
+        Draft = "draft",
+        /// Counts and answers.
+        Active = "active",
+        /// Answers, but does not count.
+        Paused = "paused",
+        /// Neither counts nor answers, and leaves its template to others.
+        Archived = "archived",
+    }
 }
 
 impl State {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Archived => "archived",
-        }
-    }
-
     pub const fn counts(self) -> bool {
         matches!(self, Self::Active)
     }

@@ -19,6 +19,7 @@ pub mod filter;
 pub mod json;
 pub mod limits;
 pub mod moment;
+mod names;
 pub mod number;
 pub mod plan;
 pub mod retention;

@@ -29,33 +29,20 @@ enum RuleValue {
     Field { index: usize, scale: i64 },
 }
 
-/// Why a counter did not count an event that it listens to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Skip {
-    /// The event happened before `activeFrom`, or at or after `activeUntil`.
-    OutsideActivity,
-    /// The filter does not hold.
-    Filtered,
-    /// A field of the template is missing or null, or the key grew too long.
-    NoKey,
-    /// The field to add is missing, or no whole number after scaling.
-    NoValue,
-    /// The key was new when the event was accepted, and the counter had as many as it may have.
-    TooManyKeys,
-}
-
-impl Skip {
-    pub const ALL: [Self; 5] =
-        [Self::OutsideActivity, Self::Filtered, Self::NoKey, Self::NoValue, Self::TooManyKeys];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OutsideActivity => "outside_activity",
-            Self::Filtered => "filtered",
-            Self::NoKey => "no_key",
-            Self::NoValue => "no_value",
-            Self::TooManyKeys => "too_many_keys",
-        }
+crate::names! {
+    /// Why a counter did not count an event that it listens to.
+    #[derive(Hash)]
+    pub enum Skip {
+        /// The event happened before `activeFrom`, or at or after `activeUntil`.
+        OutsideActivity = "outside_activity",
+        /// The filter does not hold.
+        Filtered = "filtered",
+        /// A field of the template is missing or null, or the key grew too long.
+        NoKey = "no_key",
+        /// The field to add is missing, or no whole number after scaling.
+        NoValue = "no_value",
+        /// The key was new when the event was accepted, and the counter had as many as it may have.
+        TooManyKeys = "too_many_keys",
     }
 }
 

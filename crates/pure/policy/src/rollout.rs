@@ -89,43 +89,23 @@ pub enum Phase {
     },
 }
 
-/// How it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum End {
-    /// All steps held.
-    Finished,
-    /// A limit was broken; the previous policy is in force again.
-    Broken,
-    /// There were too few batches to judge by; the previous policy is in force again.
-    Inconclusive,
-    /// It could not be watched or followed; the previous policy is in force again.
-    Failed,
-    /// A person stopped it; the previous policy is in force again.
-    Stopped,
-    /// Another person or program set another policy, which stays.
-    Overruled,
-}
-
-impl End {
-    pub const ALL: [Self; 6] = [
-        Self::Finished,
-        Self::Broken,
-        Self::Inconclusive,
-        Self::Failed,
-        Self::Stopped,
-        Self::Overruled,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Finished => "finished",
-            Self::Broken => "rolled back",
-            Self::Inconclusive => "inconclusive",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-            Self::Overruled => "overruled",
-        }
+raingauge_core::names! {
+    /// How it ended.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum End {
+        /// All steps held.
+        Finished = "finished",
+        /// A limit was broken; the previous policy is in force again.
+        Broken = "rolled back",
+        /// There were too few batches to judge by; the previous policy is in force again.
+        Inconclusive = "inconclusive",
+        /// It could not be watched or followed; the previous policy is in force again.
+        Failed = "failed",
+        /// A person stopped it; the previous policy is in force again.
+        Stopped = "stopped",
+        /// Another person or program set another policy, which stays.
+        Overruled = "overruled",
     }
 }
 

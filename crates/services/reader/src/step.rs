@@ -15,36 +15,21 @@ use serde::Serialize;
 /// Points that the first allocation has room for.
 const POINTS_EXPECTED: usize = 64;
 
-/// The span of time of one point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Step {
-    Quarter,
-    Hour,
-    Day,
-    /// From Monday.
-    Week,
-    Month,
+raingauge_core::names! {
+    /// The span of time of one point.
+    #[derive(PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Step {
+        Quarter = "quarter",
+        Hour = "hour",
+        Day = "day",
+        /// From Monday.
+        Week = "week",
+        Month = "month",
+    }
 }
 
 impl Step {
-    pub const ALL: [Self; 5] = [Self::Quarter, Self::Hour, Self::Day, Self::Week, Self::Month];
-
-    /// The name in the public contract.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Quarter => "quarter",
-            Self::Hour => "hour",
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|step| step.name() == name)
-    }
-
     /// The coarsest buckets that make up a point.
     pub const fn granularity(self) -> Granularity {
         match self {
