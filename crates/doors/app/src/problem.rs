@@ -137,28 +137,24 @@ impl From<catalog::Error> for Problem {
 
 impl From<counters::Error> for Problem {
     fn from(error: counters::Error) -> Self {
-        match error {
-            counters::Error::Catalog(error) => error.into(),
-            counters::Error::Log(error) => error.into(),
-            counters::Error::Stopped(_) => Self::unavailable(error.to_string()),
-            counters::Error::TooMany => Self::new(Code::TooManyBuckets, error.to_string()),
-            counters::Error::KeyReused => Self::new(Code::IdempotencyKeyReused, error.to_string()),
-            counters::Error::TooManyRefused => Self::new(Code::TooManyRejected, error.to_string()),
-            counters::Error::KeyOfAnother { .. } => Self::new(Code::KeyUnknown, error.to_string()),
-            counters::Error::VersionUnknown { .. } => {
-                Self::new(Code::CounterUnknown, error.to_string())
-            }
-            counters::Error::NotArchived(_) => {
-                Self::new(Code::CounterNotArchived, error.to_string())
-            }
-            counters::Error::ReasonTooLong => Self::new(Code::ReasonTooLong, error.to_string()),
-            counters::Error::ChangedTooOften(_) => {
-                Self::new(Code::ChangedTooOften, error.to_string())
-            }
-            counters::Error::TooManyVersions(_) => {
-                Self::new(Code::TooManyVersions, error.to_string())
-            }
-        }
+        use counters::Error;
+
+        let detail = error.to_string();
+        let code = match error {
+            Error::Catalog(error) => return error.into(),
+            Error::Log(error) => return error.into(),
+            Error::Stopped(_) => Code::Unavailable,
+            Error::TooMany => Code::TooManyBuckets,
+            Error::KeyReused => Code::IdempotencyKeyReused,
+            Error::TooManyRefused => Code::TooManyRejected,
+            Error::KeyOfAnother { .. } => Code::KeyUnknown,
+            Error::VersionUnknown { .. } => Code::CounterUnknown,
+            Error::NotArchived(_) => Code::CounterNotArchived,
+            Error::ReasonTooLong => Code::ReasonTooLong,
+            Error::ChangedTooOften(_) => Code::ChangedTooOften,
+            Error::TooManyVersions(_) => Code::TooManyVersions,
+        };
+        Self::new(code, detail)
     }
 }
 
@@ -167,22 +163,24 @@ impl From<drafts::Error> for Problem {
         use drafts::Error;
 
         let detail = error.to_string();
-        match error {
-            Error::NotFound(_) => Self::new(Code::DraftUnknown, detail),
-            Error::Changed(_) => Self::new(Code::DraftChanged, detail),
-            Error::Ended(_) => Self::new(Code::DraftEnded, detail),
-            Error::TooMany => Self::new(Code::TooManyDrafts, detail),
-            Error::KindUnknown(_) => Self::new(Code::KindUnknown, detail),
-            Error::ReasonMissing => Self::new(Code::ReasonMissing, detail),
-            Error::ReasonTooLong => Self::new(Code::ReasonTooLong, detail),
-            Error::ApprovalNeeded => Self::new(Code::ApprovalNeeded, detail),
-            Error::NotSecond(_) => Self::new(Code::SecondPersonNeeded, detail),
+        let code = match error {
             Error::Conflict { current, .. } => {
-                Self::new(Code::DraftConflict, detail).with("currentVersion", json!(current))
+                let problem = Self::new(Code::DraftConflict, detail);
+                return problem.with("currentVersion", json!(current));
             }
-            Error::Document(error) => error.into(),
-            Error::People(_) | Error::Unavailable(_) => Self::unavailable(detail),
-        }
+            Error::Document(error) => return error.into(),
+            Error::NotFound(_) => Code::DraftUnknown,
+            Error::Changed(_) => Code::DraftChanged,
+            Error::Ended(_) => Code::DraftEnded,
+            Error::TooMany => Code::TooManyDrafts,
+            Error::KindUnknown(_) => Code::KindUnknown,
+            Error::ReasonMissing => Code::ReasonMissing,
+            Error::ReasonTooLong => Code::ReasonTooLong,
+            Error::ApprovalNeeded => Code::ApprovalNeeded,
+            Error::NotSecond(_) => Code::SecondPersonNeeded,
+            Error::People(_) | Error::Unavailable(_) => Code::Unavailable,
+        };
+        Self::new(code, detail)
     }
 }
 
