@@ -38,6 +38,21 @@ pub struct Table<S> {
     routes: Routes,
 }
 
+/// Methods that add routes whose requests change something.
+macro_rules! changes {
+    ($($method:ident),+) => {
+        $(pub fn $method<T: 'static, H: Handler<T, Arc<App>>>(
+            self,
+            path: &'static str,
+            (scope, verb): (Scope, &'static str),
+            handler: H,
+            describe: fn() -> Operation,
+        ) -> Self {
+            self.add(handler, |routes, bound| routes.$method(path, scope, verb, bound, describe))
+        })+
+    };
+}
+
 impl<S: Send + Sync + 'static> Table<S> {
     /// An empty table, whose routes are served by processes with this role.
     pub fn new(role: Role, services: S) -> Self {
@@ -69,45 +84,7 @@ impl<S: Send + Sync + 'static> Table<S> {
         self.add(handler, |routes, bound| routes.post_unlogged(path, scope, bound, describe))
     }
 
-    pub fn post<T: 'static, H: Handler<T, Arc<App>>>(
-        self,
-        path: &'static str,
-        (scope, verb): (Scope, &'static str),
-        handler: H,
-        describe: fn() -> Operation,
-    ) -> Self {
-        self.add(handler, |routes, bound| routes.post(path, scope, verb, bound, describe))
-    }
-
-    pub fn put<T: 'static, H: Handler<T, Arc<App>>>(
-        self,
-        path: &'static str,
-        (scope, verb): (Scope, &'static str),
-        handler: H,
-        describe: fn() -> Operation,
-    ) -> Self {
-        self.add(handler, |routes, bound| routes.put(path, scope, verb, bound, describe))
-    }
-
-    pub fn patch<T: 'static, H: Handler<T, Arc<App>>>(
-        self,
-        path: &'static str,
-        (scope, verb): (Scope, &'static str),
-        handler: H,
-        describe: fn() -> Operation,
-    ) -> Self {
-        self.add(handler, |routes, bound| routes.patch(path, scope, verb, bound, describe))
-    }
-
-    pub fn delete<T: 'static, H: Handler<T, Arc<App>>>(
-        self,
-        path: &'static str,
-        (scope, verb): (Scope, &'static str),
-        handler: H,
-        describe: fn() -> Operation,
-    ) -> Self {
-        self.add(handler, |routes, bound| routes.delete(path, scope, verb, bound, describe))
-    }
+    changes! { post, put, patch, delete }
 
     /// Makes the line that was added last one that reads its body as it comes.
     pub fn uploaded(self) -> Self {

@@ -7,8 +7,7 @@ use axum::Router;
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::routing::{MethodFilter, MethodRouter, on};
-use raingauge_app::App;
-use raingauge_app::Role;
+use raingauge_app::{App, Role};
 use raingauge_core::access::Scope;
 use std::fmt;
 use std::sync::Arc;
@@ -46,6 +45,22 @@ pub struct Routes {
     list: Vec<Route>,
 }
 
+/// Methods that add routes whose requests change something, and which the audit log keeps.
+macro_rules! changes {
+    ($($name:ident $method:ident),+) => {
+        $(pub fn $name<T: 'static, H: Handler<T, Arc<App>>>(
+            self,
+            path: &'static str,
+            scope: Scope,
+            verb: &'static str,
+            handler: H,
+            describe: fn() -> Operation,
+        ) -> Self {
+            self.add(Method::$method, path, Some(scope), Some(verb), handler, describe)
+        })+
+    };
+}
+
 impl Routes {
     /// Routes that every process serves.
     pub const fn everywhere() -> Self {
@@ -77,16 +92,7 @@ impl Routes {
         self.add(Method::GET, path, Some(scope), None, handler, describe)
     }
 
-    pub fn post<T: 'static, H: Handler<T, Arc<App>>>(
-        self,
-        path: &'static str,
-        scope: Scope,
-        verb: &'static str,
-        handler: H,
-        describe: fn() -> Operation,
-    ) -> Self {
-        self.add(Method::POST, path, Some(scope), Some(verb), handler, describe)
-    }
+    changes! { post POST, put PUT, patch PATCH, delete DELETE }
 
     /// A `POST` that the audit log leaves out: it sends events, or its query is too long for an
     /// address.
@@ -100,28 +106,6 @@ impl Routes {
         self.add(Method::POST, path, Some(scope), None, handler, describe)
     }
 
-    pub fn put<T: 'static, H: Handler<T, Arc<App>>>(
-        self,
-        path: &'static str,
-        scope: Scope,
-        verb: &'static str,
-        handler: H,
-        describe: fn() -> Operation,
-    ) -> Self {
-        self.add(Method::PUT, path, Some(scope), Some(verb), handler, describe)
-    }
-
-    pub fn patch<T: 'static, H: Handler<T, Arc<App>>>(
-        self,
-        path: &'static str,
-        scope: Scope,
-        verb: &'static str,
-        handler: H,
-        describe: fn() -> Operation,
-    ) -> Self {
-        self.add(Method::PATCH, path, Some(scope), Some(verb), handler, describe)
-    }
-
     /// Makes the line that was added last one that reads its body as it comes, which may be long
     /// and take its time.
     pub fn uploaded(mut self) -> Self {
@@ -129,17 +113,6 @@ impl Routes {
             last.is_upload = true;
         }
         self
-    }
-
-    pub fn delete<T: 'static, H: Handler<T, Arc<App>>>(
-        self,
-        path: &'static str,
-        scope: Scope,
-        verb: &'static str,
-        handler: H,
-        describe: fn() -> Operation,
-    ) -> Self {
-        self.add(Method::DELETE, path, Some(scope), Some(verb), handler, describe)
     }
 
     /// Adds the lines of another list, which keep their roles.
