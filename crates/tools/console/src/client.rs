@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 pub use ureq::http::Method;
+use ureq::http::request::Builder;
 use ureq::http::{Request, Response, StatusCode, header};
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, SendBody};
@@ -163,14 +164,7 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Result<Value, Error> {
-        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
-        if let Some(authorization) = &self.authorization {
-            request = request.header(header::AUTHORIZATION, authorization);
-        }
-
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
+        let request = self.request(method, path, headers);
         let unreachable = |error: ureq::Error| self.unreachable(&error);
         let response = if body.is_empty() {
             self.agent.run(request.body(()).map_err(|error| unreachable(error.into()))?)
@@ -189,19 +183,21 @@ impl Client {
         headers: &[(&str, &str)],
         body: &mut dyn Read,
     ) -> Result<Value, Error> {
-        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
-        if let Some(authorization) = &self.authorization {
-            request = request.header(header::AUTHORIZATION, authorization);
-        }
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-
         let unreachable = |error: ureq::Error| self.unreachable(&error);
+        let request = self.request(method, path, headers);
         let request = request.body(SendBody::from_reader(body));
         let request = request.map_err(|error| unreachable(error.into()))?;
         let request = self.agent.configure_request(request).timeout_global(None).build();
         self.read(self.agent.run(request).map_err(unreachable)?)
+    }
+
+    fn request(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Builder {
+        let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let own = self.authorization.as_deref();
+        own.map(|value| (header::AUTHORIZATION.as_str(), value))
+            .into_iter()
+            .chain(headers.iter().copied())
+            .fold(request, |request, (name, value)| request.header(name, value))
     }
 
     fn read(&self, mut response: Response<ureq::Body>) -> Result<Value, Error> {
