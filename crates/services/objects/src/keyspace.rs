@@ -9,6 +9,7 @@ mod changes;
 mod effects;
 mod eviction;
 mod loads;
+mod overlay;
 mod residency;
 mod slot;
 mod waiting;
@@ -22,7 +23,7 @@ pub(crate) use watchers::Watch;
 use crate::notify::{Class, Flags};
 use crate::options::{Limits, Options};
 use crate::pubsub::{Message, PubSub, Space};
-use crate::stats::{Counters, Totals};
+use crate::stats::{Counters, Lookups, Totals};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
@@ -97,7 +98,7 @@ pub(crate) struct Keyspace {
     /// Keys that changed since the last seal, each once.
     dirty: Vec<Dirty>,
     /// Keys whose effects are in the group, so that its stamp becomes theirs.
-    sealed: Vec<Place>,
+    sealed: Vec<Dirty>,
     /// Databases that were flushed or swapped in this hold.
     replaced: Vec<u8>,
     effects: Vec<Effect>,
@@ -180,6 +181,10 @@ impl Keyspace {
 
     pub(crate) fn random(&mut self) -> &mut SmallRng {
         &mut self.random
+    }
+
+    pub(crate) fn lookups(&self) -> Lookups {
+        self.totals.lookups()
     }
 
     pub(crate) fn totals(&mut self) -> &mut Totals {

@@ -21,6 +21,8 @@ pub const LOAD_ROUNDS_MAX: usize = 100;
 pub const MULTI_COMMANDS_MAX: usize = 100_000;
 /// Most bytes of commands that wait for EXEC.
 pub const MULTI_BYTES_MAX: usize = 64 << 20;
+/// Most changed keys that the commands of one transaction look at to answer about all keys.
+pub const OVERLAY_KEYS_MAX: usize = 1_000_000;
 /// Most keys that a connection watches.
 pub const WATCHED_KEYS_MAX: usize = 10_000;
 /// Places of SCAN that are remembered.
@@ -33,6 +35,8 @@ pub const NAMES_PAGE_LEN: usize = 1_000;
 pub const KEYS_LEN_MAX: usize = 5_000_000;
 /// Most expired keys that one turn of the sweeper removes.
 pub const SWEEP_LEN: usize = 512;
+/// Most expired keys with damaged heads that the sweeper passes over.
+pub const SWEEP_DAMAGED_MAX: usize = 10_000;
 /// Longest id of RAIN.ONCE, in bytes.
 pub const ONCE_ID_LEN_MAX: usize = 256;
 /// Most bytes of messages that wait for one subscriber.

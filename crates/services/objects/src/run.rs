@@ -76,6 +76,8 @@ pub(crate) struct Run<'r> {
     pub needed: usize,
     /// Answers for the commands of a transaction that are about all keys.
     pub answers: VecDeque<Result<Answer, Failure>>,
+    /// How many changed keys those answers have looked at.
+    pub overlaid: usize,
     /// Keys that the next command has missed so far.
     gathered: Vec<Key>,
     /// How often the next command found a key missing.
@@ -114,6 +116,7 @@ impl Objects {
             misses: Vec::new(),
             needed: 0,
             answers: VecDeque::new(),
+            overlaid: 0,
             wait: None,
             gathered: Vec::new(),
             rounds: 0,
@@ -173,6 +176,10 @@ impl Objects {
                 Step::Stop(stop) => break stop,
                 Step::Done { stamp } => {
                     blocking::serve(&mut keyspace);
+                    let begins_multi = !before.in_multi && run.session.in_multi();
+                    if group.written.is_none() && begins_multi {
+                        group.multi = Some(before);
+                    }
                     if group.begun.is_none() && keyspace.has_group() {
                         group.begun = Some(before);
                     }
@@ -196,9 +203,15 @@ impl Objects {
             run.gather(&mut keyspace);
         }
         let commands = run.next - first;
-        keyspace.totals().commands += commands as u64;
         keyspace.totals().holds += 1;
         let finished = keyspace.finish(group.answered(), |group| self.submit(group));
+        // What the store refused did not happen: some of it runs again, and is counted then.
+        let refused = finished.as_ref().err().and_then(|error| group.refused_from(error));
+        if let Some(from) = refused {
+            keyspace.totals().go_back(from.lookups);
+        }
+        let counted = refused.map_or(commands, |from| from.command - first);
+        keyspace.totals().commands += counted as u64;
         let evicted = keyspace.evict(durable);
         drop(keyspace);
         drop(evicted);
@@ -433,6 +446,8 @@ impl Run<'_> {
             in_multi: self.session.in_multi(),
             messages: keyspace.messages_len(),
             noted: self.noted.len(),
+            is_watching: self.session.watch.is_some(),
+            lookups: keyspace.lookups(),
         }
     }
 
@@ -461,41 +476,57 @@ impl Run<'_> {
                     return false;
                 };
 
-                let refused = self.go_back(from);
-                if from.command > begun.command {
+                let is_several = self.next - from.command > 1;
+                let is_repeated = matches!(error, Error::Full { .. }) && is_several;
+                let to = if is_repeated { group.again_from(from) } else { from };
+                let refused = self.go_back(to);
+                if to.command > begun.command {
                     self.note_segment(group.seen, durable);
                 }
-                if matches!(error, Error::Full { .. }) && self.can_repeat(from, refused) {
-                    self.repeat(from, refused);
+
+                let failure = failures::of_store(&error);
+                if is_repeated {
+                    let spent = self.spent(to, refused);
+                    self.take_back(to, spent, &failure, durable);
+                    self.repeat(to, refused);
                     return true;
                 }
-                self.take_back(from, refused, &failures::of_store(&error), durable);
+                self.take_back(to, refused, &failure, durable);
             }
         }
         false
     }
 
+    /// Of commands that are to run again, the first that cannot be: those before it are part of a
+    /// transaction that began in another hold, or of a watch that one of them ended.
+    fn spent(&self, from: Moment, until: usize) -> usize {
+        let ends_watch = |at: &usize| {
+            let id = self.drain.get(*at).spec().map(|spec| spec.id);
+            matches!(id, Some(Id::Exec | Id::Discard | Id::Unwatch))
+        };
+        if !from.in_multi && !from.is_watching {
+            return from.command;
+        }
+        (from.command..until).find(ends_watch).map_or(from.command, |at| at + 1)
+    }
+
     /// Takes replies back to a moment, and returns the command behind the last of them.
     fn go_back(&mut self, to: Moment) -> usize {
         self.out.roll_back(to.mark);
+        let len = self.out.len();
+        self.segments.iter_mut().for_each(|segment| segment.end = segment.end.min(len));
         self.session.database = to.database;
         std::mem::replace(&mut self.next, to.command)
-    }
-
-    /// Whether commands may run again: there are several, and none ended a transaction or a watch,
-    /// of which nothing is left.
-    fn can_repeat(&self, from: Moment, until: usize) -> bool {
-        let is_kept = |at: usize| {
-            let id = self.drain.get(at).spec().map(|spec| spec.id);
-            !matches!(id, Some(Id::Multi | Id::Exec | Id::Discard | Id::Watch | Id::Unwatch))
-        };
-        until - from.command > 1 && !from.in_multi && (from.command..until).all(is_kept)
     }
 
     /// Makes commands run again, so that the store refuses only those for which it has no room.
     fn repeat(&mut self, from: Moment, until: usize) {
         self.noted.truncate(from.noted);
         self.alone_until = until;
+        self.session.transaction = None;
+        if !from.is_watching || self.next > from.command {
+            self.session.unwatch();
+        }
         self.misses.clear();
         self.gathered.clear();
         self.rounds = 0;
@@ -503,6 +534,10 @@ impl Run<'_> {
 
     /// Answers the commands of a group that the store refused.
     fn take_back(&mut self, from: Moment, until: usize, failure: &Failure, durable: u64) {
+        if until == from.command {
+            return;
+        }
+
         for _ in from.command..until {
             self.out.fail(failure);
         }

@@ -1,6 +1,6 @@
 //! Walks over the keys of a database: SCAN, KEYS, RANDOMKEY.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Page, Range};
 use crate::failures;
 use crate::limits::{KEYS_LEN_MAX, NAMES_PAGE_LEN, SCAN_COUNT_MAX, SCAN_PLACES_MAX};
 use bytes::Bytes;
@@ -9,7 +9,6 @@ use raingauge_ports::objects::{FoundHead, ObjectStore};
 use raingauge_resp::{Arguments, Failure, glob};
 use raingauge_values::Head;
 use rand::Rng as _;
-use rand::seq::IndexedRandom as _;
 use std::collections::HashMap;
 
 /// Bytes of a name that a cursor holds.
@@ -84,7 +83,7 @@ fn leading(name: &[u8]) -> u64 {
 }
 
 /// What a SCAN asks for.
-struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     cursor: u64,
     count: usize,
     pattern: Option<&'a [u8]>,
@@ -92,7 +91,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn parse(arguments: Arguments<'a>) -> Result<Self, Failure> {
+    pub(crate) fn parse(arguments: Arguments<'a>) -> Result<Self, Failure> {
         let cursor = std::str::from_utf8(arguments.at(1)).ok().and_then(|text| text.parse().ok());
         let cursor = cursor.ok_or(Failure::InvalidCursor)?;
         let mut walk = Self { cursor, count: 10, pattern: None, kind: None };
@@ -116,17 +115,21 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
-    fn wants(&self, found: &FoundHead, expired_ms: i64) -> bool {
-        let is_matched = |pattern| glob::matches(pattern, &found.name, false);
-        if !self.pattern.is_none_or(is_matched) {
-            return false;
-        }
+    /// Whether a key is asked for, of which the type is known or not.
+    pub(crate) fn wants(&self, name: &[u8], kind: Option<&str>) -> bool {
+        let is_matched = |pattern| glob::matches(pattern, name, false);
+        let is_kind =
+            |asked: &[u8]| kind.is_none_or(|kind| asked.eq_ignore_ascii_case(kind.as_bytes()));
+        self.pattern.is_none_or(is_matched) && self.kind.is_none_or(is_kind)
+    }
 
-        let Ok(head) = Head::parse(&found.head) else {
-            return true;
-        };
-        let is_kind = |kind: &[u8]| kind.eq_ignore_ascii_case(head.kind.name().as_bytes());
-        is_live(&head, expired_ms) && self.kind.is_none_or(is_kind)
+    fn wants_found(&self, found: &FoundHead, expired_ms: i64) -> bool {
+        match Head::parse(&found.head) {
+            Ok(head) => {
+                is_live(&head, expired_ms) && self.wants(&found.name, Some(head.kind.name()))
+            }
+            Err(_) => self.wants(&found.name, None),
+        }
     }
 }
 
@@ -149,15 +152,15 @@ pub(crate) async fn scan(
 ) -> Result<Answer, Failure> {
     let walk = Walk::parse(arguments)?;
     let after = places.after(database, walk.cursor);
-    let page = store.scan(database, after, walk.count).await;
+    let page = store.scan(database, after.clone(), walk.count).await;
     let page = page.map_err(|error| failures::of_store(&error))?;
 
-    let cursor = match page.last() {
-        Some(last) if page.len() >= walk.count => places.cursor(database, &last.name),
-        _ => 0,
-    };
-    let wanted = page.into_iter().filter(|found| walk.wants(found, expired_ms));
-    Ok(Answer::Page { cursor, names: wanted.map(|found| found.name).collect() })
+    let last = page.last().filter(|_| page.len() >= walk.count);
+    let until = last.map(|last| last.name.clone());
+    let cursor = until.as_ref().map_or(0, |last| places.cursor(database, last));
+    let wanted = page.into_iter().filter(|found| walk.wants_found(found, expired_ms));
+    let names = wanted.map(|found| found.name).collect();
+    Ok(Answer::Page(Page { cursor, names, range: Range { after, until } }))
 }
 
 /// All names that match a pattern.
@@ -207,7 +210,7 @@ fn before(prefix: &[u8]) -> Option<Bytes> {
     Some(name.into())
 }
 
-/// A random key: any of a small database with the same chance; of a large one, a neighbour of
+/// Keys of which any is a random one: all of a small database; of a large one, the neighbours of
 /// `resident`, or of a random place.
 pub(crate) async fn random(
     store: &dyn ObjectStore,
@@ -228,7 +231,7 @@ pub(crate) async fn random(
     }
 
     page.retain(|found| is_found(found, expired_ms));
-    Ok(Answer::Name(page.choose(&mut rand::rng()).map(|found| found.name.clone())))
+    Ok(Answer::Any(page.into_iter().map(|found| found.name).collect()))
 }
 
 #[cfg(test)]

@@ -2,6 +2,25 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Keys that reading commands found, and did not find.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lookups {
+    hits: u64,
+    misses: u64,
+}
+
+impl Totals {
+    pub(crate) fn lookups(&self) -> Lookups {
+        Lookups { hits: self.hits, misses: self.misses }
+    }
+
+    /// Takes back what was counted since then, in the same hold.
+    pub(crate) fn go_back(&mut self, lookups: Lookups) {
+        self.hits = lookups.hits;
+        self.misses = lookups.misses;
+    }
+}
+
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// Numbers of the keyspace since the start, and what is in memory now.

@@ -1,15 +1,17 @@
 //! Removes expired keys that nobody reads.
 
 use crate::keyspace::{Keyspace, Miss};
-use crate::limits::SWEEP_LEN;
+use crate::limits::{SWEEP_DAMAGED_MAX, SWEEP_LEN};
 use crate::loader::Luggage;
 use crate::objects::Objects;
-use raingauge_ports::objects::Error;
+use raingauge_ports::objects::{Error, Key};
+use std::collections::HashSet;
 use tokio::sync::watch;
 
 impl Objects {
     /// Removes expired keys until `stopping` turns true or is dropped, or the store is closed.
     pub async fn sweep_until(&self, mut stopping: watch::Receiver<bool>) {
+        let mut damaged = HashSet::new();
         let mut ticks = tokio::time::interval(self.options().sweep_every);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -18,7 +20,7 @@ impl Objects {
                 _ = stopping.wait_for(|is_stopping| *is_stopping) => return,
             }
 
-            if let Err(error) = self.sweep().await {
+            if let Err(error) = self.sweep_beside(&mut damaged).await {
                 tracing::warn!(%error, "expired objects could not be removed");
                 if matches!(error, Error::Closed(_)) {
                     return;
@@ -29,15 +31,27 @@ impl Objects {
 
     /// Removes the keys that have expired, as far as the store knows them. Returns how many.
     pub async fn sweep(&self) -> Result<u64, Error> {
+        self.sweep_beside(&mut HashSet::new()).await
+    }
+
+    /// Removes the keys that have expired, but for those whose heads are `damaged`: nobody knows
+    /// what belongs to them. They are reported when they are found, and passed over from then on.
+    async fn sweep_beside(&self, damaged: &mut HashSet<Key>) -> Result<u64, Error> {
         let mut removed = 0;
         loop {
-            let keys = self.store().due(self.expired_ms(), SWEEP_LEN).await?;
-            let is_last = keys.len() < SWEEP_LEN;
+            let len_max = SWEEP_LEN + damaged.len();
+            let keys = self.store().due(self.expired_ms(), len_max).await?;
+            let is_last = keys.len() < len_max;
+            if is_last && !damaged.is_empty() {
+                let due: HashSet<&Key> = keys.iter().collect();
+                damaged.retain(|key| due.contains(key));
+            }
             let before = removed;
+            let damaged_before = damaged.len();
 
             let mut misses = Vec::new();
             removed += self.expire(&mut Luggage::default(), |keyspace| {
-                for key in &keys {
+                for key in keys.iter().filter(|key| !damaged.contains(*key)) {
                     match keyspace.find(key.database, &key.name) {
                         Some(place) => {
                             keyspace.admit(place, false, &mut 0);
@@ -46,16 +60,24 @@ impl Objects {
                     }
                 }
             })?;
-            removed += self.expire_missing(misses).await?;
-            if is_last || removed == before {
+            removed += self.expire_missing(misses, damaged).await?;
+            if damaged.len() > damaged_before {
+                report(damaged);
+            }
+            let has_moved = removed > before || damaged.len() > damaged_before;
+            if is_last || !has_moved {
                 return Ok(removed);
             }
             tokio::task::yield_now().await;
         }
     }
 
-    /// Loads expired keys, which removes them.
-    async fn expire_missing(&self, misses: Vec<Miss>) -> Result<u64, Error> {
+    /// Loads expired keys, which removes them. Those that are damaged are noted.
+    async fn expire_missing(
+        &self,
+        misses: Vec<Miss>,
+        damaged: &mut HashSet<Key>,
+    ) -> Result<u64, Error> {
         if misses.is_empty() {
             return Ok(0);
         }
@@ -67,6 +89,9 @@ impl Objects {
         if let Err(failure) = loaded {
             return Err(Error::Io(failure.to_string()));
         }
+        let room = SWEEP_DAMAGED_MAX.saturating_sub(damaged.len());
+        let refused = luggage.refusals.keys().take(room).cloned();
+        damaged.extend(refused.map(|(database, name)| Key { database, name }));
 
         self.expire(&mut luggage, |keyspace| {
             for key in &names {
@@ -99,4 +124,14 @@ impl Objects {
         drop(evicted);
         finished.map(|_| expired)
     }
+}
+
+fn report(damaged: &HashSet<Key>) {
+    let example = damaged.iter().next().map(|key| String::from_utf8_lossy(&key.name).into_owned());
+    tracing::error!(
+        keys = damaged.len(),
+        example,
+        "the heads of expired objects are damaged, so that they stay on the disk until DEL removes \
+         them: look at the whole store with raingauge verify"
+    );
 }

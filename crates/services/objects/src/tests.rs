@@ -8,6 +8,7 @@ mod expiry;
 mod holds;
 mod keys;
 mod once;
+mod overlay;
 mod races;
 mod refusals;
 mod scans;

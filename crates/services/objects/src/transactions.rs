@@ -6,7 +6,7 @@ use crate::answer::Answer;
 use crate::commands::reply_nothing;
 use crate::failures;
 use crate::keyspace::{Keyspace, Watch};
-use crate::limits::{MULTI_BYTES_MAX, MULTI_COMMANDS_MAX, WATCHED_KEYS_MAX};
+use crate::limits::{MULTI_BYTES_MAX, MULTI_COMMANDS_MAX, OVERLAY_KEYS_MAX, WATCHED_KEYS_MAX};
 use crate::objects::Objects;
 use crate::run::{Run, Step, Stop};
 use crate::session::{Transaction, Watched};
@@ -60,7 +60,8 @@ impl Route {
 }
 
 impl Objects {
-    /// Answers the commands of a transaction that are about all keys, as of its beginning.
+    /// Answers the commands of a transaction that are about all keys, as of its beginning. What it
+    /// changes itself is laid over the answers when it runs.
     pub(crate) async fn answer_transaction(
         &self,
         transaction: &Transaction,
@@ -218,8 +219,9 @@ impl Run<'_> {
             return DONE;
         }
 
+        let questions = transaction.commands.commands().filter(|one| is_of(*one, is_ahead)).count();
         let sets_events = |command: Command<'_>| is_of(command, |id| id == Id::ConfigSet);
-        if transaction.commands.commands().any(sets_events) {
+        if questions > 0 || transaction.commands.commands().any(sets_events) {
             keyspace.look_for_new();
         }
 
@@ -227,7 +229,6 @@ impl Run<'_> {
         self.miss_watched(keyspace);
         self.miss_queued(keyspace, &transaction);
         let is_missing = self.misses.len() > misses_before;
-        let questions = transaction.commands.commands().filter(|one| is_of(*one, is_ahead)).count();
         if is_missing || questions > self.answers.len() {
             self.session.transaction = Some(transaction);
             return if is_missing { self.stop_missing() } else { Step::Stop(Stop::Ahead) };
@@ -244,6 +245,7 @@ impl Run<'_> {
 
         let replied_before = self.out.len();
         let bytes_max = keyspace.together_bytes_max();
+        self.overlaid = 0;
         self.out.array(transaction.commands.len());
         let mut newest = 0;
         for command in transaction.commands.commands() {
@@ -275,10 +277,9 @@ impl Run<'_> {
             return 0;
         }
         if is_ahead(spec.id) {
-            match self.answers.pop_front() {
-                Some(Ok(answer)) => answer.write(self.out),
-                Some(Err(failure)) => self.out.fail(&failure),
-                None => self.out.null(),
+            match self.overlay(keyspace, command.arguments) {
+                Ok(answer) => answer.write(self.out),
+                Err(failure) => self.out.fail(&failure),
             }
             return keyspace.newest_stamp();
         }
@@ -304,6 +305,21 @@ impl Run<'_> {
                 0
             }
         }
+    }
+
+    /// The answer to the next command about all keys, with what the transaction has changed so far.
+    fn overlay(
+        &mut self,
+        keyspace: &Keyspace,
+        arguments: Arguments<'_>,
+    ) -> Result<Answer, Failure> {
+        let answer = self.answers.pop_front().unwrap_or(Ok(Answer::Any(Vec::new())))?;
+        self.overlaid += keyspace.overlay_len();
+        if self.overlaid > OVERLAY_KEYS_MAX {
+            let line = "ERR the transaction changes too many keys to ask so often about all keys";
+            return Err(Failure::text(line));
+        }
+        keyspace.overlay(self.session.database).apply(answer, arguments)
     }
 
     /// Looks whether the watched keys are in memory. Those that have expired change thereby.

@@ -2,6 +2,7 @@
 
 use raingauge_resp::{Arguments, Failure, Id, Replies};
 use raingauge_values::Collection;
+use raingauge_values::number::parse_i64;
 use rand::Rng;
 
 use super::picks::Picks;
@@ -248,6 +249,10 @@ fn sscan(
             found.push(member.as_slice());
         }
     });
+    // Clients know small sets of integers in their order.
+    if set.encoding() == "intset" {
+        found.sort_by_cached_key(|member| parse_i64(member));
+    }
     walk::reply_cursor(next, replies);
     replies.array(found.len());
     for member in found {

@@ -61,7 +61,7 @@ impl Keyspace {
         self.watchers.touch_all(database, |_| false);
 
         self.clear_database(database);
-        self.sealed.retain(|place| place.database != database);
+        self.sealed.retain(|change| change.place.database != database);
         self.databases[usize::from(database)].is_flushed = true;
         self.replaced.push(database);
         self.effects.push(Effect::Flush { database });
@@ -80,7 +80,7 @@ impl Keyspace {
         }
 
         self.databases.swap(usize::from(a), usize::from(b));
-        for place in &mut self.sealed {
+        for Dirty { place, .. } in &mut self.sealed {
             place.database = match place.database {
                 database if database == a => b,
                 database if database == b => a,
@@ -123,7 +123,7 @@ impl Keyspace {
         let Place { database, .. } = place;
         let name = self.name(place).clone();
         self.loads.change(database, &name);
-        self.sealed.push(place);
+        self.sealed.push(change);
 
         let slot = &mut self.databases[usize::from(database)].slots[place.index];
         slot.is_dirty = false;
@@ -148,8 +148,8 @@ impl Keyspace {
     /// Gives the keys of the group its stamp.
     fn stamp_sealed(&mut self, stamp: u64) {
         let sealed = std::mem::take(&mut self.sealed);
-        for place in &sealed {
-            self.slot_mut(*place).stamp = stamp;
+        for change in &sealed {
+            self.slot_mut(change.place).stamp = stamp;
         }
 
         for database in self.replaced.drain(..) {
@@ -164,7 +164,7 @@ impl Keyspace {
     /// Forgets the keys of a group that the store refused: they are loaded again, as new as they
     /// were.
     fn forget_sealed(&mut self) {
-        let named = |place: &Place| (place.database, self.name(*place).clone());
+        let named = |Dirty { place, .. }: &Dirty| (place.database, self.name(*place).clone());
         let names: Vec<_> = self.sealed.iter().map(named).collect();
         for (database, name) in names {
             let stamp = self.remove_slot(database, &name).map_or(0, |slot| slot.stamp);

@@ -2,6 +2,9 @@
 
 use super::between::Between;
 use super::stage::{NOW_S, Stage};
+use crate::limits::SWEEP_LEN;
+use bytes::Bytes;
+use raingauge_ports::objects::{Effect, Group, Key, ObjectStore, Old};
 
 #[tokio::test]
 async fn times_are_set_compared_and_removed() {
@@ -100,4 +103,26 @@ async fn what_is_too_large_to_be_read_expires_all_the_same() {
     assert_eq!(stage.objects.sweep().await, Ok(3));
     client.expect(&[("DBSIZE", ":0"), ("STRLEN large", ":0")]).await;
     assert_eq!(stage.store.orphans(), []);
+}
+
+#[tokio::test]
+async fn damaged_heads_do_not_keep_other_keys_from_expiring() {
+    let stage = Stage::new();
+    let damaged = (0..=2 * SWEEP_LEN).map(|number| Effect::PutHead {
+        key: Key { database: 0, name: format!("damaged:{number}").into() },
+        head: Bytes::from_static(b"?"),
+        expires_ms: Some((NOW_S + 1) * 1_000),
+        wide: None,
+        old: Old::Absent,
+    });
+    stage.store.submit(Group { effects: damaged.collect() }).expect("a group");
+    stage.client().expect(&[("SET a 1 EX 5", "+OK"), ("SET b 1 EX 50", "+OK")]).await;
+
+    let stage = stage.reopened();
+    stage.clock.set_s(NOW_S + 5);
+    assert_eq!(stage.objects.sweep().await, Ok(1));
+    assert_eq!(stage.objects.sweep().await, Ok(0));
+    let mut client = stage.client();
+    assert_eq!(client.send("DBSIZE").await, format!(":{}", 2 * SWEEP_LEN + 2));
+    client.expect(&[("EXISTS a b", ":1"), ("DEL damaged:0", ":1")]).await;
 }

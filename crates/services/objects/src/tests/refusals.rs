@@ -107,3 +107,69 @@ async fn a_refused_change_leaves_what_was_before_as_new_as_it_was() {
         assert_eq!((ran.segments[0].stamp, reply.as_str()), (1, "$1 1"), "{command}");
     }
 }
+
+#[tokio::test]
+async fn a_first_refusal_spares_what_only_reads_or_removes() {
+    let refused = {
+        let stage = Stage::new();
+        stage.store.set_full(true);
+        stage.client().send("SET b 1").await
+    };
+    assert!(refused.starts_with("-MISCONF "), "{refused}");
+
+    // Each pipeline is the first that the full disk refuses, after what stands before it.
+    let cases: &[(&[&str], &[&str], String)] = &[
+        (
+            &[],
+            &["GET a", "MULTI", "DEL d", "EXEC", "SET b 1", "MULTI", "SET b 1", "EXEC", "GET a"],
+            format!("$1 1 +OK +QUEUED *1 :1 {refused} +OK +QUEUED {refused} $1 1"),
+        ),
+        (
+            &["MULTI", "SET b 1"],
+            &["EXEC", "DEL d", "MULTI", "GET d", "EXEC"],
+            format!("{refused} :1 +OK +QUEUED *1 $-1"),
+        ),
+        (
+            &["WATCH a"],
+            &["SET b 1", "DEL d", "MULTI", "GET a", "EXEC", "GET d", "DEL e"],
+            format!("{refused} {refused} {refused} {refused} {refused} $1 1 :1"),
+        ),
+        (
+            &["WATCH a"],
+            &["MULTI", "SET b 1", "EXEC", "DEL d", "MULTI", "GET d", "EXEC"],
+            format!("+OK +QUEUED {refused} :1 +OK +QUEUED *1 $-1"),
+        ),
+        (
+            &["WATCH a"],
+            &["SET b 1", "DEL d", "WATCH e", "MULTI", "GET d"],
+            format!("{refused} :1 +OK +OK +QUEUED"),
+        ),
+        (
+            &[],
+            &["SET b 1", "WATCH a", "DEL d", "MULTI", "GET a", "EXEC"],
+            format!("{refused} +OK :1 +OK +QUEUED *1 $1 1"),
+        ),
+    ];
+    for (before, pipeline, expected) in cases {
+        let stage = Stage::new();
+        let mut client = stage.client();
+        client.send_all(&["SET a 1", "SET d 1", "SET e 1"]).await;
+        client.send_all(before).await;
+        stage.store.set_full(true);
+        assert_eq!(client.send_all(pipeline).await, *expected, "{before:?} {pipeline:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_runs_again_is_counted_once() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client.send_all(&["SET a 1", "SET d 1"]).await;
+    stage.store.set_full(true);
+    let before = stage.objects.stats();
+    client.send_all(&["GET a", "SET b 1", "GET a", "GET missing", "DEL d", "GET a"]).await;
+    let stats = stage.objects.stats();
+    assert_eq!(stats.hits - before.hits, 3);
+    assert_eq!(stats.misses - before.misses, 1);
+    assert_eq!(stats.commands - before.commands, 5);
+}

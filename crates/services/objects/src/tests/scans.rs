@@ -58,3 +58,16 @@ async fn keys_that_stay_are_returned() {
     assert_eq!(random, BTreeSet::from(["$1 a".to_owned(), "$1 b".to_owned()]));
     client.expect(&[("FLUSHDB", "+OK"), ("RANDOMKEY", "$-1"), ("KEYS *", "*0")]).await;
 }
+
+#[tokio::test]
+async fn a_small_set_of_integers_is_walked_in_its_order() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client
+        .expect(&[
+            ("SADD s 10 -1 2", ":3"),
+            ("SSCAN s 0 COUNT 1", "*2 $1 0 *3 $2 -1 $1 2 $2 10"),
+            ("SSCAN s 0 MATCH 1*", "*2 $1 0 *1 $2 10"),
+        ])
+        .await;
+}

@@ -190,7 +190,7 @@ impl<'a> Table<'a> {
                 left.len() == right.len()
                     && left.len() == queued.len()
                     && left.iter().zip(right).zip(&queued).all(|((left, right), words)| {
-                        is_same(&mut self.is_over, rules::of_queued(words), left, right)
+                        is_same(&mut self.is_over, rules::of(words), left, right)
                     })
             }
             _ => is_same(&mut self.is_over, rules::of(words), expected, actual),
