@@ -146,13 +146,14 @@ fn open_folder(path: &Path) -> Result<Arc<dyn Folder>, Error> {
 
 fn open_records(folder: &Path, options: &Options) -> Result<Store, Error> {
     let settings = store::Options {
-        name: "points",
-        format: FORMAT,
         block_cache_bytes: options.block_cache_bytes,
         open_files_max: options.open_files_max,
-        memtable_bytes: options.memtable_bytes(),
-        journal_bytes_max: store::JOURNAL_BYTES_MAX,
-        advice: "`raingauge points verify --rebuild` makes the state again from the journal",
+        ..store::Options::new(
+            "points",
+            FORMAT,
+            options.memtable_bytes(),
+            "`raingauge points verify --rebuild` makes the state again from the journal",
+        )
     };
     Ok(Store::open(folder, &settings)?)
 }

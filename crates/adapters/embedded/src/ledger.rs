@@ -112,13 +112,9 @@ fn malformed(what: &str) -> Error {
 impl CampaignLedger {
     pub fn open(folder: &Path, options: &Options) -> Result<Self, Error> {
         let settings = store::Options {
-            name: "ledger",
-            format: FORMAT,
             block_cache_bytes: options.block_cache_bytes,
             open_files_max: options.open_files_max,
-            memtable_bytes: options.memtable_bytes(),
-            journal_bytes_max: store::JOURNAL_BYTES_MAX,
-            advice: ADVICE,
+            ..store::Options::new("ledger", FORMAT, options.memtable_bytes(), ADVICE)
         };
         let store = Store::open(folder, &settings)?;
         let checkpoint = checkpoint_in(&store)?;

@@ -108,13 +108,9 @@ impl LetterQueues {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, QueueError> {
         let settings = store::Options {
-            name: "queues",
-            format: FORMAT,
             block_cache_bytes: options.block_cache_bytes,
             open_files_max: options.open_files_max,
-            memtable_bytes: options.memtable_bytes,
-            journal_bytes_max: store::JOURNAL_BYTES_MAX,
-            advice: ADVICE,
+            ..store::Options::new("queues", FORMAT, options.memtable_bytes, ADVICE)
         };
         let inner = Inner {
             store: Store::open(folder, &settings)?,

@@ -24,7 +24,7 @@ const FORMAT_KEY: &[u8] = b"\0format";
 const OPEN_FILES_MIN: usize = 16;
 /// Size of its sealed journals from which fjall writes the tables that keep the oldest. Journals
 /// are read again at every start: about a second for this many bytes.
-pub const JOURNAL_BYTES_MAX: u64 = 128 << 20;
+const JOURNAL_BYTES_MAX: u64 = 128 << 20;
 /// The niceness of fjall's flushes and compactions, which give way to counting and to queries.
 const WORKER_NICENESS: i32 = 10;
 
@@ -73,6 +73,26 @@ pub struct Options {
     pub journal_bytes_max: u64,
     /// What an operator does about damage.
     pub advice: &'static str,
+}
+
+impl Options {
+    /// Options with the usual size of journals, and the smallest caches.
+    pub const fn new(
+        name: &'static str,
+        format: u32,
+        memtable_bytes: u64,
+        advice: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            format,
+            block_cache_bytes: 0,
+            open_files_max: OPEN_FILES_MIN,
+            memtable_bytes,
+            journal_bytes_max: JOURNAL_BYTES_MAX,
+            advice,
+        }
+    }
 }
 
 /// The open folder.

@@ -109,13 +109,9 @@ fn malformed(what: &str) -> TableError {
 impl UploadedTables {
     pub fn open(folder: &Path, options: &Options) -> Result<Self, TableError> {
         let settings = store::Options {
-            name: "tables",
-            format: FORMAT,
             block_cache_bytes: options.block_cache_bytes,
             open_files_max: options.open_files_max,
-            memtable_bytes: options.memtable_bytes,
-            journal_bytes_max: store::JOURNAL_BYTES_MAX,
-            advice: ADVICE,
+            ..store::Options::new("tables", FORMAT, options.memtable_bytes, ADVICE)
         };
         let store = Arc::new(Store::open(folder, &settings)?);
         let state = state_in(&store)?;

@@ -52,13 +52,9 @@ pub type Found = (String, TileId, Tile);
 impl Disk {
     pub fn open(folder: &Path, options: &Options) -> Result<Self, Error> {
         let options = store::Options {
-            name: "tiles",
-            format: FORMAT,
             block_cache_bytes: options.block_cache_bytes,
             open_files_max: options.open_files_max,
-            memtable_bytes: options.memtable_bytes(),
-            journal_bytes_max: store::JOURNAL_BYTES_MAX,
-            advice: ADVICE,
+            ..store::Options::new("tiles", FORMAT, options.memtable_bytes(), ADVICE)
         };
         let store = Store::open(folder, &options)?;
         let state = store.get(STATE_KEY)?.unwrap_or_default();
