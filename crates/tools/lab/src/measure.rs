@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 const LATENCY_MAX: Duration = Duration::from_secs(60);
 /// How long an open loop waits after its end for outstanding answers.
 pub const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// The same for a closed loop, whose connections have one request under way each: their answers say
+/// what the server has done, which is compared with what it keeps.
+const CLOSED_DRAIN_MAX: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
@@ -31,6 +34,14 @@ impl Pace {
         match self {
             Self::Closed => None,
             Self::Open(rate_per_s) | Self::OpenShared(rate_per_s) => Some(rate_per_s),
+        }
+    }
+
+    /// How long a run waits after its end for outstanding answers.
+    pub fn drain_max(self) -> Duration {
+        match self {
+            Self::Closed => CLOSED_DRAIN_MAX,
+            Self::Open(_) | Self::OpenShared(_) => DRAIN_MAX,
         }
     }
 }
@@ -127,10 +138,7 @@ impl Recorder {
         if moment < self.begin || moment >= self.end {
             return false;
         }
-        let latency = now.duration_since(intended).min(LATENCY_MAX);
-        self.histogram.saturating_record(latency.as_nanos() as u64);
-        self.requests += 1;
-        self.units += units;
+        self.record(intended, now, units);
         true
     }
 
@@ -139,9 +147,29 @@ impl Recorder {
     pub fn abandon(&mut self, arrivals: &mut dyn Arrivals, now: Instant) -> u64 {
         let mut abandoned = 0;
         while let Some(intended) = arrivals.take_due(now) {
-            abandoned += u64::from(self.complete(intended, now, 0));
+            abandoned += u64::from(self.give_up(intended, now));
         }
         abandoned
+    }
+
+    /// Records a request that has no answer at the end of the run, with the time that it has waited
+    /// so far. Returns whether it counts as unanswered: in a closed loop always, because its answer
+    /// would have come inside the window from a faster server.
+    pub fn give_up(&mut self, intended: Instant, now: Instant) -> bool {
+        match self.pace {
+            Pace::Closed => {
+                self.record(intended, now, 0);
+                true
+            }
+            Pace::Open(_) | Pace::OpenShared(_) => self.complete(intended, now, 0),
+        }
+    }
+
+    fn record(&mut self, intended: Instant, now: Instant, units: u64) {
+        let latency = now.duration_since(intended).min(LATENCY_MAX);
+        self.histogram.saturating_record(latency.as_nanos() as u64);
+        self.requests += 1;
+        self.units += units;
     }
 
     pub fn finish(self, unanswered: u64) -> Measurement {
@@ -181,7 +209,7 @@ pub struct Latency {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Measurement {
     pub requests: u64,
-    /// Requests of an open loop that were due but unanswered when the run ended.
+    /// Requests that were due, or under way in a closed loop, and unanswered when the run ended.
     pub unanswered: u64,
     pub elapsed_s: f64,
     pub requests_per_s: f64,
@@ -238,6 +266,19 @@ mod tests {
         assert_eq!((abandoned, measured.requests), (100, 0));
         assert_eq!(measured.units_per_s, 0.0);
         assert!(measured.latency.p50_us >= 5_000_000.0);
+    }
+
+    #[test]
+    fn a_request_under_way_is_unanswered_in_any_loop() {
+        for pace in [Pace::Closed, Pace::Open(1.0)] {
+            let start = Instant::now();
+            let mut recorder = Recorder::new(&run(pace), start).unwrap();
+            let (intended, now) = (start + Duration::from_secs(9), start + Duration::from_secs(21));
+            assert!(recorder.give_up(intended, now));
+            let measured = recorder.finish(1);
+            assert_eq!((measured.requests, measured.unanswered), (0, 1), "{pace:?}");
+            assert!(measured.latency.max_us >= 11_900_000.0, "{measured:?}");
+        }
     }
 
     #[test]

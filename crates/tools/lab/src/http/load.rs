@@ -8,7 +8,7 @@
 //! request is due.
 
 use super::response::{self, Head};
-use crate::measure::{Arrivals, DRAIN_MAX, Measurement, Pace, Recorder, Run, Schedule};
+use crate::measure::{Arrivals, Measurement, Pace, Recorder, Run, Schedule};
 use anyhow::{Context, Result, bail};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Registry, Token};
@@ -92,7 +92,8 @@ pub struct Load {
     pub total: Duration,
 }
 
-/// Runs the load, and waits for every outstanding answer.
+/// Runs the load, and waits for every outstanding answer, as long as [`Pace::drain_max`]. Those that
+/// are missing then are counted as unanswered.
 pub fn run<S: Source>(
     address: SocketAddr,
     connections: usize,
@@ -105,7 +106,8 @@ pub fn run<S: Source>(
         Box::new(Schedule::new(start, end, rate_per_s)) as Box<dyn Arrivals>
     };
     let arrivals = run.pace.rate_per_s().map(schedule);
-    drive(address, connections, run, (start, arrivals), source)
+    let course = Course { run: *run, start, arrivals, drain_max: run.pace.drain_max() };
+    drive(address, connections, course, source)
 }
 
 /// Sends a request at each arrival, from `start` on, and waits for every outstanding answer.
@@ -118,14 +120,23 @@ pub fn follow<S: Source>(
 ) -> Result<Load> {
     // The arrivals determine the rate; this one is ignored.
     let run = Run { pace: Pace::OpenShared(1.0), warm_up: Duration::ZERO, duration };
-    drive(address, connections, &run, (start, Some(arrivals)), source)
+    let drain_max = run.pace.drain_max();
+    drive(address, connections, Course { run, start, arrivals: Some(arrivals), drain_max }, source)
+}
+
+/// When requests begin, and how long the run waits for their answers behind its end.
+struct Course {
+    run: Run,
+    start: Instant,
+    /// `None` in a closed loop.
+    arrivals: Option<Box<dyn Arrivals>>,
+    drain_max: Duration,
 }
 
 fn drive<S: Source>(
     address: SocketAddr,
     connections: usize,
-    run: &Run,
-    (start, mut arrivals): (Instant, Option<Box<dyn Arrivals>>),
+    Course { run, start, mut arrivals, drain_max }: Course,
     source: &mut S,
 ) -> Result<Load> {
     let mut poll = Poll::new()?;
@@ -138,7 +149,7 @@ fn drive<S: Source>(
         registry: poll.registry().try_clone()?,
         connections: opened,
         source,
-        recorder: Recorder::new(run, start)?,
+        recorder: Recorder::new(&run, start)?,
         idle: (0..connections).rev().collect(),
         paused: Vec::new(),
         in_flight: 0,
@@ -152,7 +163,7 @@ fn drive<S: Source>(
 
         let drained = generator.in_flight == 0
             && arrivals.as_ref().map_or(now >= end, |arrivals| arrivals.is_exhausted());
-        if drained || now >= end + DRAIN_MAX {
+        if drained || now >= end + drain_max {
             break;
         }
 
@@ -324,7 +335,7 @@ impl<S: Source> Generator<'_, S> {
         if self.in_flight > 0 {
             for (slot, connection) in self.connections.iter().enumerate() {
                 if !self.idle.contains(&slot) {
-                    unanswered += u64::from(self.recorder.complete(connection.intended, now, 0));
+                    unanswered += u64::from(self.recorder.give_up(connection.intended, now));
                 }
             }
         }
@@ -374,5 +385,73 @@ impl Connection {
                 return Ok(Some(head));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+
+    const WINDOW: Duration = Duration::from_millis(500);
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+
+    /// Sends the same request again and again, and counts the answers.
+    #[derive(Default)]
+    struct Repeated {
+        answers: u64,
+    }
+
+    impl Source for Repeated {
+        fn prepare(&mut self, _slot: usize, _due: Instant) {}
+
+        fn bytes(&self, _slot: usize) -> &[u8] {
+            b"x"
+        }
+
+        fn judge(&mut self, _slot: usize, _reply: &Reply<'_>) -> Result<Outcome> {
+            self.answers += 1;
+            Ok(Outcome::Done(1))
+        }
+    }
+
+    /// A run of one connection, which sends one request. Its server answers after a time, or not
+    /// before the run is over.
+    fn measure(held: Option<Duration>, drain_max: Duration) -> (Load, u64) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (over, waits) = mpsc::channel::<()>();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0]).unwrap();
+            if let Some(held) = held {
+                std::thread::sleep(held);
+                stream.write_all(ANSWER).unwrap();
+            }
+            let _ = waits.recv();
+        });
+
+        let run = Run { pace: Pace::Closed, warm_up: Duration::ZERO, duration: WINDOW };
+        let course = Course { run, start: Instant::now(), arrivals: None, drain_max };
+        let mut source = Repeated::default();
+        let load = drive(address, 1, course, &mut source).unwrap();
+        drop(over);
+        server.join().unwrap();
+        (load, source.answers)
+    }
+
+    #[test]
+    fn a_closed_loop_waits_for_what_is_under_way_at_its_end() {
+        let (load, answers) = measure(Some(2 * WINDOW), Duration::from_secs(30));
+        assert_eq!((answers, load.measured.requests, load.measured.unanswered), (1, 0, 0));
+        assert!(Pace::Closed.drain_max() > Pace::Open(1.0).drain_max());
+    }
+
+    #[test]
+    fn what_a_closed_loop_has_not_waited_for_is_unanswered() {
+        let (load, answers) = measure(None, Duration::from_millis(1));
+        assert_eq!((answers, load.measured.requests, load.measured.unanswered), (0, 0, 1));
+        assert!(load.measured.latency.max_us > 0.0, "{:?}", load.measured);
     }
 }
