@@ -17,6 +17,7 @@
 //! evict     whether the kernel forgets the files twice a second      no
 //! compact   whether a major compaction ends the run                  no
 //! seconds   longest time of a run                                    240
+//! tables    size from which the store's checkpoints become tables    that of the store
 //! leave     whether the process ends without closing, with its data  no
 //! folder    where the data lies                                      the target folder
 //! ```
@@ -75,6 +76,7 @@ struct Run {
     evicts: bool,
     compacts: bool,
     seconds: u64,
+    tables: Option<usize>,
     folder: PathBuf,
 }
 
@@ -97,6 +99,7 @@ impl Run {
             evicts: text("evict", "no") == "yes",
             compacts: text("compact", "no") == "yes",
             seconds: number("seconds", 240),
+            tables: arguments.get("tables").map(|_| number("tables", 0) as usize),
             folder: PathBuf::from(text("folder", "target/objects-spike")),
         }
     }
@@ -433,14 +436,24 @@ fn wait_for_workers(engine: &Engine) {
     }
 }
 
+/// Options of the store with this cache.
+fn store_options(run: &Run) -> ObjectOptions {
+    ObjectOptions {
+        memory_bytes: run.cache as usize * 4,
+        tables_bytes: run.tables,
+        ..Default::default()
+    }
+}
+
 /// The store as it was built: the caller waits until each group is synced.
 fn measure_store(run: &Run, leaves: bool) {
     let _ = std::fs::remove_dir_all(&run.folder);
-    let options = ObjectOptions { memory_bytes: run.cache as usize * 4, ..Default::default() };
+    let options = store_options(run);
     let store = ObjectFiles::open(&run.folder, &options).expect("a store");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
     let runtime = runtime.expect("a runtime");
     let written_before = bytes_written();
+    let cpu_before = cpu_us();
     let began = Instant::now();
     let mut longest = Duration::ZERO;
     let mut rates = Vec::new();
@@ -483,6 +496,7 @@ fn measure_store(run: &Run, leaves: bool) {
     }
 
     let took = began.elapsed();
+    let cpu_us = cpu_us() - cpu_before;
     let count = Instant::now();
     let keys = runtime.block_on(store.count(0)).expect("a count");
     let count = count.elapsed();
@@ -491,13 +505,14 @@ fn measure_store(run: &Run, leaves: bool) {
     let live = run.values as f64 * (run.bytes + 20) as f64;
     println!(
         "write=store values={} bytes={} in {:.0} s: {} values/s by round, longest call {:.0} ms, \
-         bytes written {:.2}x, space {:.2}x (at most {:.2}x), GET p50 {:.3} p99 {:.3} max {:.1} ms, \
+         {:.2} us of processor time a value, bytes written {:.2}x, space {:.2}x (at most {:.2}x), GET p50 {:.3} p99 {:.3} max {:.1} ms, \
          {keys} keys counted in {:.0} ms, {:?}, resident at most {} MiB",
         run.values,
         run.bytes,
         took.as_secs_f64(),
         rates.join(" "),
         longest.as_secs_f64() * 1_000.0,
+        cpu_us as f64 / (run.values * (run.rounds + 1)) as f64,
         (bytes_written() - written_before) as f64 / payload,
         disk_bytes(&run.folder) as f64 / live,
         disk_max as f64 / live,
@@ -515,6 +530,16 @@ fn measure_store(run: &Run, leaves: bool) {
     let _ = std::fs::remove_dir_all(&run.folder);
 }
 
+/// Processor time of the process so far, in microseconds: ticks of a hundredth of a second.
+fn cpu_us() -> u64 {
+    const TICK_US: u64 = 10_000;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may hold spaces, the times are the 12th and the 13th field.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
+    ticks.sum::<u64>() * TICK_US
+}
+
 /// The most memory that the process has had.
 fn resident_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -526,7 +551,7 @@ fn resident_mib() -> u64 {
 /// How long a store takes to open that was left, and to read and count after that.
 fn measure_open(run: &Run) {
     evict(&run.folder);
-    let options = ObjectOptions { memory_bytes: run.cache as usize * 4, ..Default::default() };
+    let options = store_options(run);
     let began = Instant::now();
     let store = ObjectFiles::open(&run.folder, &options).expect("a store");
     let opened = began.elapsed();

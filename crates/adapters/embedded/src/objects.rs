@@ -7,8 +7,8 @@
 //!   reads ──────────┴────────────────────────────────────────┘
 //! ```
 //!
-//! The log is the truth since the last checkpoint, and fjall before it: a checkpoint is one batch
-//! with the position up to which it includes the log. What is overwritten in between is written to
+//! The log is the truth since the last checkpoint, and fjall before it: a checkpoint ends with the
+//! position up to which it includes the log. What is overwritten in between is written to
 //! fjall once, and no caller waits for fjall.
 
 mod checkpoints;
@@ -24,6 +24,7 @@ mod options;
 mod read_ahead;
 mod reader;
 mod state;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -124,13 +125,16 @@ fn recover(
     options: &Options,
 ) -> Result<Shared, Error> {
     let anchor = checked_anchor(&inspection, &*records)?;
+    let (_, end) = inspection.stamps();
+    let begun = tables::begun(&*records, end)?;
 
     // From here on only the disk can refuse the start.
     let journal = inspection.open()?;
+    let anchor = tables::complete(&journal, &*records, anchor, begun)?;
     remove_flushed(&*records, &anchor)?;
     let dead = read_dead(&*records, &anchor)?;
     let mut state = State::new(anchor, dead);
-    replay(&journal, &*records, &mut state)?;
+    replay(&journal, &*records, &mut state, end)?;
     Ok(Shared::new(Opened { journal, records, room, state }, options))
 }
 
@@ -184,10 +188,15 @@ fn read_dead(
     Ok(dead)
 }
 
-/// Applies the groups that the records lack.
-fn replay(journal: &Journal, records: &dyn Records, state: &mut State) -> Result<(), Error> {
+/// Applies the groups that the records lack, up to a stamp.
+fn replay(
+    journal: &Journal,
+    records: &dyn Records,
+    state: &mut State,
+    until: u64,
+) -> Result<(), Error> {
     let before = state.current.stamp;
-    journal.replay(before, &mut |stamp, group| {
+    journal.replay(before, until, &mut |stamp, group| {
         state.apply(group, records);
         assert_eq!(state.current.stamp, stamp, "groups are numbered without a gap");
         Ok(())

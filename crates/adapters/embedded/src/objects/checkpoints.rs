@@ -3,16 +3,18 @@
 //! ```text
 //!   current layer ──freeze──▶ frozen layer ──▶ log synced up to it ──▶ unknown heads looked up
 //!        ▲                                                                     │
-//!   new groups         frozen layer dropped, log trimmed ◀── one batch with the position
+//!   new groups         frozen layer dropped, log trimmed ◀── one batch with the position,
+//!                                                            or tables: see `tables`
 //! ```
 //!
 //! Between checkpoints the thread removes the entries of dead wide objects, a few at a time.
 
 use super::disk::{Records, Write};
 use super::journal::now_ms;
-use super::keys::{self, ANCHOR, Anchor, DueKey, Generation, Head, Place};
+use super::keys::{self, Anchor, DueKey, Generation, Head, Place};
 use super::layer::{Changes, Found, Layer, due_key};
 use super::state::{Frozen, Shared, State};
+use super::tables;
 use crate::store::Fault;
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
@@ -85,7 +87,7 @@ pub fn checkpoint(shared: &Shared) -> Result<(), Error> {
     let began = Instant::now();
     let resolving = shared.resolving.lock();
     let requested = shared.state.lock().requested;
-    let Some(layer) = freeze(shared) else {
+    let Some((layer, letters)) = freeze(shared) else {
         shared.serve(requested);
         return Ok(());
     };
@@ -95,26 +97,24 @@ pub fn checkpoint(shared: &Shared) -> Result<(), Error> {
     shared.sync()?;
 
     let found = look_up(&*shared.records, &layer)?;
-    let (letters, dead) = {
+    let left = found.iter().map(|(generation, found)| (*generation, found.left.clone()));
+    let left: Left = left.collect();
+    let (anchor, dead) = {
         let mut state = shared.state.lock();
         if let Some(frozen) = &mut state.frozen {
             frozen.found = found;
         }
-        (std::mem::take(&mut state.dead_letters), state.dead_of(&layer.flushed))
+        (state.anchor_of(&layer), state.dead_of(&layer.flushed))
     };
     drop(resolving);
 
-    let (writes, due_min) = {
-        let state = shared.state.lock();
-        let found = state.frozen.as_ref().map(|frozen| &frozen.found);
-        let anchor = state.anchor_of(&layer);
-        let found = found.map_or_else(HashMap::new, |found| {
-            found.iter().map(|(generation, found)| (*generation, found.left.clone())).collect()
-        });
-        drop(state);
-        writes_of(&*shared.records, &layer, &anchor, &found, letters, dead)
-    };
-    shared.records.commit(writes)?;
+    let records = &*shared.records;
+    let (writes, due_min) = index_writes(records, &layer, &left, letters, dead);
+    if layer.bytes() < shared.tables_bytes {
+        tables::commit_batch(records, &layer, &left, &anchor, writes)?;
+    } else {
+        tables::commit_tables(records, &layer, &left, &anchor, writes)?;
+    }
 
     let stamp = layer.stamp;
     let flushed = layer.flushed.clone();
@@ -129,8 +129,12 @@ pub fn checkpoint(shared: &Shared) -> Result<(), Error> {
     Ok(())
 }
 
+/// Wide objects that heads left behind of which nothing had been known.
+pub type Left = HashMap<Generation, Vec<u64>>;
+
 /// Puts an empty layer in the place of the one that takes groups; `None` if nothing changed.
-fn freeze(shared: &Shared) -> Option<Arc<Layer>> {
+/// Returns it with the records of the index of expiries that led nowhere by then.
+fn freeze(shared: &Shared) -> Option<(Arc<Layer>, Vec<DueKey>)> {
     let mut state = shared.state.lock();
     if state.current.is_empty_since(state.anchor.stamp) && state.dead_letters.is_empty() {
         return None;
@@ -140,9 +144,10 @@ fn freeze(shared: &Shared) -> Option<Arc<Layer>> {
     let garbage = std::mem::take(&mut layer.garbage);
     let layer = Arc::new(layer);
     state.frozen = Some(Frozen { layer: Arc::clone(&layer), found: HashMap::new() });
+    let letters = std::mem::take(&mut state.dead_letters);
     drop(state);
     drop(garbage);
-    Some(layer)
+    Some((layer, letters))
 }
 
 impl State {
@@ -196,22 +201,22 @@ fn settle(shared: &Shared, layer: Arc<Layer>) -> (Arc<Layer>, Option<Frozen>) {
     (layer, frozen)
 }
 
-/// The batch of a checkpoint, and the first time at which something in it is due.
-fn writes_of(
+/// What a checkpoint changes beside heads and entries, and the first time at which something in it
+/// is due.
+fn index_writes(
     records: &dyn Records,
     layer: &Layer,
-    anchor: &Anchor,
-    left: &HashMap<Generation, Vec<u64>>,
+    left: &Left,
     letters: Vec<DueKey>,
     dead: Vec<(Generation, u64)>,
 ) -> (Vec<Write>, Option<DueKey>) {
     let now_ms = now_ms();
-    let mut writes = vec![Write::put(Place::Meta, ANCHOR.to_vec(), anchor.encode())];
+    let mut writes = Vec::new();
     let mut due = HashSet::new();
 
     for (generation, changes) in &layer.generations {
         let left = left.get(generation).map(Vec::as_slice).unwrap_or_default();
-        push_changes(records, *generation, changes, left, &mut writes);
+        push_dead(records, *generation, changes, left, &mut writes);
         for (name, head) in &changes.heads {
             if let Some(at_ms) = head.as_ref().and_then(|head| head.expires_ms) {
                 due.insert(due_key(at_ms, now_ms, *generation, name.clone()));
@@ -229,42 +234,15 @@ fn writes_of(
     (writes, due.into_iter().min())
 }
 
-fn push_changes(
+fn push_dead(
     records: &dyn Records,
     generation: Generation,
     changes: &Changes,
     left: &[u64],
     writes: &mut Vec<Write>,
 ) {
-    let place = Place::Heads(generation);
-    let has_heads = records.has(place);
-    let mut heads: Vec<(&Bytes, &Option<Head>)> = changes.heads.iter().collect();
-    heads.sort_unstable_by_key(|(name, _)| *name);
-    for (name, head) in heads {
-        match head {
-            Some(head) => writes.push(Write::put(place, keys::head(name), head.encode())),
-            // Nothing has to be removed where nothing ever was.
-            None if has_heads => writes.push(Write::remove(place, keys::head(name))),
-            None => {}
-        }
-    }
-
-    let place = Place::Entries(generation);
-    let has_entries = records.has(place);
-    let mut ids: Vec<u64> = changes.entries.keys().copied().collect();
-    ids.sort_unstable();
-    for id in ids.into_iter().filter(|id| !changes.killed.contains(id) && !left.contains(id)) {
-        for (sub, value) in changes.entries.get(&id).into_iter().flatten() {
-            let key = keys::entry(id, sub);
-            match value {
-                Some(value) => writes.push(Write::put(place, key, value.to_vec())),
-                None if has_entries => writes.push(Write::remove(place, key)),
-                None => {}
-            }
-        }
-    }
-
-    if has_entries {
+    // Where no entry ever was, none is left.
+    if records.has(Place::Entries(generation)) {
         let dead: HashSet<u64> = changes.killed.iter().chain(left).copied().collect();
         writes.extend(
             dead.into_iter()
@@ -362,15 +340,5 @@ fn forget(state: &mut MutexGuard<'_, State>, generation: Generation, id: u64) {
         if ids.is_empty() {
             state.dead.remove(&generation);
         }
-    }
-}
-
-impl Write {
-    pub fn put(place: Place, key: Vec<u8>, value: Vec<u8>) -> Self {
-        Self { place, key, value: Some(value) }
-    }
-
-    pub fn remove(place: Place, key: Vec<u8>) -> Self {
-        Self { place, key, value: None }
     }
 }

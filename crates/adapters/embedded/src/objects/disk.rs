@@ -36,6 +36,12 @@ pub struct Write {
 /// Called with a key and its value, until it breaks.
 pub type Visit<'a> = dyn FnMut(&[u8], Bytes) -> Result<ControlFlow<()>, Fault> + 'a;
 
+/// Takes a key and its new value, `None` to remove it: each once, in the order of the keys.
+pub type Take<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), Fault> + 'a;
+
+/// Called with what takes the changes of a place.
+pub type Fill<'a> = dyn FnMut(&mut Take<'_>) -> Result<(), Fault> + 'a;
+
 /// A store of records. Tests put one in its place that fails.
 pub trait Records: Send + Sync {
     fn get(&self, place: Place, key: &[u8]) -> Result<Option<Bytes>, Fault>;
@@ -46,6 +52,10 @@ pub trait Records: Send + Sync {
 
     /// Writes records, all or none, durably.
     fn commit(&self, writes: Vec<Write>) -> Result<(), Fault>;
+
+    /// Writes the records of one place that `fill` hands over as tables of their own: all or none,
+    /// durably, and apart from other places.
+    fn write_tables(&self, place: Place, fill: &mut Fill<'_>) -> Result<(), Fault>;
 
     /// Whether a place was ever written to.
     fn has(&self, place: Place) -> bool;
@@ -63,6 +73,9 @@ pub trait Records: Send + Sync {
 /// Memory tables that may wait to be written before a batch waits for them. fjall alone would let
 /// four of each keyspace gather, beyond any budget of memory.
 const SEALED_TABLES_MAX: usize = 1;
+/// Tables that may wait to be merged before more are written. A read looks into each of them, and
+/// fjall itself holds back batches alone.
+const UNMERGED_TABLES_MAX: usize = 16;
 /// The pause between looks at them, and the longest wait in all.
 const TABLES_PAUSE: Duration = Duration::from_millis(2);
 const TABLES_PATIENCE: Duration = Duration::from_secs(10);
@@ -114,11 +127,14 @@ impl FjallRecords {
         Ok(keyspace)
     }
 
-    /// Waits while memory tables gather faster than fjall writes them.
+    /// Waits while tables gather faster than fjall writes and merges them.
     fn wait_for_tables(&self) {
         let keyspaces: Vec<Keyspace> = self.keyspaces.read().values().cloned().collect();
         let began = Instant::now();
-        let is_behind = |keyspace: &Keyspace| keyspace.sealed_memtable_count() > SEALED_TABLES_MAX;
+        let is_behind = |keyspace: &Keyspace| {
+            keyspace.sealed_memtable_count() > SEALED_TABLES_MAX
+                || keyspace.l0_table_count() > UNMERGED_TABLES_MAX
+        };
         while keyspaces.iter().any(is_behind) && began.elapsed() < TABLES_PATIENCE {
             std::thread::sleep(TABLES_PAUSE);
         }
@@ -202,6 +218,20 @@ impl Records for FjallRecords {
             }
         }
         self.store.commit(batch)
+    }
+
+    fn write_tables(&self, place: Place, fill: &mut Fill<'_>) -> Result<(), Fault> {
+        self.wait_for_tables();
+        let keyspace = self.create(place)?;
+        let mut tables = keyspace.start_ingestion()?;
+        fill(&mut |key, value| {
+            let written = match value {
+                Some(value) => tables.write(key, value),
+                None => tables.write_tombstone(key),
+            };
+            Ok(written?)
+        })?;
+        Ok(tables.finish()?)
     }
 
     fn has(&self, place: Place) -> bool {

@@ -85,15 +85,17 @@ impl Journal {
         self.segments.bytes()
     }
 
-    /// Calls `visit` with the groups behind a stamp, in order, each with its own stamp.
+    /// Calls `visit` with the groups behind a stamp, up to another one, in order, each with its own
+    /// stamp.
     pub fn replay(
         &self,
         after: u64,
+        until: u64,
         visit: &mut dyn FnMut(u64, Group) -> Result<(), Error>,
     ) -> Result<(), Error> {
         const PART_BYTES: usize = 8 << 20;
         let mut at = after;
-        while at < self.end() {
+        while at < until {
             let blocks = self.segments.read(at, PART_BYTES).map_err(failed)?;
             if blocks.is_empty() {
                 return Err(damaged(at, "is missing"));
@@ -110,7 +112,7 @@ impl Journal {
                 for stamp in base + 1..=end {
                     let group = groups::split(&mut payload);
                     let group = group.ok_or_else(|| damaged(stamp, "is malformed"))?;
-                    if stamp > at {
+                    if stamp > at && stamp <= until {
                         visit(stamp, group)?;
                     }
                 }

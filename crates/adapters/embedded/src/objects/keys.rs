@@ -6,6 +6,8 @@
 //!                     01                                    position, see `Anchor`
 //!                     02 │ due_ms i64 │ generation │ name   nothing: a head that may expire then
 //!                     03 │ generation │ id u64              nothing: a dead wide object
+//!                     04                                    position of a checkpoint in tables
+//!                                                           that may be incomplete
 //! heads-GENERATION    01 │ name                             flags u8 │ [expires i64] │ [wide u64]
 //!                                                           │ head
 //! entries-GENERATION  id u64 │ sub                          value
@@ -26,6 +28,8 @@ pub type Generation = u32;
 pub const DATABASES_LEN: usize = DATABASES as usize + 1;
 /// The record of the position.
 pub const ANCHOR: &[u8] = &[1];
+/// The record of the position of a checkpoint that has begun to write tables.
+pub const BEGUN: &[u8] = &[4];
 const HEAD: u8 = 1;
 const DUE: u8 = 2;
 const DEAD: u8 = 3;
@@ -77,8 +81,8 @@ pub struct Head {
 }
 
 impl Head {
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.bytes.len() + 17);
+    /// Appends the record.
+    pub fn write(&self, bytes: &mut Vec<u8>) {
         let expires = self.expires_ms.map_or(0, |_| EXPIRES);
         bytes.push(expires | self.wide.map_or(0, |_| WIDE));
         if let Some(at_ms) = self.expires_ms {
@@ -88,7 +92,6 @@ impl Head {
             bytes.extend_from_slice(&id.to_be_bytes());
         }
         bytes.extend_from_slice(&self.bytes);
-        bytes
     }
 
     /// Reads a record; `None` if it is malformed. The head is a part of it, not a copy.
@@ -219,7 +222,15 @@ pub fn dead_of(mut key: &[u8]) -> Option<(Generation, u64)> {
 }
 
 pub fn entry(id: u64, sub: &[u8]) -> Vec<u8> {
-    [&id.to_be_bytes()[..], sub].concat()
+    let mut key = Vec::with_capacity(8 + sub.len());
+    write_entry(id, sub, &mut key);
+    key
+}
+
+/// Appends the key of an entry.
+pub fn write_entry(id: u64, sub: &[u8], key: &mut Vec<u8>) {
+    key.extend_from_slice(&id.to_be_bytes());
+    key.extend_from_slice(sub);
 }
 
 /// The entries of a wide object, behind a name if one is given.
@@ -247,7 +258,15 @@ pub fn id_of(mut key: &[u8]) -> Option<u64> {
 
 /// The key of a head. It begins with a byte of its own, since fjall has no empty keys.
 pub fn head(name: &[u8]) -> Vec<u8> {
-    [&[HEAD], name].concat()
+    let mut key = Vec::with_capacity(1 + name.len());
+    write_head(name, &mut key);
+    key
+}
+
+/// Appends the key of a head.
+pub fn write_head(name: &[u8], key: &mut Vec<u8>) {
+    key.push(HEAD);
+    key.extend_from_slice(name);
 }
 
 /// The heads behind a name, up to another one with it.
@@ -279,7 +298,9 @@ mod tests {
 
         for (expires_ms, wide) in [(None, None), (Some(-5), None), (Some(5), Some(u64::MAX))] {
             let head = Head { bytes: Bytes::from_static(b"head"), expires_ms, wide };
-            assert_eq!(Head::decode(head.encode().into()), Some(head));
+            let mut record = Vec::new();
+            head.write(&mut record);
+            assert_eq!(Head::decode(record.into()), Some(head));
         }
         assert_eq!(Head::decode(Bytes::from_static(&[4])), None);
         assert_eq!(Head::decode(Bytes::from_static(&[1, 0])), None);

@@ -21,6 +21,8 @@ pub struct Options {
     pub open_files_max: usize,
     /// Bytes that are kept free on the disk.
     pub reserve_bytes: u64,
+    /// Size from which a checkpoint becomes tables of its own; `None` for that of a memory table.
+    pub tables_bytes: Option<usize>,
 }
 
 impl Default for Options {
@@ -33,6 +35,7 @@ impl Default for Options {
             separate_bytes: 4 << 10,
             open_files_max: 500,
             reserve_bytes: 0,
+            tables_bytes: None,
         }
     }
 }
@@ -43,14 +46,21 @@ impl Options {
         self.memory_bytes as u64 / 4
     }
 
-    /// Bytes of records that fjall holds before it writes a table.
+    /// Bytes of records that fjall holds before it writes a table. Large checkpoints do not pass
+    /// through them.
     pub fn memtable_bytes(&self) -> u64 {
-        (self.memory_bytes as u64 / 32).clamp(4 << 20, 64 << 20)
+        (self.memory_bytes as u64 / 32).clamp(4 << 20, 16 << 20)
+    }
+
+    /// Bytes of changes from which a checkpoint becomes tables of its own. Smaller ones gather in
+    /// fjall's memory first: many small tables would be merged again and again.
+    pub fn tables_bytes(&self) -> usize {
+        self.tables_bytes.unwrap_or(self.memtable_bytes() as usize)
     }
 
     /// Bytes of changes for which a checkpoint is due. While it is written, as many again may
-    /// gather: together a tenth of the memory.
+    /// gather: together a third of the memory.
     pub fn layer_bytes(&self) -> usize {
-        (self.memory_bytes / 20).clamp(1 << 20, 64 << 20)
+        (self.memory_bytes / 6).clamp(1 << 20, 64 << 20)
     }
 }

@@ -23,8 +23,10 @@ use tokio::sync::watch;
 const BLOCK_BYTES: usize = 4 << 20;
 /// Bytes of a written block's memory that are used again.
 const SPARE_BYTES_MAX: usize = 1 << 20;
-/// Groups are refused when the changes in memory are this many times those of a checkpoint.
-const REFUSED_LAYERS: usize = 8;
+/// Groups are refused when the changes in memory are this many times those of a checkpoint, and at
+/// least this many bytes.
+const REFUSED_LAYERS: usize = 4;
+const REFUSED_BYTES_MIN: usize = 8 << 20;
 
 /// The store behind its ports.
 pub struct Shared {
@@ -51,6 +53,8 @@ pub struct Shared {
     /// Checkpoints that are complete.
     pub checkpoints: watch::Sender<Completed>,
     pub layer_bytes: usize,
+    /// Bytes of changes from which a checkpoint becomes tables of its own.
+    pub tables_bytes: usize,
     pub checkpoint_interval: Duration,
     pub syncs: AtomicU64,
 }
@@ -214,6 +218,7 @@ impl Shared {
             wanted: AtomicU64::new(0),
             checkpoints: watch::Sender::default(),
             layer_bytes: options.layer_bytes(),
+            tables_bytes: options.tables_bytes(),
             checkpoint_interval: options.checkpoint_interval,
             syncs: AtomicU64::new(0),
         }
@@ -240,7 +245,7 @@ impl Shared {
         let mut state = self.state.lock();
         state.check()?;
         let pending = state.pending_bytes();
-        if pending > self.layer_bytes * REFUSED_LAYERS {
+        if pending > (self.layer_bytes * REFUSED_LAYERS).max(REFUSED_BYTES_MIN) {
             return Err(Error::Busy { pending_bytes: pending as u64 });
         }
 

@@ -37,6 +37,11 @@ fn group(number: u64) -> Group {
     Group { effects }
 }
 
+/// Some checkpoints of the groups are batches and some are tables.
+fn mixed_options() -> Options {
+    Options { tables_bytes: Some(6_000), ..options() }
+}
+
 /// The process under faults; as a test of its own it does nothing. It reports the stamp of each
 /// durable group.
 #[test]
@@ -44,7 +49,7 @@ fn a_process_under_faults() {
     let Some(folder) = std::env::var_os("FAULTS_FOLDER") else {
         return;
     };
-    let Ok(store) = ObjectFiles::open(Path::new(&folder), &options()) else {
+    let Ok(store) = ObjectFiles::open(Path::new(&folder), &mixed_options()) else {
         return;
     };
 
@@ -66,7 +71,7 @@ fn a_process_under_faults() {
 
 /// Succeeds if the store holds exactly the first groups, with all that were durable.
 fn is_sound(folder: &Path, committed: u64) -> Result<(), String> {
-    let store = ObjectFiles::open(folder, &options()).map_err(|error| error.to_string())?;
+    let store = ObjectFiles::open(folder, &mixed_options()).map_err(|error| error.to_string())?;
     let stamp = store.progress().submitted();
     if stamp < committed {
         return Err(format!("{committed} was durable, and {stamp} is left"));

@@ -52,7 +52,9 @@ fn groups_have_the_form_of_version_1() {
 #[test]
 fn records_have_the_form_of_version_1() {
     let head = Head { bytes: Bytes::from_static(b"head"), expires_ms: Some(2), wide: Some(3) };
-    assert_eq!(hex(&head.encode()), "030000000000000002000000000000000368656164");
+    let mut record = Vec::new();
+    head.write(&mut record);
+    assert_eq!(hex(&record), "030000000000000002000000000000000368656164");
     assert_eq!(hex(&keys::head(b"k")), "016b");
     assert_eq!(hex(&keys::entry(3, b"f")), "000000000000000366");
     assert_eq!(hex(&keys::dead(2, 3)), "03000000020000000000000003");

@@ -5,7 +5,7 @@
 //! Each seed is one history, which it replays exactly. `RAINGAUGE_SIMULATIONS` is the number of
 //! histories, starting at `RAINGAUGE_SIMULATION_SEED`.
 
-use super::super::disk::{Records, Visit, Write};
+use super::super::disk::{Fill, Records, Visit, Write};
 use super::super::journal::Inspection;
 use super::super::keys::{Generation, Place};
 use super::super::state::Shared;
@@ -104,6 +104,17 @@ impl Records for ShakyRecords {
             }
         }
         if fails.is_some() { failed() } else { Ok(()) }
+    }
+
+    fn write_tables(&self, place: Place, fill: &mut Fill<'_>) -> Result<(), Fault> {
+        let mut writes = Vec::<Write>::new();
+        fill(&mut |key, value| {
+            let key = key.to_vec();
+            assert!(writes.last().is_none_or(|last| last.key < key), "in the order of the keys");
+            writes.push(Write { place, key, value: value.map(<[u8]>::to_vec) });
+            Ok(())
+        })?;
+        self.commit(writes)
     }
 
     fn has(&self, place: Place) -> bool {
@@ -281,7 +292,9 @@ impl World {
             }
 
             match open(&self.disk, &self.records) {
-                Ok(store) => {
+                Ok(mut store) => {
+                    // Checkpoints of both kinds follow each other.
+                    store.tables_bytes = if self.random.chance(50) { 0 } else { usize::MAX };
                     self.relieve();
                     if self.disk.is_dead() {
                         self.crash_disk();

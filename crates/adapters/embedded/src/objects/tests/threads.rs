@@ -36,6 +36,7 @@ async fn callers_in_parallel_lose_nothing_in_any_mode() {
             memory_bytes: 0,
             checkpoint_interval: Duration::from_millis(5),
             segment_bytes: 4_000,
+            tables_bytes: Some(1_000),
             ..options()
         };
         let store = Arc::new(ObjectFiles::open(folder.path(), &options).expect("opened"));

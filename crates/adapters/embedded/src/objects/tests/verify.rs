@@ -164,9 +164,10 @@ async fn heads_that_the_other_records_do_not_know_are_found() {
     assert_eq!(after(moved).await.why, found.why);
 
     let unknown = Head { bytes: "wide 01".into(), expires_ms: None, wide: Some(7) };
-    let twice = |_: &dyn Records| {
-        vec![Write::put(Place::Heads(0), keys::head(b"string"), unknown.encode())]
-    };
+    let mut record = Vec::new();
+    unknown.write(&mut record);
+    let twice =
+        |_: &dyn Records| vec![Write::put(Place::Heads(0), keys::head(b"string"), record.clone())];
     let found = after(twice).await;
     assert!(found.why.contains("leads to the same wide object 7"), "{found:?}");
 }
