@@ -13,7 +13,7 @@ use super::{note, print, print_json};
 use crate::commands::arguments::Place;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use raingauge_console::Method;
+use raingauge_console::{Method, encoded};
 use raingauge_counters::export::{Settings, counter_to_yaml};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -283,7 +283,7 @@ fn report(outcomes: &[Outcome], dry_run: bool, json: bool) -> anyhow::Result<()>
 }
 
 fn erase_key(session: &Session, id: u32, key: &str, json: bool) -> anyhow::Result<()> {
-    let path = format!("/v1/counters/{id}/keys/{}", segment(key));
+    let path = format!("/v1/counters/{id}/keys/{}", encoded(key));
     erase(session, (Method::DELETE, &path), &format!("{key} of counter {id}: erased"), json)
 }
 
@@ -309,15 +309,6 @@ fn erase(
     }
 
     Ok(())
-}
-
-/// Escapes a text as one segment of a path.
-fn segment(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let encoded = |byte: u8| {
-        if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    text.bytes().map(encoded).collect()
 }
 
 fn delete(session: &Session, id: u32, reason: &str, json: bool) -> anyhow::Result<()> {
