@@ -92,8 +92,21 @@ pub fn write(object: &Object, head: &mut Vec<u8>) {
     }
 }
 
+/// A string that does not expire, with a copy of its bytes. Encoding it copies them no second time.
+pub fn text_of(bytes: &[u8]) -> Text {
+    if bytes.len() < crate::text::HEADED_LEN_MIN {
+        return Text::new(bytes);
+    }
+    Text::headed(encode_text(bytes, None))
+}
+
 /// The head of an object, in a buffer of its size.
 pub fn encode(object: &Object) -> Bytes {
+    if let (Value::Text(text), None) = (&object.value, object.expires_ms)
+        && let Some(head) = text.as_headed()
+    {
+        return head.clone();
+    }
     let payload = if object.wide.is_some() { 64 } else { object.value.packed_len() };
     let mut head = Vec::with_capacity(10 + payload);
     write(object, &mut head);
@@ -102,7 +115,8 @@ pub fn encode(object: &Object) -> Bytes {
 
 /// The head of a string that is not in memory as an object.
 pub fn encode_text(text: &[u8], expires_ms: Option<i64>) -> Bytes {
-    let mut head = Vec::with_capacity(10 + text.len());
+    let expiry_len = if expires_ms.is_some() { 8 } else { 0 };
+    let mut head = Vec::with_capacity(2 + expiry_len + text.len());
     head.push(kind_byte(Kind::Text));
     head.push(if expires_ms.is_some() { FLAG_EXPIRES } else { 0 });
     if let Some(expires_ms) = expires_ms {

@@ -1,4 +1,5 @@
-//! Strings: short ones in place, integers as such, large ones as the bytes that arrived.
+//! Strings: short ones in place, integers as such, longer ones as their record, large ones as the
+//! bytes that arrived.
 
 use std::ops::Deref;
 
@@ -9,6 +10,10 @@ use crate::number::parse_i64;
 
 /// Length from which a string keeps the buffer that it arrived in, instead of a copy.
 pub const SHARED_LEN_MIN: usize = 64 << 10;
+/// Length from which a new string is kept as a part of its own head, so that the store needs no copy.
+pub const HEADED_LEN_MIN: usize = 128;
+/// Bytes of a head in front of a string that does not expire.
+const HEAD_LEN: usize = 2;
 /// Longest string that clients see as `embstr`.
 const EMBEDDED_LEN_MAX: usize = 44;
 
@@ -29,6 +34,8 @@ enum Form {
     Edited(Buffer),
     /// A slice of a larger buffer that nobody changes.
     Shared(Bytes),
+    /// The head of the string as long as it does not expire.
+    Headed(Bytes),
 }
 
 /// The bytes of a [`Text`]: borrowed, or the digits of a number.
@@ -53,6 +60,20 @@ impl Text {
         Text(Form::Shared(bytes))
     }
 
+    /// The string in a head, which says that it does not expire, from [`HEADED_LEN_MIN`] bytes on.
+    pub(crate) fn headed(head: Bytes) -> Text {
+        debug_assert!(head.len() >= HEAD_LEN + HEADED_LEN_MIN);
+        Text(Form::Headed(head))
+    }
+
+    /// The head of the string, if it is kept with one.
+    pub(crate) fn as_headed(&self) -> Option<&Bytes> {
+        match &self.0 {
+            Form::Headed(head) => Some(head),
+            _ => None,
+        }
+    }
+
     pub fn integer(number: i64) -> Text {
         Text(Form::Integer(number))
     }
@@ -72,6 +93,7 @@ impl Text {
             Form::Integer(number) => digits_len(*number),
             Form::Plain(buffer) | Form::Edited(buffer) => buffer.len(),
             Form::Shared(bytes) => bytes.len(),
+            Form::Headed(head) => head.len() - HEAD_LEN,
         }
     }
 
@@ -84,6 +106,7 @@ impl Text {
             Form::Integer(number) => digits_of(*number),
             Form::Plain(buffer) | Form::Edited(buffer) => TextBytes::Borrowed(buffer),
             Form::Shared(bytes) => TextBytes::Borrowed(bytes),
+            Form::Headed(head) => TextBytes::Borrowed(&head[HEAD_LEN..]),
         }
     }
 
@@ -92,7 +115,7 @@ impl Text {
         match &self.0 {
             Form::Integer(number) => Some(*number),
             Form::Plain(buffer) | Form::Edited(buffer) => parse_i64(buffer),
-            Form::Shared(_) => None,
+            Form::Shared(_) | Form::Headed(_) => None,
         }
     }
 
@@ -112,6 +135,7 @@ impl Text {
             }
             Form::Plain(buffer) | Form::Edited(buffer) => std::mem::take(buffer),
             Form::Shared(bytes) => Buffer::from_slice(bytes),
+            Form::Headed(head) => Buffer::from_slice(&head[HEAD_LEN..]),
         };
         self.0 = Form::Edited(buffer);
         match &mut self.0 {
@@ -140,7 +164,7 @@ impl Text {
             Form::Integer(_) => 0,
             Form::Plain(buffer) | Form::Edited(buffer) if buffer.spilled() => buffer.capacity(),
             Form::Plain(_) | Form::Edited(_) => 0,
-            Form::Shared(bytes) => bytes.len(),
+            Form::Shared(bytes) | Form::Headed(bytes) => bytes.len(),
         }
     }
 

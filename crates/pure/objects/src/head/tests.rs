@@ -6,6 +6,7 @@ fn object() -> impl Strategy<Value = Object> {
     let blob = || prop::collection::vec(any::<u8>(), 0..20);
     let value = prop_oneof![
         blob().prop_map(|bytes| Value::Text(Text::new(&bytes))),
+        prop::collection::vec(any::<u8>(), 100..200).prop_map(|bytes| Value::Text(text_of(&bytes))),
         any::<i64>().prop_map(|number| Value::Text(Text::integer(number))),
         prop::collection::vec((blob(), blob()), 1..8).prop_map(|entries| {
             let mut hash = Hash::new();

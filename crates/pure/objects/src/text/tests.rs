@@ -1,12 +1,14 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::head;
 
 #[derive(Debug, Clone)]
 enum Edit {
     Append(Vec<u8>),
     SetRange(usize, Vec<u8>),
     Shared,
+    Set,
     Integer(i64),
 }
 
@@ -16,6 +18,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         (0usize..100, prop::collection::vec(any::<u8>(), 0..40))
             .prop_map(|(offset, bytes)| Edit::SetRange(offset, bytes)),
         Just(Edit::Shared),
+        Just(Edit::Set),
         any::<i64>().prop_map(Edit::Integer),
     ]
 }
@@ -40,6 +43,7 @@ proptest! {
                     model[offset..offset + bytes.len()].copy_from_slice(&bytes);
                 }
                 Edit::Shared => text = Text::shared(model.clone().into()),
+                Edit::Set => text = head::text_of(&model),
                 Edit::Integer(number) => {
                     text = Text::integer(number);
                     model = number.to_string().into_bytes();

@@ -2,7 +2,7 @@
 
 use raingauge_resp::{Arguments, Failure, Id, Replies};
 use raingauge_values::text::SHARED_LEN_MIN;
-use raingauge_values::{Text, Value};
+use raingauge_values::{Text, Value, head};
 
 use super::lifetimes::{Lifetime, Unit};
 use crate::notify::Class;
@@ -82,13 +82,14 @@ impl<'a> SetOptions<'a> {
     }
 }
 
-/// A value as it is kept: a large one shares the buffer that it arrived in.
+/// A value as it is kept: a large one shares the buffer that it arrived in, and a smaller one is
+/// copied once for memory and store.
 pub(super) fn text_of(arguments: Arguments<'_>, index: usize) -> Text {
     let bytes = arguments.at(index);
     if bytes.len() >= SHARED_LEN_MIN {
         Text::shared(arguments.bytes(index))
     } else {
-        Text::new(bytes)
+        head::text_of(bytes)
     }
 }
 
