@@ -59,7 +59,7 @@ fn month_ends_of_real_invoices_agree_with_a_computation_of_their_own() {
 
     // Each month is imported in its last hours; the clock then jumps to those of the next one.
     let mut random = StdRng::seed_from_u64(seed());
-    let mut home = Home::new();
+    let mut home = Home::with(&[("clock.ahead_days_max", "40")]);
     for month in first..=last + MONTHS_AFTER {
         set_clock(&mut home, late_on_last_day(month));
         let server = home.start();
