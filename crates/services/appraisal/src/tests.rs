@@ -1,3 +1,5 @@
+mod queues_killed;
+
 use super::*;
 use raingauge_consumers::control::{DocumentVersion, document_entry};
 use raingauge_core::event::Event;
