@@ -6,12 +6,11 @@
 
 use hashbrown::HashMap;
 use std::mem;
-use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 /// Bytes that an entry takes beside its key and its value.
 const ENTRY_BYTES: usize = 80;
 
-type Half = HashMap<Vec<u8>, Option<Vec<u8>>, Xxh3DefaultBuilder>;
+type Half = HashMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// Values by key, also `None` for keys that have none.
 pub struct Cache {

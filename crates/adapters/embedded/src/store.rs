@@ -151,6 +151,12 @@ impl Store {
         self.database.batch().durability(Some(PersistMode::Buffer))
     }
 
+    /// A batch as [`Store::batch`] makes it, with room for a number of records.
+    pub fn batch_of(&self, len: usize) -> OwnedWriteBatch {
+        let batch = OwnedWriteBatch::with_capacity(self.database.clone(), len + 1);
+        batch.durability(Some(PersistMode::Buffer))
+    }
+
     /// Commits a batch together with the marker of its number. A batch changes a key once.
     pub fn commit(&self, mut batch: OwnedWriteBatch) -> Result<(), Fault> {
         let mut number = self.commits.lock();

@@ -2,8 +2,8 @@
 
 use parking_lot::Mutex;
 use raingauge_points::{
-    BookHead, BudgetId, Entry, Footprint, Key, Points, Snapshot, TotalId, Totals, Turn, Wallet,
-    WalletId,
+    BookHead, BudgetId, Entry, Footprint, Key, Map, Points, Snapshot, TotalId, Totals, Turn,
+    Wallet, WalletId,
 };
 use raingauge_ports::BoxFuture;
 use raingauge_ports::points::{self, BookReader, DueWallet, EncodedTurn, Error, FoundEntry, Head};
@@ -134,10 +134,7 @@ impl Content {
 }
 
 /// The values of those keys that are there.
-fn found<K: Clone + Eq + std::hash::Hash, V: Clone>(
-    keys: &[K],
-    values: &HashMap<K, V>,
-) -> HashMap<K, V> {
+fn found<K: Clone + Eq + std::hash::Hash, V: Clone>(keys: &[K], values: &Map<K, V>) -> Map<K, V> {
     let there = |key: &K| Some((key.clone(), values.get(key)?.clone()));
     keys.iter().filter_map(there).collect()
 }

@@ -21,8 +21,8 @@ use crate::refused;
 use crate::settle::{next_entry, seal};
 use crate::snapshot::{Before, Snapshot, Turn};
 use crate::wallet::Wallet;
+use hashbrown::HashMap;
 use raingauge_core::code::{Code, Refusal};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What became of a command.
@@ -80,12 +80,15 @@ impl<'a> Desk<'a> {
     pub fn new(programmes: &'a Programmes, state: Snapshot, now_ms: i64) -> Self {
         let last = state.heads.iter().map(|head| head.recorded_ms).max();
         let now_ms = last.map_or(now_ms, |last| last.max(now_ms));
+        // Most wallets that were loaded change. A map that grew would move all of them each time.
+        let before =
+            Before { wallets: HashMap::with_capacity(state.wallets.len()), ..Before::default() };
         Self {
             programmes,
+            entries: Vec::with_capacity(state.wallets.len()),
             state,
             now_ms,
-            entries: Vec::new(),
-            before: Before::default(),
+            before,
             group: None,
         }
     }
@@ -297,9 +300,7 @@ impl<'a> Desk<'a> {
 
         let before = self.group.as_mut().unwrap_or(&mut self.before);
         let known = self.state.wallets.get(&id);
-        if !before.wallets.contains_key(&id) {
-            before.wallets.insert(id.clone(), known.cloned());
-        }
+        before.wallets.entry_ref(&id).or_insert_with(|| known.cloned());
         let wallet = self.state.wallets.entry(id).or_default();
         seal(&mut entry, wallet, programme);
         self.keep(entry)
@@ -370,10 +371,11 @@ impl<'a> Desk<'a> {
             ids: impl Iterator<Item = K>,
             map: &mut HashMap<K, V>,
         ) -> Vec<(K, V)> {
-            let known = ids.filter_map(|id| map.remove(&id).map(|value| (id, value)));
-            let mut found: Vec<_> = known.collect();
-            found.sort_unstable_by(|left, right| left.0.cmp(&right.0));
-            found
+            // Ids are sorted without their values, which are larger.
+            let mut ids: Vec<K> = ids.collect();
+            ids.sort_unstable();
+            let known = ids.into_iter().map(|id| map.remove(&id).map(|value| (id, value)));
+            known.flatten().collect()
         }
 
         Turn {

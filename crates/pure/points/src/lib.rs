@@ -49,6 +49,8 @@ pub use document::ProgrammeDocument;
 pub use earned::Earned;
 pub use encoding::DecodeError;
 pub use entry::{Changes, Entry, EntryKey, Explain, Factor, Hold, Kind};
+/// The maps of a snapshot, whose hashes are quick: a turn looks thousands of names up.
+pub use hashbrown::HashMap as Map;
 pub use identity::{BudgetId, Key, ReferenceId, WalletId};
 pub use number::{Number, Rounding};
 pub use pricing::{Facts, Priced, Unpriced};

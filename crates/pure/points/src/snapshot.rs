@@ -7,7 +7,7 @@ use crate::identity::{BudgetId, Key, ReferenceId, WalletId};
 use crate::programme::{EVENT_SOURCE, Programme, Programmes};
 use crate::totals::{TotalId, Totals};
 use crate::wallet::Wallet;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// What commands touch: sorted, without repetitions.

@@ -4,7 +4,7 @@
 use crate::account::{Account, Expiry};
 use crate::day::{Day, Month};
 use crate::entry::Entry;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;

@@ -28,9 +28,12 @@ const TOTAL: u8 = 0x05;
 const BUDGET: u8 = 0x06;
 const ROW: u8 = 0x07;
 
+/// What a row of a statement has behind its names.
+const ROW_END_LEN: usize = 1 + size_of::<u64>();
+
 /// A key of one kind, its names each but the last ended by a zero byte.
 fn named(kind: u8, programme: &str, name: &str) -> Vec<u8> {
-    let mut key = Vec::with_capacity(2 + programme.len() + name.len());
+    let mut key = Vec::with_capacity(2 + programme.len() + name.len() + ROW_END_LEN);
     key.push(kind);
     key.extend_from_slice(programme.as_bytes());
     key.push(0);
@@ -48,7 +51,8 @@ pub fn wallet(id: &WalletId) -> Vec<u8> {
 }
 
 pub fn key(key: Key) -> Vec<u8> {
-    let mut bytes = vec![KEY];
+    let mut bytes = Vec::with_capacity(1 + size_of::<Key>());
+    bytes.push(KEY);
     bytes.extend_from_slice(&key.0.to_be_bytes());
     bytes
 }

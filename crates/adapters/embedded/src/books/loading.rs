@@ -5,15 +5,15 @@
 use super::journal::Pages;
 use super::keys;
 use super::place::Place;
-use super::records::{Records, Writes};
-use super::state::{DueHours, budget, malformed, totals, wallets_of, writes_of};
+use super::records::{Records, Write};
+use super::state::{DueHours, budget, malformed, totals, writes_of};
 use crate::cache::Cache;
 use crate::store::Fault;
 use raingauge_points::{
     BookHead, Earned, Footprint, Key, Snapshot, Totals, Turn, Wallet, WalletId,
 };
 use raingauge_ports::points::{Error, Head};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Threads that read for a turn.
@@ -21,8 +21,14 @@ const READ_AHEAD_THREADS: usize = 4;
 /// Fewer records than this are read by the calling thread.
 const READ_AHEAD_LEN_MIN: usize = 64;
 
-/// Records in the order of their keys, with the values that were found.
-type Found = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+/// The value of a record, if there is one.
+type Value = Option<Vec<u8>>;
+
+/// The records of a footprint, in the order of its wallets and its keys.
+struct Found {
+    wallets: Vec<Value>,
+    keys: Vec<Value>,
+}
 
 /// What a writer remembers of the records that it has read and written.
 pub struct Memory {
@@ -46,8 +52,8 @@ impl Memory {
     }
 
     /// Follows a turn whose records were committed.
-    fn apply(&mut self, wallets: Writes, turn: &Turn) {
-        wallets.into_iter().for_each(|(key, value)| self.wallets.put(key, value));
+    fn apply(&mut self, wallets: impl Iterator<Item = Write>, turn: &Turn) {
+        wallets.for_each(|(key, value)| self.wallets.put(key, value));
         for (id, sum) in &turn.totals {
             // The sums of a programme that was not loaded yet are read when it is.
             if let Some(totals) = self.totals.get_mut(&id.programme) {
@@ -70,8 +76,8 @@ pub fn load(
     snapshot.heads = vec![BookHead { book, sequence, recorded_ms }];
 
     let found = read(records, &mut memory.wallets, footprint)?;
-    put_wallets(&found, &footprint.wallets, &mut snapshot)?;
-    put_keys(&found, pages, &footprint.keys, &mut snapshot)?;
+    put_wallets(&found.wallets, &footprint.wallets, &mut snapshot)?;
+    put_keys(&found.keys, pages, &footprint.keys, &mut snapshot)?;
 
     put_others(records, footprint, &mut snapshot)?;
     // References lead to their budgets.
@@ -89,26 +95,30 @@ pub fn load(
 
 /// Reads wallets that are not in memory, and keys.
 fn read(records: &dyn Records, cache: &mut Cache, footprint: &Footprint) -> Result<Found, Error> {
-    let mut found = Found::new();
+    let mut wallets = Vec::with_capacity(footprint.wallets.len());
+    // The keys of wallets that are not in memory, and which of the wallets they are.
     let mut missing = Vec::new();
-    for id in &footprint.wallets {
+    let mut places = Vec::new();
+    for (place, id) in footprint.wallets.iter().enumerate() {
         let key = keys::wallet(id);
-        match cache.get(&key) {
-            Some(value) => drop(found.insert(key, value)),
-            None => missing.push(key),
+        let cached = cache.get(&key);
+        if cached.is_none() {
+            missing.push(key);
+            places.push(place);
         }
+        wallets.push(cached.flatten());
     }
 
-    let wallets_len = missing.len();
-    let waits_for_disk = wallets_len >= READ_AHEAD_LEN_MIN;
+    let waits_for_disk = missing.len() >= READ_AHEAD_LEN_MIN;
     missing.extend(footprint.keys.iter().map(|key| keys::key(*key)));
     let threads = if waits_for_disk { READ_AHEAD_THREADS } else { 1 };
-    read_parts(records, &missing, threads, &mut found)?;
-    for key in missing.into_iter().take(wallets_len) {
-        let value = found.get(&key).cloned().flatten();
+    let mut found = read_parts(records, &missing, threads)?;
+    let keys = found.split_off(places.len());
+    for ((place, key), value) in places.into_iter().zip(missing).zip(found) {
+        wallets[place].clone_from(&value);
         cache.put(key, value);
     }
-    Ok(found)
+    Ok(Found { wallets, keys })
 }
 
 /// Reads records in equal parts, each on a thread of its own, the first one on this.
@@ -116,28 +126,30 @@ fn read_parts(
     records: &dyn Records,
     keys: &[Vec<u8>],
     threads: usize,
-    found: &mut Found,
-) -> Result<(), Error> {
-    let read_all = |keys: &[Vec<u8>]| -> Result<Vec<_>, Error> {
-        keys.iter().map(|key| Ok((key.clone(), records.get(key)?))).collect()
+) -> Result<Vec<Value>, Error> {
+    let read_all = |keys: &[Vec<u8>]| -> Result<Vec<Value>, Error> {
+        keys.iter().map(|key| Ok(records.get(key)?)).collect()
     };
     let mut parts = keys.chunks(keys.len().div_ceil(threads).max(1));
     let own = parts.next().unwrap_or_default();
 
     std::thread::scope(|scope| {
         let readers: Vec<_> = parts.map(|part| scope.spawn(move || read_all(part))).collect();
-        found.extend(read_all(own)?);
+        let mut found = read_all(own)?;
+        found.reserve(keys.len() - found.len());
         for reader in readers {
             let read = reader.join();
             found.extend(read.unwrap_or_else(|why| std::panic::resume_unwind(why))?);
         }
-        Ok(())
+        Ok(found)
     })
 }
 
-fn put_wallets(found: &Found, ids: &[WalletId], snapshot: &mut Snapshot) -> Result<(), Error> {
-    for id in ids {
-        if let Some(Some(bytes)) = found.get(&keys::wallet(id)) {
+fn put_wallets(found: &[Value], ids: &[WalletId], snapshot: &mut Snapshot) -> Result<(), Error> {
+    // Wallets that are new come in as well.
+    snapshot.wallets.reserve(ids.len());
+    for (id, value) in ids.iter().zip(found) {
+        if let Some(bytes) = value {
             let wallet = Wallet::decode(bytes).map_err(|_| malformed("a wallet"))?;
             snapshot.wallets.insert(id.clone(), wallet);
         }
@@ -146,13 +158,15 @@ fn put_wallets(found: &Found, ids: &[WalletId], snapshot: &mut Snapshot) -> Resu
 }
 
 fn put_keys(
-    found: &Found,
+    found: &[Value],
     pages: &Pages,
     ids: &[Key],
     snapshot: &mut Snapshot,
 ) -> Result<(), Error> {
-    for key in ids {
-        if let Some(Some(bytes)) = found.get(&keys::key(*key)) {
+    // Keys that are new come in as well.
+    snapshot.keys.reserve(ids.len());
+    for (key, value) in ids.iter().zip(found) {
+        if let Some(bytes) = value {
             let place = Place::from_bytes(bytes).ok_or_else(|| malformed("a key"))?;
             snapshot.keys.insert(*key, pages.entry_at(&place)?);
         }
@@ -189,10 +203,8 @@ pub fn commit(
     places: &[Place],
     due_before: &DueHours,
 ) -> Result<(), Fault> {
-    let wallets = wallets_of(turn);
-    let mut writes = writes_of(head, turn, places, due_before);
-    writes.extend(wallets.iter().cloned());
-    records.commit(writes)?;
-    memory.apply(wallets, turn);
+    let writes = writes_of(head, turn, places, due_before);
+    records.commit(&writes)?;
+    memory.apply(writes.into_iter().take(turn.wallets.len()), turn);
     Ok(())
 }

@@ -5,8 +5,11 @@ use fjall::{Iter, Keyspace, PersistMode, Readable as _, Snapshot};
 use raingauge_ports::points::Error;
 use std::ops::{ControlFlow, Range};
 
-/// New values by key; `None` removes the record. Each key occurs once.
-pub type Writes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+/// The new value of a key; `None` removes the record.
+pub type Write = (Vec<u8>, Option<Vec<u8>>);
+
+/// Each key occurs once.
+pub type Writes = Vec<Write>;
 
 /// Called with a key and its value, until it breaks.
 pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, Error> + 'a;
@@ -31,7 +34,7 @@ pub trait Records: View + Send + Sync {
     fn view(&self) -> Box<dyn View + '_>;
 
     /// Writes records, all or none. A power cut may undo it, with all that came after it.
-    fn commit(&self, writes: Writes) -> Result<(), Fault>;
+    fn commit(&self, writes: &[Write]) -> Result<(), Fault>;
 
     /// Waits until all commits are durable.
     fn sync(&self) -> Result<(), Fault>;
@@ -88,12 +91,12 @@ impl Records for Store {
         Box::new(StoreView { snapshot: self.database.snapshot(), keyspace: &self.keyspace })
     }
 
-    fn commit(&self, writes: Writes) -> Result<(), Fault> {
-        let mut batch = self.batch();
+    fn commit(&self, writes: &[Write]) -> Result<(), Fault> {
+        let mut batch = self.batch_of(writes.len());
         for (key, value) in writes {
             match value {
-                Some(value) => batch.insert(&self.keyspace, key, value),
-                None => batch.remove(&self.keyspace, key),
+                Some(value) => batch.insert(&self.keyspace, &key[..], &value[..]),
+                None => batch.remove(&self.keyspace, &key[..]),
             }
         }
         Self::commit(self, batch)

@@ -4,17 +4,20 @@ use super::journal::{ADVICE, Pages};
 use super::keys;
 use super::place::Place;
 use super::records::{View, Writes};
+use hashbrown::HashMap;
 use raingauge_points::{
     BudgetId, Entry, Footprint, Key, Points, Snapshot, TotalId, Totals, Turn, Wallet, WalletId,
 };
 use raingauge_ports::points::{Chain, DueWallet, Error, Head};
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The only book of a data folder.
 pub const BOOK: u16 = 0;
 const HEAD_VERSION: u8 = 1;
+
+/// Bytes that are set aside for the record of a wallet. Most need fewer.
+const WALLET_LEN: usize = 128;
 
 /// The hours at which wallets are due.
 pub type DueHours = HashMap<WalletId, u32>;
@@ -116,18 +119,18 @@ pub fn due_hours(snapshot: &Snapshot) -> DueHours {
 }
 
 /// The records of the wallets of a turn.
-pub fn wallets_of(turn: &Turn) -> Writes {
-    let encoded = turn.wallets.iter().map(|(id, wallet)| {
-        let mut bytes = Vec::new();
+fn put_wallets(turn: &Turn, writes: &mut Writes) {
+    for (id, wallet) in &turn.wallets {
+        let mut bytes = Vec::with_capacity(WALLET_LEN);
         wallet.encode(&mut bytes);
-        (keys::wallet(id), Some(bytes))
-    });
-    encoded.collect()
+        writes.push((keys::wallet(id), Some(bytes)));
+    }
 }
 
-/// What else a turn makes of the records. `due_before` is when its wallets were due before.
+/// What a turn makes of the records, the wallets first. `due_before` is when they were due before.
 pub fn writes_of(head: &Head, turn: &Turn, places: &[Place], due_before: &DueHours) -> Writes {
-    let mut writes = Writes::new();
+    let mut writes = Writes::with_capacity(2 * turn.wallets.len() + 2 * turn.entries.len() + 8);
+    put_wallets(turn, &mut writes);
     for (id, wallet) in &turn.wallets {
         put_due(id, due_before.get(id).copied(), wallet.due_hour, &mut writes);
     }

@@ -7,10 +7,11 @@ use super::rows::{
 };
 use crate::database::{Change, Database, Row, Statement, Unavailable, Value, Written};
 use raingauge_points::{
-    BookHead, BudgetId, Earned, Footprint, Key, ReferenceId, Snapshot, TotalId, Wallet, WalletId,
+    BookHead, BudgetId, Earned, Footprint, Key, Map, ReferenceId, Snapshot, TotalId, Wallet,
+    WalletId,
 };
 use raingauge_ports::points::{Error, Head};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// A change of the row locks it, and no other lock of a head may be taken out of order.
@@ -83,7 +84,7 @@ pub async fn grounds<D: Database>(
     let named: BTreeSet<ReferenceId> =
         footprint.references.iter().cloned().chain(of_keys).collect();
     let references = references(change, named).await?;
-    let is_free = |key: &&Key| !keys.contains_key(key);
+    let is_free = |key: &&Key| !keys.contains_key(*key);
     let stored = StoredRows {
         free_keys: footprint.keys.iter().filter(is_free).copied().collect(),
         references: references.keys().cloned().collect(),
@@ -131,8 +132,8 @@ async fn lock_heads(change: &mut impl Change, books: &[u16]) -> Result<bool, Err
 async fn budgets<D: Database>(
     change: &mut D::Change<'_>,
     ids: &BTreeSet<BudgetId>,
-) -> Result<Option<HashMap<BudgetId, i64>>, Error> {
-    let mut budgets = HashMap::with_capacity(ids.len());
+) -> Result<Option<Map<BudgetId, i64>>, Error> {
+    let mut budgets = Map::with_capacity(ids.len());
     for id in ids {
         let lock = named(D::POINTS.lock_budget, &id.programme, &id.name);
         if change.write(lock).await? == Written::Collided {
@@ -160,8 +161,8 @@ async fn wallets(
     change: &mut impl Change,
     count: u16,
     ids: &[WalletId],
-) -> Result<HashMap<WalletId, Wallet>, Error> {
-    let mut wallets = HashMap::with_capacity(ids.len());
+) -> Result<Map<WalletId, Wallet>, Error> {
+    let mut wallets = Map::with_capacity(ids.len());
     for (programme, statements) in wallet_searches(count, ids) {
         for (member, record) in rows::<(Vec<u8>, Vec<u8>)>(change, statements).await? {
             let id = WalletId { programme: Arc::clone(&programme), member: text_of(member)? };
@@ -189,7 +190,7 @@ pub fn wallet_searches(count: u16, ids: &[WalletId]) -> Vec<(Arc<str>, Vec<State
 async fn keys(
     change: &mut impl Change,
     keys: &[Key],
-) -> Result<HashMap<Key, Arc<raingauge_points::Entry>>, Error> {
+) -> Result<Map<Key, Arc<raingauge_points::Entry>>, Error> {
     let wanted: Vec<_> = keys.iter().map(|key| vec![key.to_bytes().to_vec().into()]).collect();
     let rows: Vec<(Vec<u8>, Vec<u8>)> = rows(change, BY_KEY.finding(&[], &wanted)).await?;
     let entry = |(hash, body): (Vec<u8>, Vec<u8>)| {
@@ -203,12 +204,12 @@ async fn keys(
 async fn references(
     change: &mut impl Change,
     ids: BTreeSet<ReferenceId>,
-) -> Result<HashMap<ReferenceId, Earned>, Error> {
+) -> Result<Map<ReferenceId, Earned>, Error> {
     let mut texts: BTreeMap<Arc<str>, Vec<Vec<Value>>> = BTreeMap::new();
     for id in ids {
         texts.entry(id.programme).or_default().push(vec![bytes(&id.text)]);
     }
-    let mut references = HashMap::new();
+    let mut references = Map::new();
     for (programme, texts) in texts {
         let statements = REFERENCES.finding(&[bytes(&programme)], &texts);
         for (text, record) in rows::<(Vec<u8>, Vec<u8>)>(change, statements).await? {
@@ -225,8 +226,8 @@ async fn totals(
     change: &mut impl Change,
     books: &[u16],
     programmes: &BTreeSet<Arc<str>>,
-) -> Result<HashMap<TotalId, i128>, Error> {
-    let mut totals = HashMap::new();
+) -> Result<Map<TotalId, i128>, Error> {
+    let mut totals = Map::new();
     for book in books {
         for programme in programmes {
             let statement = Statement::new(TOTALS).with(i64::from(*book)).with(bytes(programme));

@@ -11,6 +11,7 @@ use crate::programme::Programmes;
 use crate::snapshot::{BookHead, Footprint, Snapshot, Turn};
 use crate::totals::{Total, TotalId, Totals};
 use crate::wallet::Wallet;
+use hashbrown::HashMap as Map;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -137,7 +138,7 @@ impl Replica {
     }
 
     /// The sums of wallets, from the wallets.
-    fn totals_of_wallets(&self) -> HashMap<TotalId, i128> {
+    fn totals_of_wallets(&self) -> Map<TotalId, i128> {
         let mut totals = Totals::default();
         for (id, wallet) in &self.state.wallets {
             let book = id.book(self.state.books);
@@ -160,7 +161,7 @@ impl Replica {
         totals.0
     }
 
-    fn stored_totals_of_wallets(&self) -> HashMap<TotalId, i128> {
+    fn stored_totals_of_wallets(&self) -> Map<TotalId, i128> {
         let of_wallets = |(id, sum): &(&TotalId, &i128)| id.total.is_of_wallets() && **sum != 0;
         let totals = self.state.totals.0.iter().filter(of_wallets);
         totals.map(|(id, sum)| (id.clone(), *sum)).collect()

@@ -5,7 +5,7 @@
 //! histories, starting at `RAINGAUGE_SIMULATION_SEED`.
 
 use super::*;
-use crate::books::records::{View, Visit, Writes};
+use crate::books::records::{View, Visit, Write, Writes};
 use crate::books::verify::compare_all;
 use crate::files::simulated::{Random, Synced};
 use std::collections::BTreeMap;
@@ -116,13 +116,13 @@ impl Records for LossyRecords {
         Box::new(self.copied())
     }
 
-    fn commit(&self, writes: Writes) -> Result<(), Fault> {
+    fn commit(&self, writes: &[Write]) -> Result<(), Fault> {
         let keys: HashSet<&Vec<u8>> = writes.iter().map(|(key, _)| key).collect();
         assert_eq!(keys.len(), writes.len(), "a batch changes a key once");
         self.begin()?;
         let mut guard = self.0.lock();
-        put(&mut guard.now, writes.clone());
-        guard.unsynced.push(writes);
+        put(&mut guard.now, writes.to_vec());
+        guard.unsynced.push(writes.to_vec());
         Ok(())
     }
 
