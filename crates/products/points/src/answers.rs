@@ -3,9 +3,8 @@
 use crate::refused;
 use raingauge_awarding::{Balance, Error, Explanation, Settlement, StatementRow};
 use raingauge_http::queries::time;
-use raingauge_points::{
-    Account, Answer, Command, Day, Entry, Kind, Liability, Programme, Programmes,
-};
+use raingauge_points::{Account, Answer, Day, Entry, Kind, Liability, Programme, Programmes};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -29,14 +28,50 @@ fn day(day: Option<Day>) -> Value {
     json!(day.map(|day| day.to_string()))
 }
 
-/// The result of a command.
-pub fn result(command: &Command, answer: &Result<Answer, Error>, programmes: &Programmes) -> Value {
-    match answer {
+/// The result of an item of a batch.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum ItemResult {
+    Done(Box<Done>),
+    /// What was refused or failed.
+    Other(Value),
+}
+
+/// The result of a command that was carried out. Its members are written as they are here: a tree
+/// of JSON for each of a thousand awards would take longer than to decide them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Done {
+    balance: Value,
+    entry: Value,
+    expires_on: Option<Day>,
+    key: Arc<str>,
+    kind: &'static str,
+    member: Option<Arc<str>>,
+    points: Value,
+    programme: Arc<str>,
+    replayed: bool,
+    tier: Option<Arc<str>>,
+}
+
+/// The results of a batch, in the order of its items.
+#[derive(Serialize)]
+pub struct Results {
+    pub results: Vec<ItemResult>,
+}
+
+/// The result of the command with a key.
+pub fn result(
+    key: Arc<str>,
+    answer: &Result<Answer, Error>,
+    programmes: &Programmes,
+) -> ItemResult {
+    ItemResult::Other(match answer {
         Ok(Answer::Done(entries)) => match entries.first() {
-            Some(entry) => done(command, entry, false, programmes),
+            Some(entry) => return done(key, entry, false, programmes),
             None => Value::Null,
         },
-        Ok(Answer::Replayed(entry)) => done(command, entry, true, programmes),
+        Ok(Answer::Replayed(entry)) => return done(key, entry, true, programmes),
         Ok(Answer::Refused { refusal, entry, replayed }) => {
             let mut refused = refused::item(refusal);
             refused["error"]["entry"] = place(entry);
@@ -45,31 +80,26 @@ pub fn result(command: &Command, answer: &Result<Answer, Error>, programmes: &Pr
         }
         Ok(Answer::Invalid(refusal)) => refused::item(refusal),
         Err(error) => refused::failed_item(error),
-    }
+    })
 }
 
-fn done(
-    command: &Command,
-    entry: &Arc<Entry>,
-    is_replayed: bool,
-    programmes: &Programmes,
-) -> Value {
+fn done(key: Arc<str>, entry: &Entry, replayed: bool, programmes: &Programmes) -> ItemResult {
     let shown = |amount: i64| match programmes.get(&entry.programme) {
         Some(programme) => points(amount, programme),
         None => json!(amount),
     };
-    json!({
-        "entry": place(entry),
-        "kind": entry.kind.name(),
-        "programme": entry.programme,
-        "member": entry.member,
-        "key": command.key,
-        "points": shown(awarded(entry)),
-        "balance": shown(entry.balance_after),
-        "tier": entry.tier_after,
-        "expiresOn": day(entry.expires_after),
-        "replayed": is_replayed,
-    })
+    ItemResult::Done(Box::new(Done {
+        balance: shown(entry.balance_after),
+        entry: place(entry),
+        expires_on: entry.expires_after,
+        key,
+        kind: entry.kind.name(),
+        member: entry.member.clone(),
+        points: shown(awarded(entry)),
+        programme: Arc::clone(&entry.programme),
+        replayed,
+        tier: entry.tier_after.clone(),
+    }))
 }
 
 /// What an award is worth, also if it is pending or pays arrears, and what its reversal takes of

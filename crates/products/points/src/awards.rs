@@ -1,6 +1,6 @@
 //! `POST /v1/points/awards`: awards by sources and partners.
 
-use crate::answers;
+use crate::answers::{self, ItemResult, Results};
 use crate::commands::Conversion;
 use crate::contract::ledger as doc;
 use crate::refused::{Answer, Refused, item};
@@ -44,7 +44,7 @@ async fn award(
         .collect();
 
     if is_trial {
-        let mut answer = points.results(commands, Manner::Trial).await?;
+        let mut answer = points.tree_of_results(commands, Manner::Trial).await?;
         answer["dryRun"] = json!(true);
         return Ok(Json(answer).into_response());
     }
@@ -76,10 +76,18 @@ impl Points {
         &self,
         commands: Vec<Result<Command, Refusal>>,
         manner: Manner,
-    ) -> Answer<Value> {
-        let sound: Vec<Command> =
-            commands.iter().filter_map(|command| command.as_ref().ok().cloned()).collect();
-        let is_broken = sound.len() < commands.len();
+    ) -> Answer<Results> {
+        let mut sound = Vec::with_capacity(commands.len());
+        let keys: Vec<Result<Arc<str>, Refusal>> = commands
+            .into_iter()
+            .map(|command| {
+                let command = command?;
+                let key = Arc::clone(&command.key);
+                sound.push(command);
+                Ok(key)
+            })
+            .collect();
+        let is_broken = sound.len() < keys.len();
         let answers = match manner {
             Manner::Each => self.teller.submit(sound).await,
             Manner::Trial => self.teller.try_out(sound).await,
@@ -94,17 +102,23 @@ impl Points {
         // A programme that has just taken effect may be newer than those of the conversion.
         let programmes = Arc::clone(self.teller.snapshot().programmes());
         let mut answers = answers.into_iter();
-        let results: Vec<Value> = commands
-            .iter()
-            .map(|command| match command {
-                Err(refusal) => item(refusal),
-                Ok(command) => match answers.next() {
-                    Some(answer) => answers::result(command, &answer, &programmes),
-                    None => item(&not_together()),
-                },
-            })
-            .collect();
-        Ok(json!({ "results": results }))
+        let results = keys.into_iter().map(|key| match key {
+            Err(refusal) => ItemResult::Other(item(&refusal)),
+            Ok(key) => match answers.next() {
+                Some(answer) => answers::result(key, &answer, &programmes),
+                None => ItemResult::Other(item(&not_together())),
+            },
+        });
+        Ok(Results { results: results.collect() })
+    }
+
+    /// Decides commands, and answers with a tree that can be looked into.
+    pub(crate) async fn tree_of_results(
+        &self,
+        commands: Vec<Result<Command, Refusal>>,
+        manner: Manner,
+    ) -> Answer<Value> {
+        Ok(json!(self.results(commands, manner).await?))
     }
 
     /// Keeps commands in the queue of awards, and answers that they are kept.

@@ -61,7 +61,7 @@ impl proto::points_server::Points for Service {
         let commands = awards.into_iter().map(|award| command(award, &conversion)).collect();
 
         let manner = if dry_run { Manner::Trial } else { Manner::Each };
-        let answer = self.0.results(commands, manner).await.map_err(status)?;
+        let answer = self.0.tree_of_results(commands, manner).await.map_err(status)?;
         let results = answer["results"].as_array().into_iter().flatten().map(award_result);
         Ok(Response::new(proto::AwardResponse { results: results.collect() }))
     }

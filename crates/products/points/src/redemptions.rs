@@ -146,10 +146,10 @@ async fn redeem(
     if given.get("redemptions").is_some() {
         let batch = Batch::of_singles(&body.bytes, "redemptions")?;
         let commands = batch.items.into_iter().map(command).collect();
-        return Ok(Json(points.results(commands, Manner::Each).await?));
+        return Ok(Json(points.tree_of_results(commands, Manner::Each).await?));
     }
 
-    let mut answer = points.results(vec![Ok(command(given)?)], Manner::Each).await?;
+    let mut answer = points.tree_of_results(vec![Ok(command(given)?)], Manner::Each).await?;
     let mut result = answer["results"][0].take();
     let error = result["error"].take();
     let Some(code) = error["code"].as_str().and_then(Code::parse) else {

@@ -1,5 +1,6 @@
 //! `POST /v1/points/transactions` and `/v1/points/corrections`.
 
+use crate::answers::Results;
 use crate::awards::Manner;
 use crate::commands::Family;
 use crate::contract::ledger as doc;
@@ -15,7 +16,6 @@ use raingauge_http::{Body, Trial};
 use raingauge_people::Principal;
 use raingauge_points::limits::TOGETHER_MAX;
 use raingauge_points::{Command, Kind};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// The kind of a reversal.
@@ -36,7 +36,7 @@ async fn transact(
     Extension(points): Extension<Arc<Points>>,
     Extension(who): Extension<Principal>,
     body: Body<Trial>,
-) -> Answer<Json<Value>> {
+) -> Answer<Json<Results>> {
     let batch = Batch::read(&body.bytes, "transactions")?;
     points.decide(&who, batch, Family::Transactions).await
 }
@@ -46,13 +46,13 @@ async fn correct(
     Extension(points): Extension<Arc<Points>>,
     Extension(who): Extension<Principal>,
     body: Body<Trial>,
-) -> Answer<Json<Value>> {
+) -> Answer<Json<Results>> {
     let batch = Batch::read(&body.bytes, "corrections")?;
     points.decide(&who, batch, Family::Corrections).await
 }
 
 impl Points {
-    async fn decide(&self, who: &Principal, batch: Batch, family: Family) -> Answer<Json<Value>> {
+    async fn decide(&self, who: &Principal, batch: Batch, family: Family) -> Answer<Json<Results>> {
         let Batch { items, is_atomic } = batch;
         if is_atomic && items.len() > TOGETHER_MAX {
             let detail = format!("at most {TOGETHER_MAX} transactions happen together");
@@ -111,7 +111,7 @@ fn own_correction(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn a_partner_takes_back_its_own_awards_alone() {
