@@ -8,11 +8,15 @@ use raingauge_points::Entry;
 use raingauge_ports::points::Books;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Bytes of entries between two places that are noted.
 const READ_BYTES: usize = 512 * 1_024;
 /// Longest time until entries of other processes are noticed.
 const POLL: Duration = Duration::from_secs(1);
+/// Least time between two steps that find few entries. Under load one step hands on what many turns
+/// wrote: each of them costs two syncs of the disk, on which the turns themselves wait.
+const PACE: Duration = Duration::from_millis(50);
 /// Pause after an error, before the same entries are handed on again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -64,8 +68,12 @@ impl<R: Reader> Tail<R> {
                 continue;
             }
             turns.mark_unchanged();
+            let began = Instant::now();
             let pause = match self.step().await {
-                Ok(true) => continue,
+                Ok(true) => {
+                    tokio::time::sleep_until(began + PACE).await;
+                    continue;
+                }
                 Ok(false) => POLL,
                 Err(error) => {
                     if !std::mem::replace(&mut is_failing, true) {
