@@ -17,21 +17,21 @@ const FORGET: &str = "DELETE FROM instances WHERE seen_at < ?";
 
 const ADD: &str =
     "INSERT INTO checks (checked_at, checked_by, counter_id, checked_key, from_time, to_time, compared_from,
-    outcome, stored, recounted, detail, differences) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    outcome, `stored`, recounted, detail, differences) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 /// The derived table lets MySQL read the table that it deletes from.
 const TRIM: &str = "DELETE FROM checks WHERE check_id < (SELECT MIN(check_id) FROM
     (SELECT check_id FROM checks ORDER BY check_id DESC LIMIT ?) kept)";
 const NEWEST: &str =
     "SELECT check_id, checked_at, checked_by, counter_id, checked_key, from_time, to_time, compared_from,
-    outcome, stored, recounted, detail, differences
+    outcome, `stored`, recounted, detail, differences
     FROM checks WHERE check_id < ? ORDER BY check_id DESC LIMIT ?";
 const NEWEST_OF_OUTCOME: &str =
     "SELECT check_id, checked_at, checked_by, counter_id, checked_key, from_time, to_time,
-    compared_from, outcome, stored, recounted, detail, differences
+    compared_from, outcome, `stored`, recounted, detail, differences
     FROM checks WHERE outcome = ? AND check_id < ? ORDER BY check_id DESC LIMIT ?";
 const DIFFERING: &str =
     "SELECT check_id, checked_at, checked_by, counter_id, checked_key, from_time, to_time, compared_from,
-    outcome, stored, recounted, detail, differences
+    outcome, `stored`, recounted, detail, differences
     FROM checks WHERE outcome = 'differs' AND NOT EXISTS (SELECT 1 FROM checks newer
         WHERE newer.checked_key = checks.checked_key AND newer.check_id > checks.check_id
         AND newer.outcome IN ('equal', 'differs'))

@@ -12,7 +12,8 @@ CREATE TABLE IF NOT EXISTS instances (
     measures    MEDIUMTEXT  NOT NULL               -- JSON
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Stored counts beside those that the log comes to. An id is never given twice.
+-- Stored counts beside those that the log comes to. An id is never given twice. `stored` is a word of
+-- MySQL, and needs its quotes.
 CREATE TABLE IF NOT EXISTS checks (
     check_id      BIGINT      NOT NULL AUTO_INCREMENT PRIMARY KEY,
     checked_at    BIGINT      NOT NULL,
@@ -23,7 +24,7 @@ CREATE TABLE IF NOT EXISTS checks (
     to_time       BIGINT      NOT NULL,
     compared_from BIGINT      NOT NULL,
     outcome       VARCHAR(16) NOT NULL,
-    stored        VARCHAR(48) NOT NULL,            -- wider than an integer
+    `stored`      VARCHAR(48) NOT NULL,            -- wider than an integer
     recounted     VARCHAR(48) NOT NULL,
     detail        TEXT        NOT NULL,
     differences   MEDIUMTEXT  NOT NULL,            -- JSON
