@@ -12,9 +12,16 @@ import redis.clients.jedis.JedisPubSub;
 import redis.clients.jedis.RedisProtocol;
 import redis.clients.jedis.Response;
 import redis.clients.jedis.UnifiedJedis;
+import redis.clients.jedis.exceptions.JedisDataException;
+import redis.clients.jedis.exceptions.JedisMovedDataException;
 import redis.clients.jedis.params.SetParams;
 
-/** Jedis drives a server: HELLO 3, a pool, a pipeline of 1,500, transactions, pub/sub, values of 2 MB. */
+/**
+ * Jedis drives a server: HELLO 3, a pool, a pipeline of 1,500, transactions, pub/sub, values of 2 MB.
+ *
+ * <p>Arguments: HOST PORT [cluster|static]. Of a cluster, the node at HOST PORT serves the lower half of the slots at least;
+ * `static` says that another one serves the rest.
+ */
 public final class JedisClient {
   static void expect(boolean is, String what) {
     if (!is) throw new AssertionError(what);
@@ -106,10 +113,39 @@ public final class JedisClient {
     expect(client.get("{c}pooled").equals("1600"), "a pool");
   }
 
+  static void checkCluster(JedisCluster client, String host, int port, int nodes) {
+    for (int number = 0; number < 200; number++) client.set("key:" + number, Integer.toString(number));
+    for (int number = 0; number < 200; number++) {
+      expect(client.get("key:" + number).equals(Integer.toString(number)), "a key of another slot");
+    }
+    client.mset("{user:7}name", "Ann", "{user:7}city", "Bonn");
+    expect(client.mget("{user:7}name", "{user:7}city").equals(List.of("Ann", "Bonn")), "a hash tag");
+    expect(client.getClusterNodes().size() == nodes, "nodes");
+
+    try (var own = new Jedis(host, port)) {
+      // The slots of b and a are 3300 and 15495.
+      try {
+        own.mset("b", "1", "a", "1");
+        throw new AssertionError("two slots");
+      } catch (JedisDataException refused) {
+        expect(refused.getMessage().startsWith("CROSSSLOT "), refused.getMessage());
+      }
+      if (nodes > 1) {
+        try {
+          own.get("a");
+          throw new AssertionError("a key of the other node");
+        } catch (JedisMovedDataException moved) {
+          expect(moved.getSlot() == 15495 && moved.getTargetNode().getPort() != port, moved.getMessage());
+        }
+      }
+    }
+  }
+
   public static void main(String[] arguments) throws Exception {
     String host = arguments[0];
     int port = Integer.parseInt(arguments[1]);
-    boolean isCluster = arguments.length > 2 && arguments[2].equals("cluster");
+    boolean isCluster = arguments.length > 2;
+    int nodes = isCluster && arguments[2].equals("static") ? 2 : 1;
     var place = new HostAndPort(host, port);
     for (var protocol : List.of(RedisProtocol.RESP2, RedisProtocol.RESP3)) {
       var config = DefaultJedisClientConfig.builder().protocol(protocol).build();
@@ -119,6 +155,7 @@ public final class JedisClient {
         checkValues(client);
         checkPipeline(client);
         checkPool(client);
+        if (client instanceof JedisCluster cluster) checkCluster(cluster, host, port, nodes);
       }
     }
     checkTransactions(host, port);

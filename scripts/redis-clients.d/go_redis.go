@@ -1,6 +1,8 @@
 // go-redis drives a server: HELLO 3, a pool, a pipeline of 1,500, transactions, pub/sub, values of 2 MB.
 //
-//	go_redis HOST PORT [cluster]
+//	go_redis HOST PORT [cluster|static]
+//
+// Of a cluster, the node at HOST PORT serves the lower half of the slots at least; static says that another serves the rest.
 package main
 
 import (
@@ -8,7 +10,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -116,9 +120,44 @@ func checkPool(client redis.UniversalClient) {
 	expect(client.Get(background, "{c}pooled").Val() == "1600", "a pool")
 }
 
+func checkCluster(client redis.UniversalClient, address string, nodes int) {
+	for number := 0; number < 200; number++ {
+		must(client.Set(background, fmt.Sprint("key:", number), number, 0).Err())
+	}
+	for number := 0; number < 200; number++ {
+		read, err := client.Get(background, fmt.Sprint("key:", number)).Int()
+		must(err)
+		expect(read == number, "a key of another slot", read)
+	}
+	must(client.MSet(background, "{user:7}name", "Ann", "{user:7}city", "Bonn").Err())
+	read := client.MGet(background, "{user:7}name", "{user:7}city").Val()
+	expect(len(read) == 2 && read[0] == "Ann" && read[1] == "Bonn", "a hash tag", read)
+
+	var seen atomic.Int32
+	must(client.(*redis.ClusterClient).ForEachMaster(background, func(context.Context, *redis.Client) error {
+		seen.Add(1)
+		return nil
+	}))
+	expect(int(seen.Load()) == nodes, "nodes", seen.Load())
+
+	own := redis.NewClient(&redis.Options{Addr: address})
+	defer own.Close()
+	// The slots of b and a are 3300 and 15495.
+	err := own.MSet(background, "b", 1, "a", 1).Err()
+	expect(err != nil && strings.HasPrefix(err.Error(), "CROSSSLOT "), err)
+	if nodes > 1 {
+		err = own.Get(background, "a").Err()
+		expect(err != nil && strings.HasPrefix(err.Error(), "MOVED 15495 127.0.0.1:"), err)
+	}
+}
+
 func main() {
 	address := os.Args[1] + ":" + os.Args[2]
-	isCluster := len(os.Args) > 3 && os.Args[3] == "cluster"
+	isCluster := len(os.Args) > 3
+	nodes := 1
+	if isCluster && os.Args[3] == "static" {
+		nodes = 2
+	}
 	for _, protocol := range []int{2, 3} {
 		options := &redis.UniversalOptions{
 			Addrs: []string{address}, Protocol: protocol, PoolSize: 8, IsClusterMode: isCluster,
@@ -129,6 +168,9 @@ func main() {
 		checkTransactions(client)
 		checkPubSub(client)
 		checkPool(client)
+		if isCluster {
+			checkCluster(client, address, nodes)
+		}
 		must(client.Close())
 	}
 	fmt.Println("go-redis", redis.Version()+": ok")

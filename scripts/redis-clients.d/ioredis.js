@@ -1,6 +1,8 @@
 // ioredis drives a server: RESP of its own, a pipeline of 1,500, transactions, pub/sub, values of 2 MB.
 //
-//     node ioredis.js HOST PORT [cluster]
+//     node ioredis.js HOST PORT [cluster|static]
+//
+// Of a cluster, the node at HOST PORT serves the lower half of the slots at least; `static` says that another serves the rest.
 const assert = require("node:assert");
 const Redis = require("ioredis");
 
@@ -8,7 +10,7 @@ const [host, port, mode] = process.argv.slice(2);
 const place = { host, port: Number(port), lazyConnect: false };
 const large = Buffer.alloc(2 * 1024 * 1024, "0123456789");
 
-const connect = () => (mode === "cluster" ? new Redis.Cluster([place]) : new Redis(place));
+const connect = () => (mode ? new Redis.Cluster([place]) : new Redis(place));
 
 async function checkValues(client) {
   await client.set("{c}large", large);
@@ -59,6 +61,22 @@ async function checkPubSub() {
   await publisher.quit();
 }
 
+async function checkCluster(client) {
+  const numbers = Array.from({ length: 200 }, (_, number) => number);
+  await Promise.all(numbers.map((number) => client.set(`key:${number}`, number)));
+  const read = await Promise.all(numbers.map((number) => client.get(`key:${number}`)));
+  assert.deepStrictEqual(read, numbers.map(String));
+  await client.mset("{user:7}name", "Ann", "{user:7}city", "Bonn");
+  assert.deepStrictEqual(await client.mget("{user:7}name", "{user:7}city"), ["Ann", "Bonn"]);
+
+  assert.strictEqual(client.nodes("master").length, mode === "static" ? 2 : 1);
+  const own = new Redis(place);
+  // The slots of b and a are 3300 and 15495.
+  await assert.rejects(own.mset("b", 1, "a", 1), /^ReplyError: CROSSSLOT /);
+  if (mode === "static") await assert.rejects(own.get("a"), /^ReplyError: MOVED 15495 127.0.0.1:\d+$/);
+  await own.quit();
+}
+
 async function checkPool() {
   const clients = Array.from({ length: 16 }, () => new Redis(place));
   await clients[0].del("{c}pooled");
@@ -74,6 +92,7 @@ async function checkPool() {
   await checkTransactions();
   await checkPubSub();
   await checkPool();
+  if (mode) await checkCluster(client);
   await client.quit();
   console.log(`ioredis ${require("ioredis/package.json").version}: ok`);
 })().catch((error) => {

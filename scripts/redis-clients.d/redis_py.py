@@ -1,6 +1,8 @@
 """redis-py drives a server: HELLO 3, a pool, a pipeline of 1,500, transactions, pub/sub, values of 2 MB.
 
-    redis_py.py HOST PORT [cluster]
+    redis_py.py HOST PORT [cluster|static]
+
+Of a cluster, the node at HOST PORT serves the lower half of the slots at least; `static` says that another one serves the rest.
 """
 
 import sys
@@ -13,7 +15,7 @@ LARGE = bytes(range(256)) * 8_192
 
 
 def connect(protocol):
-    if MODE == "cluster":
+    if MODE != "one":
         return redis.RedisCluster(host=HOST, port=PORT, protocol=protocol)
     return redis.Redis(host=HOST, port=PORT, protocol=protocol)
 
@@ -69,6 +71,31 @@ def check_pubsub(client):
         assert (message["type"], message["data"]) == ("message", b"hello"), message
 
 
+def check_cluster(client):
+    for number in range(200):
+        client.set(f"key:{number}", number)
+    assert [client.get(f"key:{number}") for number in range(200)] == [b"%d" % number for number in range(200)]
+    client.mset({"{user:7}name": "Ann", "{user:7}city": "Bonn"})
+    assert client.mget("{user:7}name", "{user:7}city") == [b"Ann", b"Bonn"]
+
+    nodes = {(node.host, node.port) for node in client.get_primaries()}
+    assert len(nodes) == (2 if MODE == "static" else 1), nodes
+    with redis.Redis(host=HOST, port=PORT) as own:
+        # The slots of b and a are 3300 and 15495.
+        check_refusal(redis.exceptions.ClusterCrossSlotError, lambda: own.mset({"b": 1, "a": 1}))
+        if MODE == "static":
+            moved = check_refusal(redis.exceptions.MovedError, lambda: own.get("a"))
+            assert moved.slot_id == 15495 and {(moved.host, moved.port)} == nodes - {(HOST, PORT)}, moved
+
+
+def check_refusal(kind, ask):
+    try:
+        ask()
+    except kind as refusal:
+        return refusal
+    raise AssertionError(f"no {kind.__name__}")
+
+
 def check_pool():
     pool = redis.BlockingConnectionPool(host=HOST, port=PORT, max_connections=8, timeout=30)
     client = redis.Redis(connection_pool=pool)
@@ -92,6 +119,8 @@ for protocol in (2, 3):
     check_pipeline(client)
     check_transactions(client)
     check_pubsub(client)
+    if MODE != "one":
+        check_cluster(client)
     client.close()
 check_pool()
 print(f"redis-py {redis.__version__}: ok")

@@ -1,6 +1,9 @@
 //! redis-rs drives a server: HELLO 3, a pipeline of 1,500, transactions, pub/sub, values of 2 MB.
 //!
-//! `redis_rs HOST PORT [cluster]`
+//! `redis_rs HOST PORT [cluster|static]`
+//!
+//! Of a cluster, the node at HOST PORT serves the lower half of the slots at least; `static` says
+//! that another one serves the rest.
 
 use redis::{Commands, Connection, ConnectionLike, Pipeline, RedisResult};
 
@@ -61,13 +64,36 @@ fn pubsub(client: &redis::Client) -> RedisResult<()> {
     Ok(())
 }
 
+fn cluster(address: &str, is_static: bool) -> RedisResult<()> {
+    let url = format!("redis://{address}");
+    let mut cluster = redis::cluster::ClusterClient::new(vec![url.clone()])?.get_connection()?;
+    values(&mut cluster)?;
+    for number in 0..200 {
+        let () = cluster.set(format!("key:{number}"), number)?;
+    }
+    for number in 0..200 {
+        assert_eq!(cluster.get::<_, i64>(format!("key:{number}"))?, number);
+    }
+    let () = cluster.mset(&[("{user:7}name", "Ann"), ("{user:7}city", "Bonn")])?;
+    let read: Vec<String> = cluster.mget(&["{user:7}name", "{user:7}city"])?;
+    assert_eq!(read, ["Ann", "Bonn"]);
+
+    // The slots of b and a are 3300 and 15495.
+    let mut own = redis::Client::open(url)?.get_connection()?;
+    let refused = own.mset::<_, _, ()>(&[("b", 1), ("a", 1)]).expect_err("two slots");
+    assert_eq!(refused.code(), Some("CROSSSLOT"));
+    if is_static {
+        let moved = own.get::<_, Option<i64>>("a").expect_err("a key of the other node");
+        assert_eq!(moved.redirect_node().map(|(_, slot)| slot), Some(15_495));
+    }
+    Ok(())
+}
+
 fn main() -> RedisResult<()> {
     let arguments: Vec<String> = std::env::args().collect();
     let address = format!("{}:{}", arguments[1], arguments[2]);
-    if arguments.get(3).is_some_and(|mode| mode == "cluster") {
-        let url = format!("redis://{address}");
-        let mut cluster = redis::cluster::ClusterClient::new(vec![url])?.get_connection()?;
-        values(&mut cluster)?;
+    if let Some(mode) = arguments.get(3) {
+        cluster(&address, mode == "static")?;
     }
     for protocol in ["resp2", "resp3"] {
         let client = redis::Client::open(format!("redis://{address}/?protocol={protocol}"))?;
