@@ -11,6 +11,7 @@
 //! crash between the file and what the ledger forgets neither loses a line nor doubles one.
 
 mod files;
+mod measures;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -125,7 +126,9 @@ impl History {
             file = append(file, records.iter().map(actions::shown).collect()).await?;
         }
 
-        in_background(move || file.finish()).await
+        let bytes = in_background(move || file.finish()).await?;
+        bytes.into_iter().for_each(measures::note_file);
+        Ok(())
     }
 
     /// Removes files of days that ended before a time, in milliseconds since 1970.
@@ -154,7 +157,8 @@ impl History {
 
     /// Lets the ledger forget what lies before a day.
     fn note_written(&self, day: Day) {
-        self.written_before_ms.fetch_max(day.start_ms(), Ordering::AcqRel);
+        let known_ms = self.written_before_ms.fetch_max(day.start_ms(), Ordering::AcqRel);
+        measures::note_until(known_ms.max(day.start_ms()));
     }
 }
 

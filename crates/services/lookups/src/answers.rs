@@ -187,7 +187,7 @@ impl Answers {
             return Ok(Arc::clone(known));
         }
         let number = callers.values().map(|caller| caller.number + 1).max().unwrap_or_default();
-        let caller = Arc::new(Caller::new(number, lookup));
+        let caller = Arc::new(Caller::new(name, number, lookup));
         callers.insert(name.to_owned(), Arc::clone(&caller));
         Ok(caller)
     }
@@ -229,6 +229,7 @@ impl Calls {
             return Ok((known.clone(), false));
         }
         if own.len() >= CALLS_MAX {
+            caller.note_refused("waiting");
             let why = format!("{CALLS_MAX} calls of it are waiting, which is the most");
             return Err(LookupError::Failed(why));
         }

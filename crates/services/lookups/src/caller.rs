@@ -2,6 +2,7 @@
 
 use crate::engines::{Engines, Failure};
 use crate::places::{Places, Speed};
+use metrics::counter;
 use parking_lot::Mutex;
 use raingauge_campaigns::calendar::Zone;
 use raingauge_campaigns::documents::Lookup;
@@ -23,6 +24,7 @@ const BURST_MAX: u32 = 1_000_000;
 pub type Outcome = Result<Json, LookupError>;
 
 pub struct Caller {
+    name: String,
     /// No other caller of this process has it, so that answers of an earlier version of the lookup
     /// are not those of this one.
     pub number: u64,
@@ -41,16 +43,17 @@ struct Pacing {
 }
 
 impl Caller {
-    pub fn new(number: u64, lookup: Lookup) -> Self {
+    pub fn new(name: &str, number: u64, lookup: Lookup) -> Self {
         let sleep_ms = i64::try_from(lookup.breaker.sleep_ms).unwrap_or(i64::MAX).max(1);
         let failed_percent = lookup.breaker.failed_percent;
         let Concurrency { min, max } = lookup.concurrency;
         let options = breaker::Options { failed_percent, sleep_ms, ..breaker::Options::default() };
         Self {
+            name: name.to_owned(),
             number,
             // A zone that this release does not know has the hours of UTC.
             zone: Zone::of_name(&lookup.zone).unwrap_or_else(Zone::utc),
-            places: Places::new(min..=max),
+            places: Places::new(name, min..=max),
             began: Instant::now(),
             pacing: Mutex::new(Pacing { bucket: Bucket::FULL, rate: None }),
             breaker: Mutex::new(Breaker::new(options)),
@@ -69,11 +72,13 @@ impl Caller {
             return failed("raingauge is stopping".to_owned());
         };
         if !self.wait_for_rate(clock).await {
+            self.note_refused("rate");
             return failed("its rate is used up".to_owned());
         }
         let pass = match self.breaker.lock().admit(self.elapsed_ms()) {
             Ok(pass) => pass,
             Err(wait_ms) => {
+                self.note_refused("breaker");
                 return failed(format!("it failed too often, and is left alone for {wait_ms} ms"));
             }
         };
@@ -86,6 +91,15 @@ impl Caller {
         place.end(now_ns, self.speed(now_ns - began_ns, &answer));
         self.note(pass, answer.as_ref().err());
         answer.map_err(|failure| LookupError::Failed(failure.why))
+    }
+
+    /// Notes that a call failed without a request, and why.
+    pub fn note_refused(&self, reason: &'static str) {
+        counter!(
+            "raingauge_campaign_lookup_refused_total",
+            "lookup" => self.name.clone(), "reason" => reason
+        )
+        .increment(1);
     }
 
     /// An answer that takes half of the timeout or longer is no reason to ask for more at a time:

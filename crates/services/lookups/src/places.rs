@@ -1,4 +1,4 @@
-//! The requests to one service or database that may be under way at a time.
+//! The requests of one lookup to its service or database that may be under way at a time.
 //!
 //! ```text
 //!   acquire ──▶ Place ──▶ begin ──▶ end(Speed) ──▶ given back, or given up if there are too many
@@ -6,6 +6,7 @@
 //!                                    └──▶ Limit: one more, or half as many
 //! ```
 
+use metrics::{Gauge, gauge};
 use parking_lot::Mutex;
 use raingauge_policy::concurrency::Limit;
 use std::ops::RangeInclusive;
@@ -26,6 +27,9 @@ pub struct Places {
     /// Places that are free, for those who wait in the order of their coming.
     free: Semaphore,
     state: Mutex<State>,
+    shown_limit: Gauge,
+    /// Versions of a lookup share it, so that each adds its own.
+    shown_in_flight: Gauge,
 }
 
 struct State {
@@ -37,12 +41,20 @@ struct State {
 }
 
 impl Places {
-    /// Begins with the fewest.
-    pub fn new(bounds: RangeInclusive<u16>) -> Self {
+    /// Begins with the fewest. Metrics show it under the name of the lookup.
+    pub fn new(lookup: &str, bounds: RangeInclusive<u16>) -> Self {
         let limit = Limit::new(bounds);
         let there = usize::from(limit.number());
-        let state = Mutex::new(State { limit, there, in_flight: 0 });
-        Self { free: Semaphore::new(there), state }
+        let name = || lookup.to_owned();
+        let shown_limit = gauge!("raingauge_campaign_lookup_limit", "lookup" => name());
+        shown_limit.set(there as f64);
+
+        Self {
+            free: Semaphore::new(there),
+            state: Mutex::new(State { limit, there, in_flight: 0 }),
+            shown_limit,
+            shown_in_flight: gauge!("raingauge_campaign_lookup_in_flight", "lookup" => name()),
+        }
     }
 
     pub async fn acquire(&self) -> Result<Place<'_>, AcquireError> {
@@ -65,6 +77,7 @@ impl Place<'_> {
     pub fn begin(&mut self, now: i64) {
         self.began = Some(now);
         self.places.state.lock().in_flight += 1;
+        self.places.shown_in_flight.increment(1.0);
     }
 
     /// Notes how the request ended, at a time of the clock that it began by.
@@ -72,11 +85,13 @@ impl Place<'_> {
         let Some(began) = self.began.take() else { return };
         let State { limit, in_flight, .. } = &mut *self.places.state.lock();
         *in_flight -= 1;
+        self.places.shown_in_flight.decrement(1.0);
         match speed {
             Speed::Fast => limit.raise(*in_flight),
             Speed::Slow => {}
             Speed::TooMuch => limit.lower(began, now),
         }
+        self.places.shown_limit.set(f64::from(limit.number()));
     }
 }
 
@@ -86,6 +101,7 @@ impl Drop for Place<'_> {
         // A request that was given up says nothing.
         if self.began.is_some() {
             state.in_flight -= 1;
+            self.places.shown_in_flight.decrement(1.0);
         }
 
         let number = usize::from(state.limit.number());
@@ -106,6 +122,7 @@ impl Drop for Place<'_> {
 mod tests {
     use super::*;
     use futures_util::FutureExt;
+    use metrics_exporter_prometheus::PrometheusBuilder;
 
     fn taken(places: &Places, len: usize, now: i64) -> Vec<Place<'_>> {
         let begun = |_| {
@@ -120,7 +137,7 @@ mod tests {
 
     #[test]
     fn places_that_are_too_many_are_given_up() {
-        let places = Places::new(1..=8);
+        let places = Places::new("risk", 1..=8);
         for now in 0..8 {
             taken(&places, 9, now).into_iter().for_each(|place| place.end(now, Speed::Fast));
         }
@@ -142,8 +159,37 @@ mod tests {
     }
 
     #[test]
+    fn metrics_show_the_limit_and_what_is_under_way() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let metrics = recorder.handle();
+        let shown = |limit: u16, in_flight: usize| {
+            let page = metrics.render();
+            for (name, value) in [("limit", usize::from(limit)), ("in_flight", in_flight)] {
+                let line = format!("raingauge_campaign_lookup_{name}{{lookup=\"risk\"}} {value}\n");
+                assert!(page.contains(&line), "{line} is not in\n{page}");
+            }
+        };
+
+        metrics::with_local_recorder(&recorder, || {
+            let places = Places::new("risk", 1..=8);
+            let mut all = taken(&places, 9, 0);
+            shown(1, 1);
+            all.remove(0).end(1, Speed::Fast);
+            shown(2, 0);
+
+            // Another version of the lookup begins with the fewest, beside what is under way.
+            let before = taken(&places, 9, 2);
+            let next = Places::new("risk", 3..=8);
+            let all = taken(&next, 9, 3);
+            shown(3, 5);
+            drop((before, all));
+            shown(3, 0);
+        });
+    }
+
+    #[test]
     fn a_request_that_is_given_up_says_nothing() {
-        let places = Places::new(1..=8);
+        let places = Places::new("risk", 1..=8);
         for now in 0..3 {
             drop(taken(&places, 1, now));
             drop(places.acquire().now_or_never());

@@ -3,8 +3,7 @@
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use jiff::Span;
-use jiff::civil::{Date, date};
+use raingauge_core::time::{civil_from_days, parse_rfc3339_ms};
 use raingauge_ports::campaigns::Error;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -14,7 +13,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 const DAY_MS: i64 = 86_400_000;
-const EPOCH: Date = date(1970, 1, 1);
+/// The years that names of files have, which are those of times as text.
+const YEARS: Range<i64> = 0..10_000;
 /// How the name of a file ends behind its day.
 const ENDING: &str = ".ndjson.gz";
 /// What is being written, and left behind by a crash.
@@ -41,13 +41,13 @@ impl Day {
 
     /// The name of its file; `None` for days beyond any calendar.
     fn name(self) -> Option<String> {
-        let since = Span::new().try_days(self.0).ok()?;
-        Some(format!("{}{ENDING}", EPOCH.checked_add(since).ok()?))
+        let (year, month, day) = civil_from_days(self.0);
+        YEARS.contains(&year).then(|| format!("{year:04}-{month:02}-{day:02}{ENDING}"))
     }
 
     fn of_name(name: &str) -> Option<Self> {
-        let day: Date = name.strip_suffix(ENDING)?.parse().ok()?;
-        Some(Self(EPOCH.until(day).ok()?.get_days().into()))
+        let midnight = format!("{}T00:00:00Z", name.strip_suffix(ENDING)?);
+        parse_rfc3339_ms(midnight.as_bytes()).map(Self::of)
     }
 }
 
@@ -180,18 +180,24 @@ impl DayFile {
         writeln!(self.lines, "{line}")
     }
 
-    /// Gives the file its name, once all of it is durable. A day without lines has no file.
-    pub fn finish(self) -> Result<(), Error> {
+    /// Gives the file its name, once all of it is durable. Returns its size in bytes; a day without
+    /// lines has no file.
+    pub fn finish(self) -> Result<Option<u64>, Error> {
         let path = self.files.folder.join(UNFINISHED);
         if self.is_empty {
-            return fs::remove_file(&path).map_err(failed(&path));
+            fs::remove_file(&path).map_err(failed(&path))?;
+            return Ok(None);
         }
 
         let written = self.lines.finish();
         let file = written.and_then(|file| file.into_inner().map_err(io::Error::from));
-        file.and_then(|file| file.sync_all()).map_err(failed(&path))?;
+        let file = file.map_err(failed(&path))?;
+        file.sync_all().map_err(failed(&path))?;
+        let bytes = file.metadata().map_err(failed(&path))?.len();
+
         fs::rename(&path, self.files.path(self.day)?).map_err(failed(&path))?;
-        self.files.sync()
+        self.files.sync()?;
+        Ok(Some(bytes))
     }
 }
 
@@ -222,4 +228,29 @@ pub fn read(
 fn at_s(line: &Value) -> Option<i64> {
     let at = line["decidedAt"].as_str().or_else(|| line["at"].as_str())?;
     raingauge_core::time::parse_time_s(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_has_the_name_of_its_date() {
+        for (days, name) in [
+            (0, "1970-01-01.ndjson.gz"),
+            (-1, "1969-12-31.ndjson.gz"),
+            (19_782, "2024-02-29.ndjson.gz"),
+            (2_932_896, "9999-12-31.ndjson.gz"),
+        ] {
+            assert_eq!(Day(days).name().as_deref(), Some(name));
+            assert_eq!(Day::of_name(name), Some(Day(days)));
+        }
+
+        for beyond in [2_932_897, Day::of(i64::MAX).0, Day::of(i64::MIN).0] {
+            assert_eq!(Day(beyond).name(), None);
+        }
+        for other in ["2023-02-29.ndjson.gz", "2024-2-29.ndjson.gz", "2024-02-29.gz", UNFINISHED] {
+            assert_eq!(Day::of_name(other), None, "{other}");
+        }
+    }
 }

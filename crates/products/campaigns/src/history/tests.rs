@@ -1,4 +1,5 @@
 use super::*;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use raingauge_memory::Ledger;
 use raingauge_ports::campaigns::{Commit, Decision, Delivery, Settled, Settlement, StateKind};
 use raingauge_ports::contract::campaigns as contract;
@@ -110,6 +111,29 @@ async fn a_day_that_is_over_is_written_as_it_is_answered_and_then_forgotten() {
     assert_eq!(stage.expire(), 1);
     assert_eq!(stage.kept().await, 1);
     assert_eq!(events(&stage.lines()), ["o-3", "o-2", "o-1"]);
+}
+
+#[test]
+fn metrics_say_what_is_written_and_up_to_when() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let stage = Stage::new();
+    let decided = [(1, 0), (2, DAY_MS)].map(|(number, ms)| contract::decision(number, ms));
+    stage.commit(|commit| commit.decisions = decided.to_vec());
+    metrics::with_local_recorder(&recorder, || runtime.block_on(stage.write(4)).unwrap());
+
+    let names = stage.names();
+    let files = names.iter().map(|name| std::fs::metadata(stage.path().join(name)).unwrap());
+    let bytes: u64 = files.map(|file| file.len()).sum();
+    let page = recorder.handle().render();
+    for line in [
+        "days_total 2".to_owned(),
+        format!("bytes_total {bytes}"),
+        format!("until_seconds {}", (NOW_MS + 4 * DAY_MS) / 1_000),
+    ] {
+        let line = format!("raingauge_campaign_history_{line}\n");
+        assert!(page.contains(&line), "{line} is not in\n{page}");
+    }
 }
 
 #[tokio::test]

@@ -35,6 +35,7 @@ impl Exporter {
             if self.clock.is_sound()
                 && let Err(error) = self.turn().await
             {
+                metrics::counter!("raingauge_campaign_history_failures_total").increment(1);
                 tracing::error!(%error, "the history of campaigns stands, and decisions are kept");
             }
         }
