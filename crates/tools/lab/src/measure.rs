@@ -273,7 +273,8 @@ mod tests {
         for pace in [Pace::Closed, Pace::Open(1.0)] {
             let start = Instant::now();
             let mut recorder = Recorder::new(&run(pace), start).unwrap();
-            let (intended, now) = (start + Duration::from_secs(9), start + Duration::from_secs(21));
+            let intended = start + Duration::from_secs(9);
+            let now = start + Duration::from_secs(21);
             assert!(recorder.give_up(intended, now));
             let measured = recorder.finish(1);
             assert_eq!((measured.requests, measured.unanswered), (0, 1), "{pace:?}");

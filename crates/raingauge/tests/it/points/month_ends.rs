@@ -25,7 +25,7 @@ const GRACE_HOURS: i64 = 24;
 /// How points of a programme expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expiry {
-    /// All together, so many months after the month of the last sale.
+    /// All together, this number of months after the month of the last sale.
     Activity(i64),
     /// Those of each sale by themselves.
     Fixed(i64),
@@ -115,7 +115,8 @@ fn check_liabilities(server: &Client, model: &Model, month: Month) {
             .collect();
         assert_eq!(found, expected, "{name} in {}", shown(month));
 
-        let (owed, issued) = (expected.values().sum::<i64>(), model.issued(month));
+        let owed: i64 = expected.values().sum();
+        let issued = model.issued(month);
         let sums = ["total", "issued", "expired"].map(|sum| number(&liability[sum]));
         assert_eq!(sums, [owed, issued, issued - owed], "{name} in {}", shown(month));
     }

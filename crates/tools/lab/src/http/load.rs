@@ -92,8 +92,8 @@ pub struct Load {
     pub total: Duration,
 }
 
-/// Runs the load, and waits for every outstanding answer, as long as [`Pace::drain_max`]. Those that
-/// are missing then are counted as unanswered.
+/// Runs the load, and waits for every outstanding answer, as long as [`Pace::drain_max`]. Those
+/// that are missing then are counted as unanswered.
 pub fn run<S: Source>(
     address: SocketAddr,
     connections: usize,
