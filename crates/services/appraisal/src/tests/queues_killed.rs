@@ -191,7 +191,8 @@ impl World {
         let now_ms = SystemClock.now_ms();
         let mut batch = Batch::default();
         for _ in 0..EVENTS {
-            let (member, amount) = (Self::member(random), random.below(100) as i64 + 1);
+            let member = Self::member(random);
+            let amount = random.below(100) as i64 + 1;
             let id = format!("e-{}", self.sent);
             self.sent += 1;
             let data = json!({"member": member, "vertical": "food", "amount": amount, "order": id});
@@ -206,7 +207,8 @@ impl World {
     fn commands(&mut self, random: &mut Random) -> Vec<Command> {
         let mut commands = Vec::new();
         for _ in 0..COMMANDS {
-            let (member, points) = (Self::member(random), random.below(100) as i64 + 1);
+            let member = Self::member(random);
+            let points = random.below(100) as i64 + 1;
             commands.push(Command {
                 programme: PROGRAMME.into(),
                 member: member.as_str().into(),
