@@ -11,7 +11,17 @@ use tempfile::TempDir;
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A MariaDB in a folder of its own, ended when this is dropped.
+/// Names the `mysqld` of a MySQL that is tested instead of MariaDB.
+const MYSQLD: &str = "RAINGAUGE_TEST_MYSQLD";
+
+/// What options of TLS begin with. The MySQL that tests can get has a library without elliptic
+/// curves, and so no cipher that its clients take too.
+const TLS: &str = "--ssl-";
+
+/// How names of tables are compared, which MySQL wants to know when its folder is made.
+const CASE: &str = "--lower-case-table-names=";
+
+/// A MariaDB, or a MySQL, in a folder of its own, ended when this is dropped.
 pub struct PrivateServer {
     folder: TempDir,
     port: u16,
@@ -28,10 +38,15 @@ impl PrivateServer {
     /// Makes the folder; none where the tests run without servers.
     pub fn prepare(options: &[&str]) -> Option<Self> {
         shared_address()?;
+        if mysqld().is_some() && options.iter().any(|option| option.starts_with(TLS)) {
+            eprintln!("skipped: {MYSQLD} names a server without ciphers that are still in use");
+            return None;
+        }
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("tmp")).unwrap();
-        let installed = program("mariadb-install-db")
-            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+        let names = |option: &&&str| mysqld().is_some() && option.starts_with(CASE);
+        let installed = installation()
+            .args(options.iter().filter(names))
             .args(folders(&folder))
             .args(user_argument())
             .output()
@@ -52,8 +67,7 @@ impl PrivateServer {
     pub async fn go(&mut self) {
         assert!(self.running.is_none(), "the server runs already");
         let log = std::fs::File::options().create(true).append(true).open(self.log_path()).unwrap();
-        let child = program("mariadbd")
-            .arg("--no-defaults")
+        let child = daemon()
             .args(folders(&self.folder))
             .arg(format!("--socket={}", self.folder.path().join("socket").display()))
             .arg(format!("--port={}", self.port))
@@ -128,6 +142,34 @@ impl Drop for PrivateServer {
             let _ = child.wait();
         }
     }
+}
+
+fn mysqld() -> Option<String> {
+    std::env::var(MYSQLD).ok().filter(|path| !path.is_empty())
+}
+
+/// What fills an empty folder: a root without a password, and nothing else.
+fn installation() -> Command {
+    if let Some(mysqld) = mysqld() {
+        let mut command = Command::new(mysqld);
+        command.args(["--no-defaults", "--initialize-insecure"]);
+        return command;
+    }
+    let mut command = program("mariadb-install-db");
+    command.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
+    command
+}
+
+fn daemon() -> Command {
+    if let Some(mysqld) = mysqld() {
+        let mut command = Command::new(mysqld);
+        // The port of its other protocol is the same for all servers of a machine.
+        command.args(["--no-defaults", "--mysqlx=OFF", "--skip-ssl"]);
+        return command;
+    }
+    let mut command = program("mariadbd");
+    command.arg("--no-defaults");
+    command
 }
 
 /// A program of MariaDB. Some lie where only administrators look for programs.
