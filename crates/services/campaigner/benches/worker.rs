@@ -1,9 +1,14 @@
 //! From the log to the durable decision: 10,000 campaigns, 100,000 subjects, two tallies an event,
 //! and one event in a hundred that triggers a message. The ledger is the one on disk.
+//!
+//! Then what rolling counts cost, which keep the newest times of a subject: one tally of a few busy
+//! subjects, beside one that keeps a sum, and such a tally by itself.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use raingauge_campaigner::{Campaigner, Deps, DocumentVersion, Handle, Options, document_entry};
 use raingauge_campaigns::engine::LookupKey;
+use raingauge_campaigns::limits::KEPT_TIMES_MAX;
+use raingauge_campaigns::window::{Tally, Window};
 use raingauge_consumers::Registry;
 use raingauge_core::event::Event;
 use raingauge_embedded::{CampaignLedger, LedgerOptions};
@@ -22,6 +27,8 @@ use tokio::runtime::Runtime;
 const CAMPAIGNS: u64 = 10_000;
 const PRODUCTS: u64 = 5_000;
 const SUBJECTS: u64 = 100_000;
+/// Those of the counts of busy subjects.
+const BUSY: u64 = 100;
 const TYPES: u64 = 8;
 /// Events of one measurement.
 const EVENTS: u64 = 20_000;
@@ -74,17 +81,31 @@ fn campaign(number: u64) -> Json {
     })
 }
 
+/// Counts everything of a subject in a window, and never triggers.
+fn counting(window: &Json) -> Json {
+    json!({
+        "id": 1, "name": "c", "subject": "data.user", "state": "active",
+        "eventTypes": ["shop.order.0"], "counts": {"orders": {"window": window}},
+        "rule": {"operator": "eq", "lhs": "var.product", "rhs": "none"},
+        "steps": [{"name": "s", "when": {"operator": "reaches", "lhs": "count.orders", "rhs": 100},
+                   "actions": [{"name": "a", "kind": "reward", "to": "m", "reward": "R"}]}],
+    })
+}
+
 struct World {
     runtime: Runtime,
     log: Arc<memory::Log>,
     handle: Handle,
     random: Random,
+    subjects: u64,
+    types: u64,
     sent: u64,
     _folder: tempfile::TempDir,
 }
 
 impl World {
-    fn new() -> Self {
+    /// Decides by campaigns over events of some subjects and types.
+    fn new(campaigns: impl ExactSizeIterator<Item = Json>, subjects: u64, types: u64) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(1).build();
         let runtime = runtime.unwrap();
@@ -108,17 +129,15 @@ impl World {
         };
         let handle = Campaigner::start(deps, Options::default()).unwrap();
 
-        for number in 0..CAMPAIGNS {
-            let named = DocumentVersion {
-                kind: "campaign".to_owned(),
-                id: (number + 1).to_string(),
-                version: 1,
-            };
+        let len = campaigns.len();
+        for configuration in campaigns {
+            let id = configuration["id"].to_string();
+            let named = DocumentVersion { kind: "campaign".to_owned(), id, version: 1 };
             let stored = StoredDocument {
                 kind: named.kind.clone(),
                 id: named.id.clone(),
                 version: 0,
-                configuration: campaign(number),
+                configuration,
                 is_deleted: false,
                 changed_by: String::new(),
                 reason: String::new(),
@@ -127,9 +146,11 @@ impl World {
             runtime.block_on(documents.put(stored, 0)).unwrap();
             runtime.block_on(log.append_control(0, document_entry(&named))).unwrap();
         }
-        let mut world = Self { runtime, log, handle, random: Random(7), sent: 0, _folder: folder };
+        let random = Random(7);
+        let mut world =
+            Self { runtime, log, handle, random, subjects, types, sent: 0, _folder: folder };
         world.decided();
-        assert_eq!(world.handle.snapshot().documents.campaigns().count() as u64, CAMPAIGNS);
+        assert_eq!(world.handle.snapshot().documents.campaigns().count(), len);
         world
     }
 
@@ -138,11 +159,11 @@ impl World {
         for _ in 0..BLOCK {
             let product = self.random.below(PRODUCTS);
             let data = json!({
-                "user": format!("u{}", self.random.below(SUBJECTS)),
+                "user": format!("u{}", self.random.below(self.subjects)),
                 "product": format!("p{product}"), "country": "sg", "payment": "card",
                 "amount": self.random.below(100), "city": "Singapore", "status": "completed"});
             let data = data.to_string();
-            let kind = format!("shop.order.{}", product % TYPES);
+            let kind = format!("shop.order.{}", product % self.types);
             let event = Event::of_data(&kind, SystemClock.now_ms(), &data);
             batch.push(&Event { id: format!("e{}", self.sent).into(), ..event });
             self.sent += 1;
@@ -171,7 +192,8 @@ impl World {
 }
 
 fn worker(criterion: &mut Criterion) {
-    let mut world = World::new();
+    let campaigns: Vec<Json> = (0..CAMPAIGNS).map(campaign).collect();
+    let mut world = World::new(campaigns.into_iter(), SUBJECTS, TYPES);
     let mut group = criterion.benchmark_group("worker");
     group.throughput(Throughput::Elements(EVENTS));
     group.sample_size(10);
@@ -181,5 +203,43 @@ fn worker(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, worker);
+fn busy_subjects(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("one tally of busy subjects");
+    group.throughput(Throughput::Elements(EVENTS));
+    group.sample_size(10);
+    for (name, window) in [("sum", json!("campaign")), ("rolling", json!({"last": "P30D"}))] {
+        let mut world = World::new([counting(&window)].into_iter(), BUSY, 1);
+        // Every subject has as many events as are kept.
+        for _ in 0..5 {
+            world.measure();
+        }
+        group.bench_function(name, |bencher| {
+            bencher.iter_custom(|rounds| (0..rounds).map(|_| world.measure()).sum());
+        });
+    }
+    group.finish();
+}
+
+/// A rolling tally that is full, from its bytes to its bytes.
+fn rolling_tally(criterion: &mut Criterion) {
+    let window = Window::last(365 * 86_400_000, KEPT_TIMES_MAX - 1).unwrap();
+    let mut group = criterion.benchmark_group("a full rolling tally");
+    for (name, gap_ms) in [("each second", 1_000), ("each hour", 3_600_000)] {
+        let mut at_ms = 0;
+        let mut bytes = window.empty().encode();
+        let mut count = || {
+            at_ms += gap_ms + at_ms % 977;
+            let mut tally = Tally::decode(&window, &bytes).unwrap();
+            black_box(window.count(&mut tally, at_ms, 1));
+            bytes = tally.encode();
+            bytes.len()
+        };
+        let len = (0..2 * KEPT_TIMES_MAX).map(|_| count()).last();
+        println!("an event {name}: {} bytes", len.unwrap());
+        group.bench_function(name, |bencher| bencher.iter(&mut count));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, rolling_tally, busy_subjects, worker);
 criterion_main!(benches);

@@ -100,3 +100,33 @@ fn a_number_that_is_raised_finds_what_was_counted_before() {
     stage.run(&mut worker);
     assert_eq!(stage.lines(), ["2 n/a granted", "5 d/a granted", "5 s/a granted", "6 n/a granted"]);
 }
+
+/// A recheck reads lookups and fields alone, so that no rule may need a count that steps do not
+/// read. A later version may.
+#[test]
+fn a_count_that_no_rule_reads_is_filled_and_counted_all_the_same() {
+    let mut unread = campaign("active");
+    for step in 0..3 {
+        unread["steps"][step]["when"] = json!({"operator": "eq", "lhs": "var.n", "rhs": 1});
+    }
+    unread["steps"][0]["actions"][0]["delay"] = json!({"after": "PT1H"});
+    unread["steps"][0]["actions"][0]["recheck"] =
+        json!({"operator": "eq", "lhs": "var.user", "rhs": "u"});
+
+    let stage = MemoryStage::in_memory();
+    drop(stage.open());
+    for id in ["1", "2", "3"] {
+        stage.send(id, "order", &json!({"user": "u"}));
+    }
+    stage.clock.advance(HOUR_MS);
+    stage.save_campaign(&unread);
+    let mut worker = small_slices(&stage);
+    stage.run(&mut worker);
+    stage.send("4", "order", &json!({"user": "u"}));
+    stage.save_campaign(&campaign("active"));
+    stage.run(&mut worker);
+
+    stage.send("5", "order", &json!({"user": "u"}));
+    stage.run(&mut worker);
+    assert_eq!(stage.lines(), ["5 d/a granted", "5 n/a granted", "5 s/a granted"]);
+}
