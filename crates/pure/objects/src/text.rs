@@ -10,7 +10,8 @@ use crate::number::parse_i64;
 
 /// Length from which a string keeps the buffer that it arrived in, instead of a copy.
 pub const SHARED_LEN_MIN: usize = 64 << 10;
-/// Length from which a new string is kept as a part of its own head, so that the store needs no copy.
+/// Length from which a new string is kept as a part of its own head, so that the store needs no
+/// copy.
 pub const HEADED_LEN_MIN: usize = 128;
 /// Bytes of a head in front of a string that does not expire.
 const HEAD_LEN: usize = 2;

@@ -98,7 +98,7 @@ pub fn checkpoint(shared: &Shared) -> Result<(), Error> {
 
     let found = look_up(&*shared.records, &layer)?;
     let left = found.iter().map(|(generation, found)| (*generation, found.left.clone()));
-    let left: Left = left.collect();
+    let left: LeftObjects = left.collect();
     let (anchor, dead) = {
         let mut state = shared.state.lock();
         if let Some(frozen) = &mut state.frozen {
@@ -130,7 +130,7 @@ pub fn checkpoint(shared: &Shared) -> Result<(), Error> {
 }
 
 /// Wide objects that heads left behind of which nothing had been known.
-pub type Left = HashMap<Generation, Vec<u64>>;
+pub type LeftObjects = HashMap<Generation, Vec<u64>>;
 
 /// Puts an empty layer in the place of the one that takes groups; `None` if nothing changed.
 /// Returns it with the records of the index of expiries that led nowhere by then.
@@ -206,7 +206,7 @@ fn settle(shared: &Shared, layer: Arc<Layer>) -> (Arc<Layer>, Option<Frozen>) {
 fn index_writes(
     records: &dyn Records,
     layer: &Layer,
-    left: &Left,
+    left: &LeftObjects,
     letters: Vec<DueKey>,
     dead: Vec<(Generation, u64)>,
 ) -> (Vec<Write>, Option<DueKey>) {

@@ -5,18 +5,18 @@
 //!   tables   indexes, position that is begun ──▶ heads, entries ──▶ position
 //! ```
 //!
-//! Records of a batch pass through fjall's journal and its memory, and are sorted and written twice.
-//! Tables are written once, but each place by itself and apart from the position. A start that finds
-//! a position that was begun writes the same changes again, out of the log, which was synced up to
-//! there before. What cannot be found out again is in the record: how many keys there are, and, in
-//! the index, which wide objects died.
+//! Records of a batch pass through fjall's journal and its memory, and are sorted and written
+//! twice. Tables are written once, but each place by itself and apart from the position. A start
+//! that finds a position that was begun writes the same changes again, out of the log, which was
+//! synced up to there before. What cannot be found out again is in the record: how many keys there
+//! are, and, in the index, which wide objects died.
 
 use super::disk::{Records, Take, Write};
 use super::journal::{ADVICE, Journal};
 use super::keys::{self, ANCHOR, Anchor, BEGUN, Generation, Head, Place};
 use super::layer::{Changes, Layer};
 use super::state::State;
-use super::{checkpoints::Left, read_dead, replay};
+use super::{checkpoints::LeftObjects, read_dead, replay};
 use crate::store::Fault;
 use bytes::Bytes;
 use hashbrown::HashMap;
@@ -26,7 +26,7 @@ use raingauge_ports::objects::Error;
 pub fn commit_batch(
     records: &dyn Records,
     layer: &Layer,
-    left: &Left,
+    left: &LeftObjects,
     anchor: &Anchor,
     mut writes: Vec<Write>,
 ) -> Result<(), Fault> {
@@ -52,7 +52,7 @@ pub fn commit_batch(
 pub fn commit_tables(
     records: &dyn Records,
     layer: &Layer,
-    left: &Left,
+    left: &LeftObjects,
     anchor: &Anchor,
     mut writes: Vec<Write>,
 ) -> Result<(), Fault> {
@@ -101,7 +101,7 @@ fn reach(records: &dyn Records, anchor: &Anchor) -> Result<(), Fault> {
     ])
 }
 
-fn write_tables(records: &dyn Records, layer: &Layer, left: &Left) -> Result<(), Fault> {
+fn write_tables(records: &dyn Records, layer: &Layer, left: &LeftObjects) -> Result<(), Fault> {
     for (generation, changes) in &layer.generations {
         let place = Place::Heads(*generation);
         let has_records = records.has(place);
@@ -121,7 +121,7 @@ fn write_tables(records: &dyn Records, layer: &Layer, left: &Left) -> Result<(),
     Ok(())
 }
 
-fn left_of(left: &Left, generation: Generation) -> &[u64] {
+fn left_of(left: &LeftObjects, generation: Generation) -> &[u64] {
     left.get(&generation).map(Vec::as_slice).unwrap_or_default()
 }
 
