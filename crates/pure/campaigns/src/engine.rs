@@ -244,6 +244,11 @@ impl Engine {
         self.buckets.keys().map(|kind| &**kind)
     }
 
+    /// Whether any campaign listens to a type of events. Others change nothing.
+    pub fn listens_to(&self, event_type: &str) -> bool {
+        self.buckets.contains_key(event_type)
+    }
+
     /// How many tallies are kept.
     pub fn tallies(&self) -> usize {
         self.tallies.len()

@@ -1,5 +1,6 @@
 //! What one commit takes from the log.
 
+use crate::compiled::Compiled;
 use crate::control::DocumentVersion;
 use crate::error::Error;
 use crate::orders::{Order, RefusedStep};
@@ -9,7 +10,8 @@ use raingauge_ports::log::{Block, EventLog, Offset};
 use raingauge_ports::record::Entry;
 
 /// Events in the order of the log up to the next order, or orders up to the next event. What is due
-/// when documents change still goes by the old ones.
+/// when documents change still goes by the old ones. Events that no campaign listens to are passed
+/// over.
 pub struct Batch<'b> {
     pub events: Vec<Logged<'b>>,
     pub orders: Vec<Order>,
@@ -34,6 +36,14 @@ pub struct Bounds {
     pub bytes_max: usize,
 }
 
+/// What a batch is taken for.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'t> {
+    pub bounds: Bounds,
+    pub consumer: &'t Name,
+    pub compiled: &'t Compiled,
+}
+
 impl Bounds {
     pub fn blocks(&self, log: &dyn EventLog, from: Offset) -> Result<Vec<Block>, Error> {
         Ok(log.read(from, self.bytes_max)?)
@@ -53,15 +63,13 @@ impl<'b> Batch<'b> {
         blocks: &'b [Block],
         from: Offset,
         log_ms: i64,
-        bounds: Bounds,
-        consumer: &Name,
+        terms: Terms<'_>,
     ) -> Result<Self, Error> {
         let mut batch = Self { events: Vec::new(), orders: Vec::new(), end: from, log_ms };
         for block in blocks {
             for entry in block.entries(from) {
                 let (offset, entry) = entry?;
-                let taken = batch.take(offset, entry, block.appended_ms, bounds, consumer);
-                match taken {
+                match batch.take(offset, entry, block.appended_ms, terms) {
                     Ok(true) => batch.end = offset + 1,
                     Ok(false) => return Ok(batch),
                     // What lies before an entry that nobody can obey is decided first.
@@ -79,21 +87,23 @@ impl<'b> Batch<'b> {
         offset: Offset,
         entry: Entry<'b>,
         appended_ms: i64,
-        bounds: Bounds,
-        consumer: &Name,
+        terms: Terms<'_>,
     ) -> Result<bool, Error> {
         match entry {
+            // What the next documents want of it is not known yet.
             Entry::Event(_)
-                if !self.orders.is_empty() || self.events.len() == bounds.events_max =>
+                if !self.orders.is_empty() || self.events.len() == terms.bounds.events_max =>
             {
                 return Ok(false);
             }
             Entry::Event(event) => {
                 self.log_ms = self.log_ms.max(appended_ms);
-                self.events.push(Logged { offset, log_ms: self.log_ms, event });
+                if terms.compiled.engine().listens_to(&event.kind) {
+                    self.events.push(Logged { offset, log_ms: self.log_ms, event });
+                }
             }
             Entry::Control(payload) => {
-                let order = Order::parse(payload, consumer, offset)?;
+                let order = Order::parse(payload, terms.consumer, offset)?;
                 // Documents take effect behind the batch.
                 let is_next = match &order {
                     None => true,

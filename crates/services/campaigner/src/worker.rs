@@ -7,7 +7,7 @@ mod redrive;
 mod sweeps;
 
 use crate::answers::Asking;
-use crate::batch::{Batch, Bounds};
+use crate::batch::{Batch, Bounds, Terms};
 use crate::compiled::Compiled;
 use crate::control::{CONSUMER, Control, Walk};
 use crate::deps::{Deps, Options};
@@ -180,7 +180,9 @@ impl Worker {
         let bounds = self.bounds();
         let from = self.checkpoint.position;
         let blocks = bounds.blocks(&*self.deps.log, from)?;
-        let mut batch = Batch::of(&blocks, from, self.checkpoint.log_ms, bounds, &self.consumer)?;
+        let compiled = Arc::clone(&self.compiled);
+        let terms = Terms { bounds, consumer: &self.consumer, compiled: &compiled };
+        let mut batch = Batch::of(&blocks, from, self.checkpoint.log_ms, terms)?;
         // The author of a document waits until it takes effect.
         let is_urgent = !batch.orders.is_empty();
         if let Some(rest) = self.rest(&blocks, bounds).filter(|_| !is_urgent) {

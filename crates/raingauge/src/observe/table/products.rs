@@ -7,7 +7,7 @@ metrics! {
     /// They follow those of counting in `docs/metrics.md`.
     PRODUCT_METRICS:
     Counter Count "raingauge_campaign_events_total" []
-        "Events that campaigns have decided on, most of which concern none.";
+        "Events decided on, of types that a campaign listens to.";
     Counter Count "raingauge_campaign_decisions_total" ["campaign", "outcome"]
         "Decisions of campaigns on actions, by campaign and outcome, such as granted or budget_exhausted.";
     Counter Count "raingauge_campaign_held_total" []
@@ -30,6 +30,12 @@ metrics! {
         "Look-ups of campaigns by class (segment, table, db, http, counter) and outcome: answered, late, failed.";
     Counter Count "raingauge_campaign_lookups_saved_total" ["class"]
         "Look-ups of campaigns that took no call, since their answer was cached or already on its way.";
+    Gauge Count "raingauge_campaign_lookup_limit" ["lookup"]
+        "Requests of a lookup that may be under way at a time, which follows how it is answered.";
+    Gauge Count "raingauge_campaign_lookup_in_flight" ["lookup"]
+        "Requests of a lookup that are under way.";
+    Counter Count "raingauge_campaign_lookup_refused_total" ["lookup", "reason"]
+        "Calls of a lookup that failed without a request, by reason: waiting (too many calls wait), rate, breaker.";
     Counter Count "raingauge_campaign_deliveries_total" ["destination", "outcome"]
         "Results of deliveries of campaigns: delivered, refused, retried, dead, held; by destination.";
     Histogram Seconds "raingauge_campaign_delivery_seconds" ["destination"]
@@ -46,6 +52,14 @@ metrics! {
         "State of the circuit breaker before a destination: 0 closed, 1 half open, 2 open.";
     Gauge Count "raingauge_campaign_destination_stopped" ["destination"]
         "1 while nothing is sent to a destination: it is gone, was disabled, or has no readable secret.";
+    Counter Count "raingauge_campaign_history_days_total" []
+        "Days whose decisions and deliveries were written into a file of the history of campaigns.";
+    Counter Count "raingauge_campaign_history_bytes_total" []
+        "Bytes of these files, compressed.";
+    Counter Count "raingauge_campaign_history_failures_total" []
+        "Attempts to write or to remove files of the history of campaigns that failed; the ledger keeps what is not written.";
+    Gauge Seconds "raingauge_campaign_history_until_seconds" []
+        "Time up to which the history of campaigns is written and the ledger may forget, in seconds since 1970.";
     Histogram Seconds "raingauge_points_turn_seconds" []
         "Time of one turn of the ledger of points, from what it loads until it is durable.";
     Gauge Bytes "raingauge_points_journal_bytes" []

@@ -3,7 +3,7 @@
 
 use super::stage::{MemoryStage, START_MS};
 use crate::answers::Asking;
-use crate::batch::{Batch, Bounds};
+use crate::batch::{Batch, Bounds, Terms};
 use crate::control::{CONSUMER, Control};
 use crate::turn::{Scene, Turn};
 use raingauge_campaigns::campaign::Campaign;
@@ -74,14 +74,18 @@ fn many_triggers_of_a_commit_write_one_row_of_usage() {
     stage.run(&mut worker);
     for number in 0..500 {
         stage.send(&format!("e{number}"), "order", &json!({"user": "u"}));
+        stage.send(&format!("v{number}"), "visit", &json!({"user": "u"}));
     }
 
     let from = worker.position();
     let blocks = stage.log.read(from, usize::MAX).unwrap();
-    let bounds = Bounds { events_max: 1_000, bytes_max: usize::MAX };
+    // Visits, which no campaign listens to, take no room.
+    let bounds = Bounds { events_max: 500, bytes_max: usize::MAX };
     let consumer = Name::new(CONSUMER).unwrap();
-    let batch = Batch::of(&blocks, from, START_MS, bounds, &consumer).unwrap();
     let snapshot = worker.shared().snapshot();
+    let terms = Terms { bounds, consumer: &consumer, compiled: &snapshot.compiled };
+    let batch = Batch::of(&blocks, from, START_MS, terms).unwrap();
+    assert_eq!(batch.events.len(), 500);
     let deps = stage.deps();
     let scene = Scene {
         documents: &snapshot.documents,
