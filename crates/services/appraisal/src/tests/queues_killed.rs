@@ -38,7 +38,7 @@ const EVENTS: u64 = 60;
 const COMMANDS: u64 = 30;
 /// Longest life of a server under load.
 const LIFE_MAX_MS: u64 = 400;
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// An ElasticMQ of this test alone, in a folder of its own.
 struct QueueServer {
@@ -162,11 +162,12 @@ impl World {
             clock: Arc::new(SystemClock),
             runtime: self.runtime.handle().clone(),
         };
-        // What a process that died had received comes back soon.
+        // What a process that died had received comes back soon, but not before a full turn of a
+        // slow machine has settled its letters.
         let retry = RetryOptions {
             first_ms: 100,
             most_ms: 1_000,
-            visibility: Duration::from_secs(3),
+            visibility: Duration::from_secs(20),
             ..RetryOptions::default()
         };
         let options =
