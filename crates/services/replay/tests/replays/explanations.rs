@@ -194,6 +194,48 @@ async fn a_campaign_that_came_later_did_not_decide() {
     );
 }
 
+/// An event that arrives while counts are being filled counts, and decides nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_comes_while_counts_are_filled_met_a_warming_campaign() {
+    let world = World::new().await;
+    let completed = data("u-7", "completed");
+    world.append(&[order("first", &completed, 0)]).await;
+    world.decided().await;
+
+    // The worker finds the campaign and the second order together, so it cannot have filled the
+    // counts before that order.
+    let stop = world.worker.clone();
+    tokio::task::spawn_blocking(move || stop.stop()).await.expect("stopped");
+    world.clock.set_s(START_S + HOUR_S);
+    world.store("campaign", "7", mart()).await;
+    world.append(&[order("second", &completed, 1)]).await;
+    let world = world.restarted().await;
+    world.decided().await;
+    world.warmed().await;
+
+    let found = world.explain("u-7", Some("second")).await;
+    assert_eq!(
+        (&found["code"], &found["version"], &found["how"]),
+        (&json!("warming"), &json!(1), &json!("replayed")),
+        "{found}"
+    );
+    assert_eq!(found["detail"], "nothing was decided: its counts were still filled from the log");
+    assert_eq!(found["trace"][1]["after"], 2, "the nudge would have been granted");
+    assert_eq!((&found["nearest"][0]["step"], &found["decisions"]), (&json!("reward"), &json!([])));
+    assert!(world.decisions().await.is_empty());
+
+    // Both orders were counted: the next one is the third.
+    world.append(&[order("third", &completed, 2)]).await;
+    world.decided().await;
+    let third = world.explain("u-7", Some("third")).await;
+    assert_eq!((&third["code"], &third["how"]), (&json!("delayed"), &json!("stored")), "{third}");
+    assert_eq!(third["decisions"][0]["step"], "reward");
+    let newest = world.explain("u-7", None).await;
+    let codes: Vec<&Json> =
+        newest["events"].as_array().expect("events").iter().map(|one| &one["code"]).collect();
+    assert_eq!(codes, ["granted", "warming"], "{newest}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_an_event_the_newest_ones_are_explained() {
     let world = World::with_example().await;

@@ -79,8 +79,21 @@ impl World {
     pub async fn new() -> Self {
         let clock = Arc::new(TestClock(ManualClock::at_s(START_S)));
         let log = Arc::new(memory::Log::dated(clock.clone()));
-        let ledger = Arc::new(memory::Ledger::default());
-        let documents = Arc::new(memory::Documents::default());
+        Self::over(clock, log, Arc::default(), Arc::default()).await
+    }
+
+    /// The same with another worker, which begins where the last one stopped.
+    pub async fn restarted(self) -> Self {
+        let Self { clock, log, ledger, documents, .. } = self;
+        Self::over(clock, log, ledger, documents).await
+    }
+
+    async fn over(
+        clock: Arc<TestClock>,
+        log: Arc<memory::Log>,
+        ledger: Arc<memory::Ledger>,
+        documents: Arc<memory::Documents>,
+    ) -> Self {
         let deps = Deps {
             log: log.clone(),
             registry: Arc::new(Registry::default()),
@@ -116,6 +129,15 @@ impl World {
 
     /// Saves a document, and waits until it is in effect.
     pub async fn save(&self, kind: &str, id: &str, configuration: Json) {
+        let version = self.store(kind, id, configuration).await;
+        self.decided().await;
+        let snapshot = self.worker.snapshot();
+        assert_eq!(snapshot.version_of(kind, id), Some(version));
+        self.warmed().await;
+    }
+
+    /// Saves a document, which takes effect at the end of the log. Returns its version.
+    pub async fn store(&self, kind: &str, id: &str, configuration: Json) -> u32 {
         let current = self.documents.get(kind, id, None).await.expect("read");
         let base = current.map_or(0, |document| document.version);
         let document = StoredDocument {
@@ -134,10 +156,7 @@ impl World {
         let document = json!({"kind": kind, "id": id, "version": stored.version});
         let entry = json!({"for": "campaigns", "kind": "document", "document": document});
         self.log.append_control(0, entry.to_string().into_bytes()).await.expect("appended");
-        self.decided().await;
-        let snapshot = self.worker.snapshot();
-        assert_eq!(snapshot.version_of(kind, id), Some(stored.version));
-        self.warmed().await;
+        stored.version
     }
 
     pub async fn save_campaign(&self, campaign: &Json) {
@@ -145,7 +164,7 @@ impl World {
     }
 
     /// Waits until no campaign is filled from the log any more.
-    async fn warmed(&self) {
+    pub async fn warmed(&self) {
         let deadline = Instant::now() + PATIENCE;
         while !self.worker.snapshot().warming.is_empty() {
             assert!(Instant::now() < deadline, "the counts are not filled");
