@@ -168,10 +168,9 @@ enum Command {
         #[arg(long, value_name = "TIME", value_parser = time, default_value = "-30d",
               allow_hyphen_values = true)]
         from: i64,
-        /// End of the time shown
-        #[arg(long, value_name = "TIME", value_parser = time, default_value = "now",
-              allow_hyphen_values = true)]
-        to: i64,
+        /// End of the time shown; without one, everything up to this moment
+        #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+        to: Option<i64>,
         #[command(flatten)]
         place: Place,
     },
@@ -236,7 +235,7 @@ impl Campaigns {
             }
             Command::History(history) => history.run(),
             Command::Usage { id, from, to, place } => {
-                place.with(|session| usage(session, id, [from, to], json))
+                place.with(|session| usage(session, id, (from, to), json))
             }
         }
     }
@@ -305,9 +304,16 @@ fn erase(session: &Session, subject: &str, reason: &str, json: bool) -> anyhow::
     Ok(print(&format!("{subject} is erased"))?)
 }
 
-fn usage(session: &Session, id: u32, ends: [i64; 2], json: bool) -> anyhow::Result<()> {
-    let ends = ends.map(|end| end.to_string());
-    let parameters = [("from", ends[0].as_str()), ("to", ends[1].as_str())];
+fn usage(
+    session: &Session,
+    id: u32,
+    (from, to): (i64, Option<i64>),
+    json: bool,
+) -> anyhow::Result<()> {
+    // Without an end, since this moment in whole seconds would leave out the second under way.
+    let mut ends = vec![("from", from.to_string())];
+    ends.extend(to.map(|to| ("to", to.to_string())));
+    let parameters: Vec<_> = ends.iter().map(|(name, end)| (*name, end.as_str())).collect();
     let path = format!("/v1/campaigns/{id}/usage");
     let answer = session.client.get(&path, &parameters)?;
     if json {

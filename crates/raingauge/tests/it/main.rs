@@ -30,3 +30,4 @@ mod scripts;
 mod server;
 mod tls;
 mod truth;
+mod tutorials;
