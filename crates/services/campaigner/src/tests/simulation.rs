@@ -7,9 +7,14 @@
 //! worker decided and handed to the outbox has to be what one walk through the log comes to that
 //! never failed, with bodies byte for byte, and at every commit no budget is overdrawn.
 //!
+//! Beside the worker, deliveries go to a receiver whose answers get lost, also after it has acted,
+//! from a process that dies at any of its awaits and over an outbox that fails. In the end, every
+//! action that was granted has been done once, refused by the receiver, or withdrawn.
+//!
 //! `RAINGAUGE_SEED=N` replays one seed. `RAINGAUGE_SEEDS=N` plays N seeds from a random one on,
 //! instead of the first ones.
 
+mod delivery;
 mod faults;
 mod naive;
 mod play;
@@ -46,12 +51,26 @@ fn the_simulator_finds_what_it_is_made_for() {
         Defect::CommitsTwice,
         Defect::ForgetsAState,
         Defect::RepeatsHistory,
+        Defect::GivesUpDeliveries,
+        Defect::RenamesDeliveries,
     ];
     for defect in defects {
         let fails =
             |seed| std::panic::catch_unwind(|| Play::new(seed, Some(defect)).play_out()).is_err();
         assert!((0..300).any(fails), "{defect:?} is not found");
     }
+}
+
+/// Deliveries whose answers got lost are sent again.
+#[test]
+fn receivers_are_asked_again_for_what_they_have_done() {
+    let repeated = |seed| {
+        let mut play = Play::new(seed, None);
+        play.play_out();
+        play.repeated()
+    };
+    let repeated: usize = (0..50).map(repeated).sum();
+    assert!(repeated > 20, "{repeated}");
 }
 
 #[test]

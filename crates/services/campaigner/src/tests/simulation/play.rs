@@ -1,5 +1,6 @@
 //! One history: what happens to a worker, and what has to come of it.
 
+use super::delivery::Delivery;
 use super::faults::{FailingDocuments, FailingLedger, FailingLog, FailingLookups, Failures};
 use super::naive::Naive;
 use super::world::{Draft, PATIENT, Random, campaign, change_tally, event, patient};
@@ -34,6 +35,8 @@ pub enum Defect {
     CommitsTwice,
     ForgetsAState,
     RepeatsHistory,
+    GivesUpDeliveries,
+    RenamesDeliveries,
 }
 
 pub struct Play {
@@ -46,6 +49,7 @@ pub struct Play {
     read_documents: Arc<FailingDocuments>,
     lookups: Arc<FailingLookups>,
     ledger: Arc<FailingLedger>,
+    delivery: Delivery,
     runtime: Runtime,
     worker: Option<Worker>,
     campaigns: Vec<Json>,
@@ -67,6 +71,9 @@ impl Play {
         let read_log = FailingLog { inner: Arc::clone(&log), failures: failures(&mut random) };
         let read_documents =
             FailingDocuments { inner: Arc::clone(&documents), failures: failures(&mut random) };
+        let outbox = Arc::clone(&ledger.inner);
+        let wall_clock = Arc::clone(&clock) as Arc<dyn Clock>;
+        let delivery = Delivery::new(random.below(1 << 40), outbox, wall_clock, defect);
         let mut play = Self {
             log,
             documents,
@@ -74,6 +81,7 @@ impl Play {
             read_documents: Arc::new(read_documents),
             lookups: Arc::new(FailingLookups::new(random.below(1 << 40))),
             ledger: Arc::new(ledger),
+            delivery,
             runtime: tokio::runtime::Builder::new_current_thread().build().unwrap(),
             worker: None,
             campaigns: Vec::new(),
@@ -96,28 +104,56 @@ impl Play {
         play
     }
 
-    pub fn play_out(mut self) {
+    pub fn play_out(&mut self) {
         for _ in 0..STEPS {
             self.step();
         }
         self.settle();
         self.compare();
+        self.deliver_rest();
+    }
+
+    /// How many requests reached the receiver for what it had done before.
+    pub fn repeated(&self) -> usize {
+        self.delivery.receiver.repeated()
     }
 
     fn step(&mut self) {
         match self.random.below(100) {
-            0..45 => self.send(),
-            45..60 => {
+            0..40 => self.send(),
+            40..52 => {
                 let by_ms = self.random.below(2 * HOUR_MS as u64) as i64;
                 self.clock.advance(by_ms);
             }
-            60..68 => self.edit(),
-            68..72 if self.campaigns.len() < CAMPAIGNS_MAX => {
+            52..60 => self.edit(),
+            60..64 if self.campaigns.len() < CAMPAIGNS_MAX => {
                 self.catch_up();
                 self.begin_campaign();
             }
+            64..80 => self.deliver(),
             _ => self.run(),
         }
+    }
+
+    /// Sends what is due for a while, to those whom the documents in effect name.
+    fn deliver(&mut self) {
+        self.follow();
+        self.delivery.run();
+    }
+
+    fn follow(&mut self) {
+        if let Some(worker) = &self.worker {
+            let snapshot = worker.shared().snapshot();
+            self.delivery.follow(snapshot.documents.iter().cloned());
+        }
+    }
+
+    /// Every delivery ends, and the receiver has done what was granted, each once.
+    fn deliver_rest(&mut self) {
+        self.follow();
+        let clock = Arc::clone(&self.clock);
+        self.delivery.settle(|by_ms| clock.advance(by_ms));
+        self.delivery.compare(|campaign| self.is_archived(campaign));
     }
 
     /// Begins a campaign, some of whose tallies may begin with the events so far.
