@@ -3,7 +3,7 @@
 
 use raingauge_points::{
     Answer, Award, Basis, Body, BudgetId, Command, Desk, Footprint, Key, Programme,
-    ProgrammeDocument, Programmes, Snapshot, WalletId,
+    ProgrammeDocument, Programmes, Snapshot, TotalId, Totals, WalletId,
 };
 use raingauge_ports::points::{BookReader, Books, Chain, Error};
 use serde_json::json;
@@ -90,10 +90,10 @@ impl<B: Books + BookReader> Teller<B> {
         }
 
         let totals = runtime.block_on(self.books.totals(PROGRAMME.into())).unwrap();
-        let some = |totals: &HashMap<_, i128>| {
-            totals.clone().into_iter().filter(|(_, amount)| *amount != 0).collect::<HashMap<_, _>>()
+        let some = |totals: &Totals| -> HashMap<TotalId, i128> {
+            totals.0.clone().into_iter().filter(|(_, amount)| *amount != 0).collect()
         };
-        assert_eq!(some(&totals.0), some(&entries.totals.0));
+        assert_eq!(some(&totals), some(&entries.totals));
         assert_eq!(totals.0.values().sum::<i128>(), 0, "nothing was made or lost");
 
         let budget = BudgetId { programme: PROGRAMME.into(), name: BUDGET.into() };
