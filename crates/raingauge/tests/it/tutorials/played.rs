@@ -192,7 +192,7 @@ impl Running {
         let said = |text: String| {
             let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
             let mut ends = lines.filter_map(|line| line.split_once(" on http://"));
-            ends.find_map(|(_, end)| Some(end.trim_end().to_owned()))
+            ends.map(|(_, end)| end.trim_end().to_owned()).next()
         };
         let ended = self.child.lock().expect("no thread panics with it").try_wait();
         assert!(matches!(ended, Ok(None)), "it has ended: {}", self.log());
