@@ -192,7 +192,7 @@ impl Running {
         let said = |text: String| {
             let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
             let mut ends = lines.filter_map(|line| line.split_once(" on http://"));
-            ends.map(|(_, end)| end.trim_end().to_owned()).next()
+            ends.next().map(|(_, end)| end.trim_end().to_owned())
         };
         let ended = self.child.lock().expect("no thread panics with it").try_wait();
         assert!(matches!(ended, Ok(None)), "it has ended: {}", self.log());
