@@ -6,4 +6,5 @@ mod documents;
 pub mod example;
 mod pages;
 mod receiver;
+mod secrets;
 mod subjects;

@@ -72,6 +72,11 @@ impl Home {
         self.environment.push((variable, value.to_owned()));
     }
 
+    /// Sets a variable that is no setting.
+    pub fn export(&mut self, variable: &str, value: &str) {
+        self.environment.push((variable.to_owned(), value.to_owned()));
+    }
+
     /// Runs another release of the binary from now on.
     pub fn run_program(&mut self, path: &str) {
         path.clone_into(&mut self.program);
