@@ -163,8 +163,10 @@ describe("campaigns", { timeout: 20 * PATIENCE_MS }, () => {
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByText("the text cannot be read").first().waitFor();
     await page.goto("/campaigns/7/edit");
+    const opened = page.waitForEvent("popup");
     await page.getByRole("button", { name: "Backtest the last" }).click();
-    await page.waitForURL(/\/campaigns\/jobs\//);
+    await (await opened).waitForURL(/\/campaigns\/jobs\//);
+    assert.match(page.url(), /\/campaigns\/7\/edit$/, "the text stays open");
   });
 
   test("what the budget did not cover is explained", async () => {

@@ -201,6 +201,11 @@ pub async fn save(visit: Visit) -> Answer {
         Ok(document) => document,
         Err(problems) => return Ok(refused(&problems)),
     };
+    let name = document["name"].as_str().unwrap_or_default();
+    if version == 0 && visit.desk.document(kind.name, name).is_some() {
+        let detail = "it exists already: edit that one, or choose another name".to_owned();
+        return Ok(refused(&[Problem::new("name", detail)]));
+    }
     match visit.desk.save(kind.name, document, version, &visit.person, reason).await {
         Ok(saved) => {
             let details = json!({"version": saved.version, "reason": reason});

@@ -6,21 +6,44 @@ mod trial;
 
 use super::visit::{Answer, Tab, Visit, campaign_id, done};
 use axum::response::{Html, IntoResponse as _};
-use guide::Offers;
+use guide::{Gaps, Offers};
 use maud::{Markup, html};
 use raingauge_campaigns::campaign::{Campaign, State};
 use raingauge_core::counter::Problem;
-use raingauge_portal::Fault;
 use raingauge_portal::document::{
     self, Editor, SaveError, Sheet, check_no_approval, parse, text_of,
 };
 use raingauge_portal::html::parts::{self, Mood};
+use raingauge_portal::{Fault, Fields};
 use serde_json::{Value as Json, json};
 
 /// The kind of documents that the form is about.
 const KIND: &str = "campaign";
 /// Event types, fields and values that are offered.
 const OFFERED: usize = 60;
+/// The text that a campaign without answers begins with.
+const EXAMPLE: &str = "\
+name: third_order
+eventTypes: [mart.order]
+subject: data.user_id
+zone: Asia/Singapore
+state: draft
+counts:
+  orders:
+    filter: {operator: eq, lhs: var.status, rhs: completed}
+    window: campaign
+steps:
+  - name: reward
+    when: {operator: reaches, lhs: count.orders, rhs: 3}
+    actions:
+      - {name: msg, kind: message, to: messages, template: congrats}
+limits:
+  - {step: reward, per: subject, max: 1, period: campaign}
+templates:
+  congrats: {en: \"Congratulations, {{ subject }}!\"}
+owner: ''
+description: ''
+";
 
 /// `GET /campaigns/new`: questions; `?copy=ID` begins with the text of another campaign.
 pub async fn new(visit: Visit) -> Answer {
@@ -36,6 +59,12 @@ pub async fn new(visit: Visit) -> Answer {
         return page(&visit, &typed, &[]).await;
     }
 
+    let body = beginning(&visit, &visit.query, &Gaps::new()).await?;
+    Ok(visit.show(Tab::Campaigns, "New campaign", &body))
+}
+
+/// The questions, as they were answered.
+async fn beginning(visit: &Visit, answers: &Fields, gaps: &Gaps) -> Result<Markup, Fault> {
     let observed = visit.portal.observed().await?;
     let mut fields: Vec<String> = observed
         .types
@@ -51,29 +80,33 @@ pub async fn new(visit: Visit) -> Answer {
         destinations: visit.desk.documents("destination").into_iter().map(|one| one.id).collect(),
     };
 
-    let body = html! {
+    Ok(html! {
         div.page-head { h1 { "New campaign" } }
         p.lead { "Answer what you can; the answers become a text, in which everything else can be written. Nothing acts before you activate it." }
         form.stack method="post" action="/campaigns/new/guided" {
             (parts::csrf(&visit.person))
-            (guide::questions(&visit.query, &offers))
+            (guide::questions(answers, gaps, &offers))
             div.actions {
-                button.button.primary type="submit" { "Go on" }
+                button.button.primary type="submit" { "Continue" }
                 a href="/campaigns/new/text" { "Write it as text from the start" }
             }
         }
-    };
-    Ok(visit.show(Tab::Campaigns, "New campaign", &body))
+    })
 }
 
-/// `GET /campaigns/new/text`
+/// `GET /campaigns/new/text`: an example, to be written over.
 pub async fn blank(visit: Visit) -> Answer {
-    let typed = Sheet { text: text_of(&guide::document(&visit.query)), ..Sheet::default() };
+    let typed = Sheet { text: EXAMPLE.to_owned(), ..Sheet::default() };
     page(&visit, &typed, &[]).await
 }
 
-/// `POST /campaigns/new/guided`: the answers as a text.
+/// `POST /campaigns/new/guided`: the answers as a text, or the questions again.
 pub async fn guided(visit: Visit) -> Answer {
+    let gaps = guide::gaps(&visit.form);
+    if !gaps.is_empty() {
+        let body = beginning(&visit, &visit.form, &gaps).await?;
+        return Ok(visit.show_again(Tab::Campaigns, "New campaign", &body));
+    }
     let json = guide::document(&visit.form);
     let (text, problems) = match Campaign::from_json(&json) {
         Ok(campaign) => (text_of(&campaign), Vec::new()),
@@ -124,7 +157,8 @@ fn editor() -> Editor<'static> {
 fn tools() -> Markup {
     html! {
         button.button type="submit" formaction="/campaigns/form" name="do" value="try" { "Check and try" }
-        button.button type="submit" formaction="/campaigns/backtest" { "Backtest the last" }
+        // In a tab of its own: the text stays open beside the result.
+        button.button type="submit" formaction="/campaigns/backtest" formtarget="_blank" { "Backtest the last" }
         label.visually-hidden for="days" { "Days of the backtest" }
         input.short type="number" id="days" name="days" value="7" min="1" max="400";
         span.quiet { "days" }
@@ -206,4 +240,16 @@ pub async fn propose(visit: Visit) -> Answer {
 /// A notice in place of a trial.
 fn cannot(words: &str) -> Markup {
     parts::notice(Mood::Wait, &html! { (words) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_a_campaign() {
+        let json = parse(EXAMPLE).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let campaign = Campaign::from_json(&json).unwrap_or_else(|problems| panic!("{problems:?}"));
+        assert_eq!(campaign.state, State::Draft);
+    }
 }

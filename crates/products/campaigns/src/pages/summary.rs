@@ -20,7 +20,7 @@ pub fn summary(campaign: &Campaign) -> Markup {
     html! {
         dl.facts.summary {
             dt { "When" }
-            dd { (types(&campaign.event_types)) " happens for " (subject(campaign)) }
+            dd { (types(&campaign.event_types)) " happens, for " (subject(campaign)) }
             @if let Some(condition) = &campaign.rule { dt { "If" } dd { (rule::condition(condition)) } }
             @for (name, count) in &campaign.counts { dt { "Count " (name) } dd { (counted(count)) } }
             @for step in &campaign.steps { dt { "Step " (step.name) } dd { (self::step(step)) } }
@@ -59,9 +59,9 @@ fn types(types: &[String]) -> Markup {
 
 fn subject(campaign: &Campaign) -> Markup {
     match campaign.subject.as_str() {
-        "subject" => html! { "the event's subject" },
+        "subject" => html! { "the subject of the event" },
         path => {
-            html! { "the one that " code { (path.trim_start_matches("data.").trim_start_matches("var.")) } " names" }
+            html! { "the subject in " code { (path.trim_start_matches("data.").trim_start_matches("var.")) } }
         }
     }
 }
@@ -170,9 +170,9 @@ pub fn limit(limit: &Limit) -> Markup {
         LimitPeriod::Calendar(period) => format!("each {}", period_name(*period)),
     };
     html! {
-        (words::number(limit.max.into())) @if limit.max == 1 { " time" } @else { " times" }
+        @if let Some(step) = &limit.step { "the step " (step) " " }
+        "at most " (words::number(limit.max.into())) @if limit.max == 1 { " time" } @else { " times" }
         " " (period) " for each " (limit.per)
-        @if let Some(step) = &limit.step { ", of the step " (step) }
         @if !limit.is_tracked() { " " span.quiet { "(so high that it is not tracked)" } }
     }
 }
@@ -233,12 +233,12 @@ mod tests {
         let markup = summary(&campaign).into_string();
 
         for words in [
-            "<code>mart.order</code> happens for the one that <code>user_id</code> names",
+            "<code>mart.order</code> happens, for the subject in <code>user_id</code>",
             "country is &lt;sg&gt;",
             "events in each week",
             "when the count orders reaches 3:",
             "awards <strong>MART5</strong> through <code>rewards</code>, at 17:00 on the same day; costs 500 of the budget b",
-            "1 time each day for each subject, of the step s",
+            "the step s at most 1 time each day for each subject",
             "not tracked",
             "1,000 SGD_cents each day",
         ] {

@@ -204,7 +204,8 @@ fn decided(result: &Json) -> Markup {
                         @if let Some(delivery) = decision["delivery"].as_object() {
                             ": " (delivery.get("status").map(text).unwrap_or_default())
                             " at " (delivery.get("destination").map(text).unwrap_or_default())
-                            ", " (delivery.get("tries").and_then(Json::as_u64).unwrap_or(0)) " tries"
+                            @let tries = delivery.get("tries").and_then(Json::as_u64).unwrap_or(0);
+                            ", " (tries) @if tries == 1 { " try" } @else { " tries" }
                             @let note = delivery.get("note").and_then(Json::as_str);
                             @if let Some(note) = note.filter(|note| !note.is_empty()) {
                                 ", the last answer: "

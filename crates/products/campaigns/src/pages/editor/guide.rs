@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use raingauge_portal::Fields;
 use raingauge_portal::html::parts::Field;
 use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
 
 /// Conditions that the form asks for.
 const CONDITIONS: usize = 3;
@@ -21,15 +22,15 @@ const OPERATORS: [(&str, &str); 8] = [
 
 const OCCASIONS: [(&str, &str); 3] = [
     ("each", "each of these events"),
-    ("reaches", "the one with number"),
-    ("every", "every one by"),
+    ("reaches", "the Nth of these events"),
+    ("every", "every Nth event"),
 ];
 
 const WINDOWS: [(&str, &str); 4] = [
-    ("campaign", "of the whole campaign"),
-    ("day", "of the day"),
-    ("week", "of the week"),
-    ("month", "of the month"),
+    ("campaign", "in the whole campaign"),
+    ("day", "in a day"),
+    ("week", "in a week"),
+    ("month", "in a month"),
 ];
 
 const KINDS: [(&str, &str); 3] =
@@ -42,16 +43,46 @@ pub struct Offers {
     pub destinations: Vec<String>,
 }
 
+/// What to do about answers that are missing, by the names of their fields.
+pub type Gaps = BTreeMap<&'static str, &'static str>;
+
+/// The answers that a campaign cannot do without.
+pub fn gaps(fields: &Fields) -> Gaps {
+    let what = match fields.text("kind") {
+        "reward" => "Name the reward.",
+        "points" => "Say how many points.",
+        _ => "Write the message.",
+    };
+    let is_counted = matches!(fields.text("occasion"), "reaches" | "every");
+    let is_paid = fields.given("cost").is_some();
+    let wanted = [
+        ("name", true, "Give it a name."),
+        ("type", true, "Say which events it is about."),
+        ("number", is_counted, "Say which one: N is missing."),
+        ("to", true, "Name the destination."),
+        ("what", true, what),
+        ("budget", is_paid, "Say how much there is for all of them."),
+        ("unit", is_paid, "Say what the budget is measured in."),
+    ];
+    let missing = |(name, is_wanted, words)| {
+        let is_missing = is_wanted && fields.given(name).is_none();
+        is_missing.then_some((name, words))
+    };
+    wanted.into_iter().filter_map(missing).collect()
+}
+
 /// The questions, as they were answered.
-pub fn questions(fields: &Fields, offers: &Offers) -> Markup {
+pub fn questions(fields: &Fields, gaps: &Gaps, offers: &Offers) -> Markup {
     let text = |name: &'static str, label: &'static str, hint: &'static str| {
-        Field { name, label, hint, problem: None }.text(fields.text(name))
+        Field { name, label, hint, problem: gaps.get(name).copied() }.text(fields.text(name))
     };
     let suggested =
         |name: &'static str, label: &'static str, hint: &'static str, list: &'static str| {
-            Field { name, label, hint, problem: None }.around(&html! {
+            let problem = gaps.get(name).copied();
+            Field { name, label, hint, problem }.around(&html! {
                 input type="text" id=(name) name=(name) value=(fields.text(name)) list=(list)
-                    autocomplete="off" spellcheck="false" aria-describedby={ (name) "-words" };
+                    autocomplete="off" spellcheck="false"
+                    aria-invalid=[problem.map(|_| "true")] aria-describedby={ (name) "-words" };
             })
         };
 
@@ -61,20 +92,20 @@ pub fn questions(fields: &Fields, offers: &Offers) -> Markup {
         (datalist("destinations", &offers.destinations))
         section.card { fieldset.form {
             legend.card-legend { "What is it called?" }
-            div.row.top { (text("name", "Name", "Letters, digits and _, such as third_order")) (text("owner", "Owner", "The team that answers for it")) }
+            div.row.top { (text("name", "Name", "Such as third_order")) (text("owner", "Owner", "The team that answers for it")) }
             (text("description", "Description", ""))
         } }
         section.card { fieldset.form {
             legend.card-legend { "When does it act?" }
             div.row.top {
-                (suggested("type", "When this happens", "A type of events", "event-types"))
-                (suggested("subject", "For the one that this field names", "Such as data.user_id", "event-fields"))
+                (suggested("type", "When this happens", "A type of events, such as mart.order", "event-types"))
+                (suggested("subject", "For the subject in this field", "Such as data.user_id; the subject of the event if this is empty", "event-fields"))
             }
             @for place in 0..CONDITIONS { (condition(fields, place)) }
             div.row.top {
                 (choice(fields, "occasion", "On", &OCCASIONS))
-                (text("number", "Number", "Such as 3, for the third"))
-                (choice(fields, "window", "Counted as events", &WINDOWS))
+                (text("number", "N", "Such as 3, for the third"))
+                (choice(fields, "window", "Counted", &WINDOWS))
             }
             (text("zone", "Time zone of days and weeks", "An IANA name, such as Asia/Singapore; UTC if it is empty"))
         } }
@@ -82,18 +113,18 @@ pub fn questions(fields: &Fields, offers: &Offers) -> Markup {
             legend.card-legend { "What does it do?" }
             div.row.top {
                 (choice(fields, "kind", "Then", &KINDS))
-                (suggested("to", "Through", "A destination", "destinations"))
+                (suggested("to", "Through", "The destination that carries it out", "destinations"))
                 (text("wait", "Minutes later", "Empty: at once"))
             }
             (text("what", "The message, the reward, or the number of points", "A message may use {{ subject }} and {{ data.… }}"))
         } }
         section.card { fieldset.form {
             legend.card-legend { "What bounds it?" }
-            div.row.top { (text("most", "At most this often for each", "Empty: without a limit")) (choice(fields, "period", "In", &WINDOWS)) }
+            div.row.top { (text("most", "At most this often for each subject", "Empty: without a limit")) (choice(fields, "period", "Counted", &WINDOWS)) }
             div.row.top {
                 (text("cost", "Each one costs", "Empty: nothing"))
-                (text("budget", "Of a budget of", ""))
-                (text("unit", "In", "Such as SGD_cents"))
+                (text("budget", "Budget for all of them", ""))
+                (text("unit", "Unit of both", "Such as SGD_cents"))
             }
         } }
     }
@@ -164,7 +195,8 @@ pub fn document(fields: &Fields) -> Json {
         1 => conditions.into_iter().next(),
         _ => Some(json!({"operator": "and", "conditions": conditions})),
     };
-    let mut step = json!({"name": "step", "actions": [action(fields)]});
+    let mut step =
+        json!({"name": fields.given("kind").unwrap_or("step"), "actions": [action(fields)]});
     counted(fields, rule, &mut document, &mut step);
 
     bounds(fields, &mut document, &mut step);
@@ -238,15 +270,15 @@ fn action(fields: &Fields) -> Json {
 fn bounds(fields: &Fields, document: &mut Map<String, Json>, step: &mut Json) {
     if let Some(most) = fields.given("most") {
         let period = fields.given("period").unwrap_or("campaign");
-        let limit = json!({"step": "step", "max": constant(most), "period": period});
+        let limit = json!({"step": step["name"], "max": constant(most), "period": period});
         document.insert("limits".to_owned(), json!([limit]));
     }
 
     if let Some(cost) = fields.given("cost") {
         let max = constant(fields.text("budget"));
         let budget = json!({"unit": fields.text("unit"), "max": max, "period": "campaign"});
-        document.insert("budgets".to_owned(), json!({"budget": budget}));
-        step["actions"][0]["cost"] = json!({"budget": "budget", "amount": constant(cost)});
+        document.insert("budgets".to_owned(), json!({"total": budget}));
+        step["actions"][0]["cost"] = json!({"budget": "total", "amount": constant(cost)});
     }
 }
 
@@ -271,7 +303,7 @@ mod tests {
         assert_eq!(json["counts"]["events"]["filter"]["conditions"][1]["rhs"], 5);
         assert_eq!(json["steps"][0]["when"]["rhs"], 3);
         assert_eq!(json["steps"][0]["actions"][0]["delay"]["after"], "PT10M");
-        assert_eq!(campaign.budgets["budget"].max, 1_000);
+        assert_eq!(campaign.budgets["total"].max, 1_000);
         assert_eq!(campaign.limits[0].max, 1);
     }
 
@@ -282,6 +314,24 @@ mod tests {
         assert!(Campaign::from_json(&json).is_ok(), "{json}");
         assert_eq!(json["rule"]["rhs"], json!([1, "x"]));
         assert_eq!(json["templates"]["text"]["en"], "Hi");
+    }
+
+    #[test]
+    fn every_gap_has_words_beside_its_field() {
+        let asked = |answers: &str| {
+            let fields = Fields::parse(answers.as_bytes());
+            let gaps = gaps(&fields);
+            let offers = Offers { event_types: vec![], fields: vec![], destinations: vec![] };
+            let page = questions(&fields, &gaps, &offers).into_string();
+            assert!(gaps.values().all(|words| page.contains(words)), "{page}");
+            gaps.into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(asked(""), ["name", "to", "type", "what"]);
+        assert_eq!(
+            asked("name=n&to=d&type=t&what=w&occasion=every&cost=5"),
+            ["budget", "number", "unit"]
+        );
+        assert_eq!(asked(&String::from_utf8_lossy(ANSWERS)), [""; 0]);
     }
 
     #[test]
