@@ -105,6 +105,14 @@ fn create(server: &Client, receiver: &Receiver) {
         server.post("/v1/campaigns", &document).expect(201);
         wait_until_active(server, document["id"].as_u64().expect("an id") as u32);
     }
+    // Versions to look at.
+    for path in ["destinations/messages/disable", "destinations/messages/enable"] {
+        server.post(&format!("/v1/{path}"), &Value::Null).expect(200);
+    }
+    for path in ["campaigns/7/pause", "campaigns/7/resume"] {
+        server.post(&format!("/v1/{path}"), &Value::Null).expect(200);
+    }
+    wait_until_active(server, 7);
 }
 
 /// Writes a secret itself where documents name its place. Returns the answers.
@@ -137,9 +145,10 @@ fn write_literals(server: &Client, zoe: &Browser, receiver: &Receiver) -> Vec<St
         assert_eq!(refused.status, 422, "{document}: {}", refused.text());
     }
 
-    // One that is right is proposed, so that there is a draft to look at.
-    let right = json!({ "name": "later", "url": url, "secretEnv": "RAINGAUGE_SECRET_USED" });
-    let draft = json!({ "kind": "destination", "configuration": right });
+    // Destinations are no kind of drafts; a campaign is, so that there is one to look at.
+    let mut later = campaign();
+    later["id"] = json!(9);
+    let draft = json!({ "kind": "campaign", "configuration": later });
     answers.push(server.post("/v1/drafts", &draft).expect(201).to_string());
     answers
 }
