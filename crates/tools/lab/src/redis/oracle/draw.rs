@@ -100,8 +100,8 @@ impl Draw {
             "min" | "max" => self.bound(),
             "lex" => return self.lex(),
             "pattern" => self.pattern(),
-            "far" => (FAR_S / 3 + self.random.random_range(0..9)).to_string(),
-            "farms" => (FAR_S * 300 + self.random.random_range(0..9)).to_string(),
+            "far" => (FAR_S / 3 + self.apart_s()).to_string(),
+            "farms" => (FAR_S * 300 + self.apart_s() * 1_000).to_string(),
             "at" => self.moment(1).to_string(),
             "atms" => self.moment(1_000).to_string(),
             "bit" => self.random.random_range(0..=1_u8).to_string(),
@@ -213,6 +213,12 @@ impl Draw {
         let all =
             ["*", "?", "[a-c]", "n0*", "[^a]", "*1", "\\*", "{o}z*", "a*b?c", "", "[", "n?[13]*"];
         all[self.random.random_range(0..all.len())].to_owned()
+    }
+
+    /// Seconds to add to a relative expiry. Minutes lie between two of them: which of two expiries
+    /// is the later one, as `GT` and `LT` ask, must not depend on when a server takes them.
+    fn apart_s(&mut self) -> i64 {
+        self.random.random_range(0..1_000_000) * 60
     }
 
     /// A moment that is far away or long past, in units of a second's part.
