@@ -180,8 +180,7 @@ impl Worker {
         let bounds = self.bounds();
         let from = self.checkpoint.position;
         let blocks = bounds.blocks(&*self.deps.log, from)?;
-        let compiled = Arc::clone(&self.compiled);
-        let terms = Terms { bounds, consumer: &self.consumer, compiled: &compiled };
+        let terms = Terms { bounds, consumer: &self.consumer, compiled: &self.compiled };
         let mut batch = Batch::of(&blocks, from, self.checkpoint.log_ms, terms)?;
         // The author of a document waits until it takes effect.
         let is_urgent = !batch.orders.is_empty();
