@@ -107,7 +107,8 @@ pub async fn one(visit: Visit) -> Answer {
         div.page-head {
             h1 { (name) }
             span.state data-state=(mood) { (word) }
-            @if visit.may_administer() {
+            // One that raingauge brings with it has no document.
+            @if visit.may_administer() && document.is_some() {
                 div.actions { a.button.primary href={ "/campaigns/documents/destination/" (words::step_of_address(&name)) } { "Edit" } }
             }
         }

@@ -160,6 +160,7 @@ fn follow(zoe: &Browser) -> BTreeSet<String> {
     let mut pages = BTreeSet::new();
     while let Some(address) = waiting.pop_front() {
         let answer = zoe.get(&address);
+        assert_ne!(answer.status, 404, "a link leads to {address}");
         let text = answer.text();
         check(&address, &text);
         pages.insert(address.split(['?', '#']).next().unwrap_or_default().to_owned());
