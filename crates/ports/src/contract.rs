@@ -10,6 +10,7 @@ pub mod checks;
 pub mod chunks;
 pub mod consumers;
 pub mod drafts;
+pub mod entry_stream;
 pub mod instances;
 pub mod log;
 pub mod maintenance;

@@ -4,7 +4,7 @@
 //!   teller ──▶ Books ── one turn ──▶ entries, wallets, keys, references, totals, budgets, position
 //!                                       │
 //!   publisher ◀── Books::read ──────────┤        doors ──▶ BookReader
-//!   notifier                            │
+//!   notifier      └──▶ EntryStream      │
 //! ```
 //!
 //! The entries of a book are its journal: numbered without a gap, never changed, and chained by
@@ -14,6 +14,7 @@
 mod awards;
 mod books;
 mod chain;
+mod entry_stream;
 mod queue;
 mod queue_control;
 mod queue_limits;
@@ -23,6 +24,7 @@ mod turns;
 pub use awards::{Award, Awarded, NotAwarded, Points, Worth};
 pub use books::{Books, DueWallet, Head};
 pub use chain::Chain;
+pub use entry_stream::EntryStream;
 pub use queue::{
     Burial, Letter, QueueError, QueueName, Queues, Receipt, Receive, ReceivedLetter, Shelf,
     check_len, check_send, shortened,

@@ -11,6 +11,9 @@ use rdkafka::config::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::time::Duration;
 
+/// How long a topic of entries keeps its messages: 30 days, in which a consumer may be away.
+const ENTRIES_RETENTION_MS: &str = "2592000000";
+
 /// How missing topics are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -112,6 +115,37 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
     Ok(done)
 }
 
+/// Creates a topic of entries unless it exists, and checks one that does. Changes nothing about an
+/// existing one, so an operator may keep its messages for another time.
+pub async fn migrate_entries(
+    options: &Options,
+    plan: &Plan,
+    name: &str,
+) -> Result<Migrated, Error> {
+    let in_sync = plan.in_sync_min().to_string();
+    let replication = TopicReplication::Fixed(plan.replication.into());
+    let topic = NewTopic::new(name, plan.partitions.into(), replication)
+        .set("cleanup.policy", "delete")
+        .set("retention.ms", ENTRIES_RETENTION_MS)
+        .set("min.insync.replicas", &in_sync)
+        .set("unclean.leader.election.enable", "false");
+    let created = create(&admin(options)?, options, &topic).await?;
+    if !created {
+        check_entries(options, name).await?;
+    }
+    Ok(Migrated { topic: name.to_owned(), created, warnings: Vec::new() })
+}
+
+/// Checks whether a topic of entries is suitable: a compacted one would keep only the last entry of
+/// each member. If its settings may not be read, nothing is checked.
+pub async fn check_entries(options: &Options, name: &str) -> Result<(), Error> {
+    let options = Options { topic: name.to_owned(), ..options.clone() };
+    match describe(&admin(&options)?, &options).await? {
+        Some(config) => check_not_compacted(&config, &options.topic),
+        None => Ok(()),
+    }
+}
+
 /// Checks whether the topic is suitable. If its settings may not be read, an unsuitable message
 /// will be refused later.
 pub async fn check(options: &Options) -> Result<(), Error> {
@@ -199,8 +233,12 @@ fn check_config(config: &ConfigResource, options: &Options) -> Result<(), Error>
     if setting(config, "message.timestamp.type") != "LogAppendTime" {
         return Err(Error::NotAppendTime { topic });
     }
+    check_not_compacted(config, &topic)
+}
+
+fn check_not_compacted(config: &ConfigResource, topic: &str) -> Result<(), Error> {
     if setting(config, "cleanup.policy").contains("compact") {
-        return Err(Error::Compacted { topic });
+        return Err(Error::Compacted { topic: topic.to_owned() });
     }
     Ok(())
 }

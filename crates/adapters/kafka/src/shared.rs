@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Shared {
     pub options: Arc<Options>,
     pub connection: Arc<Connection>,
-    pub watching: Watching,
+    pub watching: Arc<Watching>,
     pub producer: Mutex<Option<Arc<Producer>>>,
     pub chunks: OnceLock<Arc<dyn ChunkStore>>,
     /// For each partition that this process counted, the offset before which dead letters have been

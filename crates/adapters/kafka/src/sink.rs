@@ -5,7 +5,8 @@ use crate::control;
 use crate::error::Error;
 use crate::message;
 use crate::options::Options;
-use crate::producer::{Outcome, Outgoing, Producer, RETRY_AFTER, Ticket};
+use crate::producer::{Outcome, Outgoing, Producer, RETRY_AFTER};
+use crate::room::Room;
 use crate::topic::Topic;
 use crate::transactions::{Ends, Transactions};
 use parking_lot::Mutex;
@@ -14,7 +15,6 @@ use raingauge_ports::log::{self, Appended, Batch, EventSink, Offset, Partition, 
 use raingauge_ports::record::{self, Entry};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::oneshot;
 
 /// Sends events to the partitions of their identities, and returns when the brokers have confirmed
@@ -32,9 +32,7 @@ pub struct Sink {
     connection: Arc<Connection>,
     /// Started when first needed.
     transactions: Mutex<Option<Arc<Transactions>>>,
-    queue_bytes_max: usize,
-    /// Bytes of unconfirmed batches.
-    waiting_bytes: Arc<AtomicUsize>,
+    room: Room,
 }
 
 impl Sink {
@@ -47,15 +45,14 @@ impl Sink {
             options: Arc::new(topic.options().clone()),
             connection: topic.connection(),
             transactions: Mutex::default(),
-            queue_bytes_max: topic.options().queue_bytes_max,
-            waiting_bytes: Arc::default(),
+            room: Room::new(topic.options().queue_bytes_max),
         })
     }
 
     /// Enqueues the whole batch.
     fn send(&self, batch: &Batch) -> Result<oneshot::Receiver<Outcome>, log::Error> {
         self.producer.renew_when_broken()?;
-        let (ticket, answer) = self.ticket_for(batch.bytes.len())?;
+        let (ticket, answer) = self.room.ticket_for(batch.bytes.len())?;
         let mut rest = &batch.bytes[..];
 
         for (_, identity) in &batch.entries {
@@ -76,26 +73,6 @@ impl Sink {
         }
 
         Ok(answer)
-    }
-
-    /// Reserves room for a batch unless too many bytes wait already. A batch larger than the whole
-    /// limit is sent alone.
-    fn ticket_for(
-        &self,
-        bytes: usize,
-    ) -> Result<(Arc<Ticket>, oneshot::Receiver<Outcome>), log::Error> {
-        let before = self.waiting_bytes.fetch_add(bytes, Ordering::AcqRel);
-        let waiting = Arc::clone(&self.waiting_bytes);
-        let (sender, receiver) = oneshot::channel();
-        let ticket = Ticket::new(move |outcome| {
-            waiting.fetch_sub(bytes, Ordering::AcqRel);
-            // The request may have been abandoned.
-            drop(sender.send(outcome));
-        });
-        if before > 0 && before + bytes > self.queue_bytes_max {
-            return Err(log::Error::Busy { retry_after: RETRY_AFTER });
-        }
-        Ok((ticket, receiver))
     }
 
     fn transactions(&self) -> Result<Arc<Transactions>, Error> {
@@ -166,7 +143,7 @@ impl EventSink for Sink {
     ) -> BoxFuture<'_, Result<Offset, log::Error>> {
         Box::pin(async move {
             self.producer.renew_when_broken()?;
-            let (ticket, answer) = self.ticket_for(payload.len())?;
+            let (ticket, answer) = self.room.ticket_for(payload.len())?;
             let outgoing = Outgoing {
                 topic: &self.topic,
                 partition: Some(partition),

@@ -34,7 +34,7 @@ impl Topic {
         Ok(Self(Arc::new(Shared {
             options: Arc::new(options),
             connection,
-            watching,
+            watching: Arc::new(watching),
             producer: Mutex::default(),
             chunks: OnceLock::new(),
             dead_lettered: Mutex::default(),
@@ -45,6 +45,20 @@ impl Topic {
     /// reads only their end from the topic. Only the first call has an effect.
     pub fn keep_windows_in(&self, store: Arc<dyn ChunkStore>) {
         let _ = self.0.chunks.set(store);
+    }
+
+    /// The same topic for a reader that recognizes repetitions itself: its logs keep no dedupe
+    /// window, so they return most repetitions as events, and begin anywhere at once.
+    pub fn without_window(&self) -> Self {
+        let options = Options { dedupe_window_ms: 0, ..self.options().clone() };
+        Self(Arc::new(Shared {
+            options: Arc::new(options),
+            connection: self.connection(),
+            watching: Arc::clone(&self.0.watching),
+            producer: Mutex::default(),
+            chunks: OnceLock::new(),
+            dead_lettered: Mutex::default(),
+        }))
     }
 
     /// The id that the brokers gave the topic; `None` if they know no ids.

@@ -5,6 +5,7 @@ mod changes;
 mod contract;
 mod cursors;
 mod dead_letters;
+mod entries;
 mod foreign;
 mod group;
 mod leases;

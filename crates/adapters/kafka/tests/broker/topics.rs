@@ -7,7 +7,8 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use std::time::{Duration, Instant};
 
-async fn create(options: &Options, partitions: i32, settings: &[(&str, &str)]) {
+/// Creates a topic with settings of its own.
+pub async fn create(options: &Options, partitions: i32, settings: &[(&str, &str)]) {
     let admin: AdminClient<DefaultClientContext> =
         ClientConfig::new().set("bootstrap.servers", options.brokers.join(",")).create().unwrap();
     let topic = NewTopic::new(&options.topic, partitions, TopicReplication::Fixed(1));
