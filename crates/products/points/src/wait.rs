@@ -24,19 +24,12 @@ impl Points {
 impl Stage for Awarded {
     fn passed<'a>(&'a self, ends: &'a [(Partition, Offset)]) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
-            let mut positions = self.0.positions();
-            let end = end_of(ends);
-            let reached = positions.wait_for(|position| *position >= end).await;
-            reached.map(|_| ()).map_err(|_| "the teller of points has ended".to_owned())
+            let is_reached = self.0.reached(ends).await;
+            is_reached.then_some(()).ok_or_else(|| "the teller of points has ended".to_owned())
         })
     }
 
     fn lag(&self, ends: &[(Partition, Offset)]) -> u64 {
-        end_of(ends).saturating_sub(self.0.position())
+        self.0.lag(ends)
     }
-}
-
-/// The teller reads one log, which has one partition.
-fn end_of(ends: &[(Partition, Offset)]) -> Offset {
-    ends.iter().map(|(_, end)| *end).max().unwrap_or_default()
 }

@@ -1,11 +1,13 @@
 //! What one turn takes from the log.
 
 use crate::error::Error;
+use crate::letters::UnpricedEvent;
 use raingauge_consumers::control::{DocumentVersion, document_order};
 use raingauge_core::event::Event;
-use raingauge_points::{Command, Programmes, Unpriced};
+use raingauge_points::{Answer, Command, Programmes, Unpriced};
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{Block, Offset};
+use raingauge_ports::points::Letter;
 use raingauge_ports::record::Entry;
 use std::sync::Arc;
 
@@ -37,12 +39,13 @@ pub struct Purpose {
 }
 
 impl<'b> Batch<'b> {
-    /// Takes entries from `from` on, and prices the events.
+    /// Takes entries from `from` on, and prices the events. Without the name of a consumer, control
+    /// entries say nothing: documents take effect elsewhere.
     pub fn of(
         blocks: &'b [Block],
         from: Offset,
         programmes: &Programmes,
-        consumer: &Name,
+        consumer: Option<&Name>,
     ) -> Result<Self, Error> {
         let mut batch = Self {
             events: Vec::new(),
@@ -71,7 +74,7 @@ impl<'b> Batch<'b> {
         offset: Offset,
         entry: Entry<'b>,
         programmes: &Programmes,
-        consumer: &Name,
+        consumer: Option<&Name>,
     ) -> Result<bool, Error> {
         match entry {
             // What the next programmes want of it is not known yet.
@@ -84,6 +87,7 @@ impl<'b> Batch<'b> {
                 }
             }
             Entry::Control(payload) => {
+                let Some(consumer) = consumer else { return Ok(true) };
                 let order = document_order(payload, consumer)
                     .map_err(|why| Error::UnknownControl { offset, why })?;
                 if order.is_some() && !self.events.is_empty() {
@@ -94,6 +98,22 @@ impl<'b> Batch<'b> {
             Entry::Void => {}
         }
         Ok(true)
+    }
+
+    /// Letters of what is to be tried again: awards without a price, and those that were refused
+    /// for now by their answers.
+    pub fn leftovers(&self, answers: &[Result<Answer, Error>]) -> Vec<Letter> {
+        let letter = |purpose: &Purpose, why: &str| {
+            let event = &self.events[purpose.event];
+            UnpricedEvent::letter(&purpose.programme, &purpose.key, event, why)
+        };
+        let unpriced = self.unpriced.iter().map(|(purpose, why)| letter(purpose, why));
+        let answered = self.purposes.iter().zip(answers);
+        let invalid = answered.filter_map(|(purpose, answer)| match answer {
+            Ok(Answer::Invalid(refusal)) => Some(letter(purpose, &refusal.detail)),
+            _ => None,
+        });
+        unpriced.chain(invalid).collect()
     }
 
     fn price(&mut self, event: Event<'b>, programmes: &Programmes) {

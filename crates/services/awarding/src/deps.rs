@@ -9,7 +9,7 @@ use raingauge_ports::campaigns::sender::Sender;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{EventLog, EventSink};
 use raingauge_ports::maintenance::Lease;
-use raingauge_ports::points::{BookReader, Books, QueueControl, Queues};
+use raingauge_ports::points::{BookReader, Books, EntryStream, QueueControl, Queues};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,10 +21,15 @@ pub struct Deps {
     /// The events that are priced, and the place at which documents take effect. Without a log,
     /// documents take effect as soon as the store has them, and only commands award points.
     pub log: Option<Arc<dyn EventLog>>,
+    /// The partitions of a log that several processes share: one of them at a time awards their
+    /// events. Empty where there is a log of this process alone.
+    pub partitions: Vec<Arc<dyn EventLog>>,
     /// The consumers that the log is kept for.
     pub registry: Option<Arc<Registry>>,
     /// Takes the events that tell others what happened to points.
     pub sink: Arc<dyn EventSink>,
+    /// Takes the same events, where they are also published outside of the log.
+    pub stream: Option<Arc<dyn EntryStream>>,
     pub queues: Arc<dyn Queues>,
     pub control: Arc<dyn QueueControl>,
     pub documents: Arc<dyn DocumentStore>,

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::intake::Manner;
 use crate::letters::command_letter;
 use crate::members::Members;
+use crate::places::Places;
 use crate::rewards::Rewards;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
@@ -12,7 +13,7 @@ use parking_lot::Mutex;
 use raingauge_documents::InEffect;
 use raingauge_points::limits::TOGETHER_MAX;
 use raingauge_points::{Answer, Command};
-use raingauge_ports::log::Offset;
+use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::points::{QUEUE_CALL_LEN_MAX, QueueName, Queues};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -31,6 +32,7 @@ struct Running {
     members: Members,
     rewards: Rewards,
     sweeper: Arc<Sweeper>,
+    places: Option<Arc<Places>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     tasks: Vec<AbortHandle>,
 }
@@ -41,16 +43,19 @@ pub(crate) struct Started {
     pub queues: Arc<dyn Queues>,
     pub members: Members,
     pub sweeper: Arc<Sweeper>,
+    /// Where several processes share the log.
+    pub places: Option<Arc<Places>>,
     pub threads: Vec<JoinHandle<()>>,
     pub tasks: Vec<AbortHandle>,
 }
 
 impl Handle {
     pub(crate) fn new(started: Started) -> Self {
-        let Started { shared, queues, members, sweeper, threads, tasks } = started;
+        let Started { shared, queues, members, sweeper, places, threads, tasks } = started;
         let rewards = Rewards::new(Arc::clone(&shared));
         let threads = Mutex::new(threads);
-        Self(Arc::new(Running { shared, queues, members, rewards, sweeper, threads, tasks }))
+        let running = Running { shared, queues, members, rewards, sweeper, places, threads, tasks };
+        Self(Arc::new(running))
     }
 
     /// Decides commands, each by itself, and answers in their order once the entries are durable.
@@ -113,6 +118,32 @@ impl Handle {
         self.0.shared.changes()
     }
 
+    /// Waits until everything before these ends of partitions is awarded, by whichever process.
+    /// Answers `false` when the teller ends before that.
+    pub async fn reached(&self, ends: &[(Partition, Offset)]) -> bool {
+        if let Some(places) = &self.0.places {
+            places.reached(ends).await;
+            return true;
+        }
+        let end = end_of(ends);
+        let mut positions = self.positions();
+        let reached = positions.wait_for(|position| *position >= end).await;
+        reached.is_ok()
+    }
+
+    /// How many entries of the log before these ends are not awarded, as far as this process knows.
+    pub fn lag(&self, ends: &[(Partition, Offset)]) -> u64 {
+        match &self.0.places {
+            Some(places) => {
+                let lag = |(partition, end): &(Partition, Offset)| {
+                    places.known(*partition).map(|position| end.saturating_sub(position))
+                };
+                ends.iter().filter_map(lag).sum()
+            }
+            None => end_of(ends).saturating_sub(self.position()),
+        }
+    }
+
     /// Waits until everything before `offset` is awarded. Answers `false` when that has not
     /// happened by the deadline.
     pub async fn wait_awarded(&self, offset: Offset, deadline: Instant) -> bool {
@@ -140,7 +171,7 @@ impl Handle {
     /// Why the service makes no progress, in a sentence.
     pub fn trouble(&self) -> Option<String> {
         let Running { shared, threads, .. } = &*self.0;
-        let trouble = shared.trouble();
+        let trouble = shared.trouble().or_else(|| shared.inflow_trouble());
         let has_ended = || threads.lock().iter().any(JoinHandle::is_finished);
         match trouble {
             None if !shared.is_stopping() && has_ended() => {
@@ -154,6 +185,11 @@ impl Handle {
     pub fn stop(&self) {
         self.0.stop();
     }
+}
+
+/// The end of a log of one partition.
+fn end_of(ends: &[(Partition, Offset)]) -> Offset {
+    ends.iter().map(|(_, end)| *end).max().unwrap_or_default()
 }
 
 impl Running {

@@ -4,7 +4,7 @@
 //!   doors ──commands──▶ Intake ─┐
 //!                               ├─▶ Teller: one turn ──▶ books: entries and position, durable
 //!   event log ──▶ Batch: prices ┘       │                   │
-//!                                       │ no price yet      ├──▶ Publisher ──▶ event log
+//!                                       │ no price yet      ├──▶ Publisher ──▶ event log, stream
 //!                                       ▼                   └──▶ Notifier ──▶ webhook
 //!                            queue retry ──▶ Retry ──▶ Intake        │ failed
 //!   due index ──▶ Sweeper ──▶ queue expiry ──▶ Intake                └──▶ queue notify
@@ -15,7 +15,9 @@
 //! are read again, or none of them. Where a position and an effect lie in different engines, the
 //! effect comes first and has a key, so that its repetition is recognized.
 //!
-//! Programmes come into force at their places in the log, as control entries name them.
+//! Programmes come into force at their places in the log, as control entries name them. Where
+//! several processes share a log of partitions, the `Inflow` of one of them reads it, its awards go
+//! through the `Intake`, and programmes come into force as the store has them.
 
 mod awards;
 mod backoff;
@@ -24,6 +26,7 @@ mod cloud_event;
 mod deps;
 mod error;
 mod handle;
+mod inflow;
 mod intake;
 mod lane;
 mod letterbox;
@@ -33,6 +36,7 @@ mod measure;
 mod members;
 mod notifier;
 mod observer;
+mod places;
 mod port;
 mod publisher;
 mod replies;
@@ -57,6 +61,7 @@ pub use letters::UnpricedEvent;
 pub use members::{
     Balance, BalanceLot, Explanation, LeftPoints, Members, Settlement, SpentPoints, StatementRow,
 };
+pub use places::skip_lost;
 pub use publisher::SOURCE;
 pub use rewards::{Fulfilment, Redemption, Rewards};
 pub use service::Teller;

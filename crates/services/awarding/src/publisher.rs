@@ -1,6 +1,8 @@
-//! Tells others what happened to points: an event for each entry, in the event log.
+//! Tells others what happened to points: an event for each entry, in the event log and in the
+//! stream of entries.
 //!
-//! An event has the id of its entry, so the log takes each once, however often it is appended.
+//! An event has the id of its entry, so the log takes each once, however often it is appended, and
+//! consumers of the stream recognize repetitions.
 
 use crate::cloud_event::rfc3339_ms;
 use crate::deps::Deps;
@@ -10,31 +12,56 @@ use crate::tail::Reader;
 use raingauge_core::event::Event;
 use raingauge_points::{Entry, Kind, Programmes};
 use raingauge_ports::log::{self, Batch, EventSink};
+use raingauge_ports::points::EntryStream;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
 /// The source of the events.
 pub const SOURCE: &str = "raingauge/points";
-/// The name under which the place is noted.
+/// The name under which the place in the log is noted, ...
 pub const PUBLISHER: &str = "publisher";
+/// ... and the one of the stream: each goes on when the other does not.
+pub const STREAM: &str = "stream";
 /// Bytes of events that are appended together.
 const BATCH_BYTES: usize = 512 * 1_024;
 
-/// Appends events to the log.
+/// Publishes events in one place.
 pub struct Publisher {
-    sink: Arc<dyn EventSink>,
+    outlet: Outlet,
     shared: Arc<Shared>,
 }
 
+/// Where events are published.
+enum Outlet {
+    Log(Arc<dyn EventSink>),
+    Stream(Arc<dyn EntryStream>),
+}
+
+impl Outlet {
+    async fn publish(&self, batch: Batch) -> Result<(), log::Error> {
+        match self {
+            Self::Log(sink) => sink.append(batch).await.map(drop),
+            Self::Stream(stream) => stream.publish(batch).await,
+        }
+    }
+}
+
 impl Publisher {
-    pub fn new(deps: Deps, shared: Arc<Shared>) -> Self {
-        Self { sink: deps.sink, shared }
+    /// A publisher to the event log.
+    pub fn to_log(deps: &Deps, shared: Arc<Shared>) -> Self {
+        Self { outlet: Outlet::Log(Arc::clone(&deps.sink)), shared }
+    }
+
+    /// A publisher to the stream, if there is one.
+    pub fn to_stream(deps: &Deps, shared: Arc<Shared>) -> Option<Self> {
+        let stream = deps.stream.as_ref()?;
+        Some(Self { outlet: Outlet::Stream(Arc::clone(stream)), shared })
     }
 
     async fn append(&self, batch: &mut Batch) -> Result<(), Error> {
         while !batch.is_empty() {
-            match self.sink.append(batch.clone()).await {
-                Ok(_) => *batch = Batch::default(),
+            match self.outlet.publish(batch.clone()).await {
+                Ok(()) => *batch = Batch::default(),
                 Err(log::Error::Busy { retry_after }) => tokio::time::sleep(retry_after).await,
                 Err(error) => return Err(error.into()),
             }
@@ -45,7 +72,10 @@ impl Publisher {
 
 impl Reader for Publisher {
     fn name(&self) -> &'static str {
-        PUBLISHER
+        match self.outlet {
+            Outlet::Log(_) => PUBLISHER,
+            Outlet::Stream(_) => STREAM,
+        }
     }
 
     async fn deliver(&self, entries: Vec<Arc<Entry>>) -> Result<(), Error> {
@@ -106,6 +136,7 @@ pub fn data_of(entry: &Entry, programmes: &Programmes) -> Json {
         "programme": entry.programme,
         "member": entry.member,
         "kind": entry.kind.name(),
+        "sequence": entry.member_sequence,
         "points": number(&points(entry.points())),
         "balance": number(&points(entry.balance_after)),
         "occurredAt": rfc3339_ms(entry.occurred_ms),

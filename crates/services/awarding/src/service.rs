@@ -4,9 +4,11 @@ use crate::awards::Awards;
 use crate::deps::{Deps, Options};
 use crate::error::Error;
 use crate::handle::{Handle, Started};
+use crate::inflow::Inflow;
 use crate::members::Members;
 use crate::notifier::Notifier;
 use crate::observer::Observer;
+use crate::places::Places;
 use crate::publisher::Publisher;
 use crate::retry::Retry;
 use crate::shared::Shared;
@@ -41,10 +43,16 @@ impl Teller {
             let own = Arc::clone(&shared);
             threads.push(spawn("teller-log", move || wake(&*log, &own))?);
         }
-        let tasks = tasks(&deps, &options, &shared, &sweeper);
+        let mut tasks = tasks(&deps, &options, &shared, &sweeper);
+        let places =
+            (!deps.partitions.is_empty()).then(|| Arc::new(Places::new(Arc::clone(&deps.books))));
+        if let Some(places) = &places {
+            let inflow = Inflow::new(&deps, options, Arc::clone(&shared), Arc::clone(places));
+            tasks.push(deps.runtime.spawn(inflow.run()).abort_handle());
+        }
         let members = Members::new(&deps, Arc::clone(&shared));
         let queues = deps.queues;
-        Ok(Handle::new(Started { shared, queues, members, sweeper, threads, tasks }))
+        Ok(Handle::new(Started { shared, queues, members, sweeper, places, threads, tasks }))
     }
 }
 
@@ -66,7 +74,11 @@ fn tasks(
         runtime.spawn(Observer::new(deps, Arc::clone(shared)).run()).abort_handle(),
     ];
     if options.publish {
-        let publisher = Publisher::new(deps.clone(), Arc::clone(shared));
+        let publisher = Publisher::to_log(deps, Arc::clone(shared));
+        let tail = Tail::new(deps, Arc::clone(shared), publisher);
+        tasks.push(runtime.spawn(tail.run()).abort_handle());
+    }
+    if let Some(publisher) = Publisher::to_stream(deps, Arc::clone(shared)) {
         let tail = Tail::new(deps, Arc::clone(shared), publisher);
         tasks.push(runtime.spawn(tail.run()).abort_handle());
     }

@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     /// Grows with every turn that wrote entries.
     turns: watch::Sender<u64>,
     trouble: Mutex<Option<String>>,
+    /// Why events of partitions are not awarded.
+    inflow_trouble: Mutex<Option<String>>,
     is_stopping: AtomicBool,
 }
 
@@ -33,6 +35,7 @@ impl Shared {
             changes: watch::Sender::new(0),
             turns: watch::Sender::new(0),
             trouble: Mutex::default(),
+            inflow_trouble: Mutex::default(),
             is_stopping: AtomicBool::new(false),
         }
     }
@@ -74,6 +77,14 @@ impl Shared {
 
     pub fn set_trouble(&self, trouble: Option<String>) {
         *self.trouble.lock() = trouble;
+    }
+
+    pub fn inflow_trouble(&self) -> Option<String> {
+        self.inflow_trouble.lock().clone()
+    }
+
+    pub fn set_inflow_trouble(&self, trouble: Option<String>) {
+        *self.inflow_trouble.lock() = trouble;
     }
 
     /// Takes nothing any more, and lets the teller end.

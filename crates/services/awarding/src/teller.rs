@@ -2,12 +2,12 @@
 
 mod documents;
 
-use crate::batch::{Batch, Purpose};
+use crate::batch::Batch;
 use crate::deps::{Awarding, Deps, Options};
 use crate::error::Error;
 use crate::intake::{Manner, Request, Settling};
 use crate::lane::{Decided, Lane, Lanes, Origin};
-use crate::letters::{UnpricedEvent, command_letter};
+use crate::letters::command_letter;
 use crate::measure;
 use crate::replies::Replies;
 use crate::shared::Shared;
@@ -197,7 +197,7 @@ impl Worker {
         blocks: &[Block],
     ) -> Result<(), Error> {
         let programmes = Arc::clone(self.snapshot.programmes());
-        let batch = Batch::of(blocks, self.snapshot.position, &programmes, &self.consumer);
+        let batch = Batch::of(blocks, self.snapshot.position, &programmes, Some(&self.consumer));
         let mut batch = batch.map_err(|error| self.rest(&error)).ok();
 
         let mut lanes = Lanes::new(self.deps.books.books());
@@ -350,18 +350,7 @@ impl Worker {
         batch: &Batch<'_>,
         answers: &[Result<Answer, Error>],
     ) -> Result<(), Error> {
-        let letter = |purpose: &Purpose, why: &str| {
-            let event = &batch.events[purpose.event];
-            UnpricedEvent::letter(&purpose.programme, &purpose.key, event, why)
-        };
-        let unpriced = batch.unpriced.iter().map(|(purpose, why)| letter(purpose, why));
-        let answered = batch.purposes.iter().zip(answers);
-        let invalid = answered.filter_map(|(purpose, answer)| match answer {
-            Ok(Answer::Invalid(refusal)) => Some(letter(purpose, &refusal.detail)),
-            _ => None,
-        });
-
-        self.send(QueueName::Retry, unpriced.chain(invalid).collect())?;
+        self.send(QueueName::Retry, batch.leftovers(answers))?;
         if !batch.priced.is_empty() {
             self.send(QueueName::Award, batch.priced.iter().map(command_letter).collect())?;
         }

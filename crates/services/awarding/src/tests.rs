@@ -3,6 +3,7 @@
 mod documents;
 mod expiry_simulation;
 mod faults;
+mod inflow;
 mod members;
 mod queues;
 mod random;

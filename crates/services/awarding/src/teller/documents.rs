@@ -63,6 +63,10 @@ impl Worker {
             return if matches!(error, Error::Books(_)) { Err(error) } else { Ok(false) };
         }
         self.followed = revision;
+        // What was tried again has succeeded.
+        if self.shared.trouble().is_some() {
+            self.shared.set_trouble(None);
+        }
         Ok(has_changed)
     }
 

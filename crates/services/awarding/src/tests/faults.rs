@@ -6,8 +6,8 @@ use raingauge_ports::BoxFuture;
 use raingauge_ports::campaigns::sender::{Request, Response, SendError, Sender};
 use raingauge_ports::log::{self, Appended, Batch, EventSink, Offset, Partition};
 use raingauge_ports::points::{
-    Books, Burial, DueWallet, Error, Head, Letter, QueueError, QueueName, Queues, Receipt, Receive,
-    ReceivedLetter,
+    Books, Burial, DueWallet, EntryStream, Error, Head, Letter, QueueError, QueueName, Queues,
+    Receipt, Receive, ReceivedLetter,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -212,6 +212,13 @@ impl<E: EventSink> EventSink for Fused<E> {
         payload: Vec<u8>,
     ) -> BoxFuture<'_, Result<Offset, log::Error>> {
         self.engine.append_control(partition, payload)
+    }
+}
+
+impl<E: EntryStream> EntryStream for Fused<E> {
+    fn publish(&self, batch: Batch) -> BoxFuture<'_, Result<(), log::Error>> {
+        let crashed = || log::Error::Closed("the process has ended".to_owned());
+        Box::pin(self.call(move || self.engine.publish(batch), crashed))
     }
 }
 

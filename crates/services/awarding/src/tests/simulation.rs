@@ -140,7 +140,7 @@ impl World {
         let awards = Arc::clone(&self.process.awards);
         let retry = Arc::clone(&self.process.retry);
         let stage = &self.stage;
-        match self.random.below(12) {
+        match self.random.below(13) {
             0 | 1 => self.order(),
             2 => self.refund(),
             3 => {
@@ -162,6 +162,7 @@ impl World {
                 drop(stage.runtime.block_on(self.process.notices.step()));
                 drop(stage.runtime.block_on(self.process.notifier.step_again(Duration::ZERO)));
             }
+            11 => drop(stage.runtime.block_on(self.process.streamer.step())),
             _ => stage.clock.advance(self.random.below(1_800_000) as i64),
         }
     }
@@ -296,12 +297,27 @@ impl World {
             assert_eq!(sums.get(member).copied().unwrap_or_default(), *points);
         }
 
+        check_stream(&self.stage.streamed(), &ids);
+
         let quiet = &self.stage.options.notify.as_ref().unwrap().quiet;
         let loud = told.iter().filter(|entry| !quiet.contains(&entry.kind));
         let loud: BTreeSet<String> = loud.map(|entry| id_of(entry)).collect();
         let requests = self.stage.sender.requests();
         let ids = requests.iter().filter_map(|request| request.header("webhook-id"));
         assert_eq!(ids.map(str::to_owned).collect::<BTreeSet<_>>(), loud);
+    }
+}
+
+/// The stream has every entry, and those of a member in their order.
+fn check_stream(streamed: &[(String, Json)], ids: &BTreeSet<String>) {
+    let heard: BTreeSet<String> = streamed.iter().map(|(id, _)| id.clone()).collect();
+    assert_eq!(heard, *ids);
+    let mut members: HashMap<&str, u64> = HashMap::new();
+    for (id, data) in streamed {
+        let last = members.entry(data["member"].as_str().unwrap()).or_default();
+        let sequence = data["sequence"].as_u64().unwrap();
+        assert!(sequence > *last, "{id} comes after {last} of its member");
+        *last = sequence;
     }
 }
 

@@ -26,6 +26,7 @@ use raingauge_ports::log::{Batch, EventLog, EventSink};
 use raingauge_ports::points::{Books, QueueControl, QueueName};
 use raingauge_ports::record;
 use serde_json::{Value as Json, json};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -61,6 +62,7 @@ pub struct Stage {
     pub documents: Arc<memory::Documents>,
     pub books: Arc<memory::Books>,
     pub queues: Arc<memory::Queues>,
+    pub stream: Arc<memory::EntryStream>,
     pub sender: Arc<memory::Sender>,
     pub fuse: Arc<Fuse>,
     pub runtime: Runtime,
@@ -77,6 +79,7 @@ pub struct Process {
     pub retry: Arc<Retry>,
     pub sweeper: Arc<Sweeper>,
     pub publisher: Arc<Tail<Publisher>>,
+    pub streamer: Arc<Tail<Publisher>>,
     pub notifier: Arc<Notifier>,
     pub notices: Arc<Tail<Arc<Notifier>>>,
     pub members: Members,
@@ -97,6 +100,7 @@ impl Stage {
             documents: Arc::default(),
             books: Arc::new(memory::Books::new(books)),
             queues: Arc::new(memory::Queues::new(Arc::clone(&clock) as Arc<dyn Clock>)),
+            stream: Arc::default(),
             sender: Arc::new(memory::Sender::scripted(script)),
             fuse: Arc::default(),
             runtime: tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap(),
@@ -125,8 +129,10 @@ impl Stage {
             books: self.fused(&self.books),
             reader: Arc::clone(&self.books) as _,
             log: self.has_log.then_some(log),
+            partitions: Vec::new(),
             registry: Some(Arc::<Registry>::default()),
             sink: self.fused(&self.log),
+            stream: Some(self.fused(&self.stream)),
             queues: self.fused(&self.queues),
             control: Arc::clone(&self.queues) as _,
             documents: Arc::clone(&self.documents) as _,
@@ -150,13 +156,15 @@ impl Stage {
         let worker = Worker::open(deps.clone(), options.clone(), Arc::clone(&shared))?;
         let notifier = Notifier::new(deps.clone(), notify, options.retry, Arc::clone(&shared));
         let notifier = Arc::new(notifier);
-        let publisher = Publisher::new(deps.clone(), Arc::clone(&shared));
+        let publisher = Publisher::to_log(&deps, Arc::clone(&shared));
+        let streamer = Publisher::to_stream(&deps, Arc::clone(&shared)).unwrap();
         Ok(Process {
             worker,
             awards: Arc::new(Awards::new(deps.clone(), options.retry, Arc::clone(&shared))),
             retry: Arc::new(Retry::new(deps.clone(), options.retry, Arc::clone(&shared))),
             sweeper: Arc::new(Sweeper::new(deps.clone(), options, Arc::clone(&shared))),
             publisher: Arc::new(Tail::new(&deps, Arc::clone(&shared), publisher)),
+            streamer: Arc::new(Tail::new(&deps, Arc::clone(&shared), streamer)),
             notices: Arc::new(Tail::new(&deps, Arc::clone(&shared), Arc::clone(&notifier))),
             notifier,
             members: Members::new(&deps, Arc::clone(&shared)),
@@ -274,6 +282,7 @@ impl Stage {
             is_busy |= self.during(process, retry.step(Duration::ZERO)).unwrap();
             is_busy |= self.during(process, sweeper.step(Duration::ZERO)).unwrap();
             is_busy |= self.runtime.block_on(process.publisher.step()).unwrap();
+            is_busy |= self.runtime.block_on(process.streamer.step()).unwrap();
             is_busy |= self.runtime.block_on(process.notices.step()).unwrap();
             is_busy |= self.runtime.block_on(process.notifier.step_again(Duration::ZERO)).unwrap();
             if !is_busy {
@@ -310,6 +319,27 @@ impl Stage {
                     let data = serde_json::from_str(event.data).unwrap();
                     found.push((event.id.to_string(), event.kind.to_string(), data));
                 }
+            }
+        }
+        found
+    }
+
+    /// Events of the stream as a consumer knows them that passes over repetitions, in the order in
+    /// which it came to know them.
+    pub fn streamed(&self) -> Vec<(String, Json)> {
+        let bytes = self.stream.bytes();
+        let mut rest = &bytes[..];
+        let mut known: HashMap<String, Json> = HashMap::new();
+        let mut found = Vec::new();
+        while let Some(entry) = record::split_entry(&mut rest) {
+            let Some(record::Entry::Event(event)) = record::parse(entry) else {
+                panic!("an event")
+            };
+            let id = event.id.to_string();
+            let data: Json = serde_json::from_str(event.data).unwrap();
+            match known.insert(id.clone(), data.clone()) {
+                Some(before) => assert_eq!(before, data, "{id} stands for one entry"),
+                None => found.push((id, data)),
             }
         }
         found
