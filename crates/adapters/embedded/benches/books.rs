@@ -111,7 +111,7 @@ impl Store {
             Database::builder(folder)
                 .cache_size(cache_bytes)
                 .max_journaling_size(JOURNAL_BYTES_MAX)
-                .worker_threads(2)
+                .worker_threads(1)
                 .open()
                 .expect("a database")
         };

@@ -153,7 +153,7 @@ impl Engine {
         let folder = run.folder.join("fjall");
         let database = Database::builder(&folder)
             .cache_size(run.cache)
-            .worker_threads(2)
+            .worker_threads(1)
             .open()
             .expect("fjall");
         let keyspace = database.keyspace("objects", || run.layout()).expect("a keyspace");

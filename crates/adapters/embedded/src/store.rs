@@ -25,6 +25,9 @@ const OPEN_FILES_MIN: usize = 16;
 /// Size of its sealed journals from which fjall writes the tables that keep the oldest. Journals
 /// are read again at every start: about a second for this many bytes.
 const JOURNAL_BYTES_MAX: u64 = 128 << 20;
+/// Threads that flush and compact for a folder. A second one would never compact, but pass each
+/// compaction that waits from one end of the queue to the other, with a core to itself (fjall 3.1).
+const WORKERS: usize = 1;
 /// The niceness of fjall's flushes and compactions, which give way to counting and to queries.
 const WORKER_NICENESS: i32 = 10;
 
@@ -197,7 +200,7 @@ fn open_politely(folder: &Path, options: &Options) -> Result<Database, Fault> {
             .cache_size(options.block_cache_bytes)
             .max_cached_files(Some(options.open_files_max.max(OPEN_FILES_MIN)))
             .max_journaling_size(options.journal_bytes_max)
-            .worker_threads(2)
+            .worker_threads(WORKERS)
             .open()
             .map_err(Fault::from)
     };

@@ -67,7 +67,7 @@ impl Store {
         let database = Database::builder(folder)
             .cache_size(64 << 20)
             .max_journaling_size(128 << 20)
-            .worker_threads(2)
+            .worker_threads(1)
             .open()
             .expect("a database");
 
