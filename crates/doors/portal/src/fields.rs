@@ -11,8 +11,8 @@ use std::convert::Infallible;
 /// 64 conditions, has fewer.
 const FIELDS_MAX: usize = 2_000;
 
-/// Names and values in order; a name may occur several times. The guard puts the fields of a
-/// submitted form into the request (`Extension<Fields>`); [`Query`] extracts those of the address.
+/// Names and values in order; a name may occur several times. `Submitted` extracts those of a form,
+/// [`Query`] those of the address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(String, String)>);
 

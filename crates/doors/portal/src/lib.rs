@@ -12,6 +12,7 @@
 //! security policy enforces that.
 
 mod assets;
+mod caller;
 mod cookies;
 pub mod document;
 pub mod download;

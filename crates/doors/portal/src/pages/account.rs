@@ -1,14 +1,15 @@
 //! A person's own account: the password, and the sessions.
 
-use crate::Portal;
+use crate::Answer;
+use crate::caller::{Caller, Page, Submitted};
 use crate::cookies;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::parts::{self, ButtonForm, Mood};
 use crate::html::{layout, notes, passwords};
-use axum::extract::{Extension, State};
+use axum::extract::Extension;
 use axum::http::{StatusCode, header};
-use axum::response::{AppendHeaders, Html, IntoResponse, Redirect, Response};
+use axum::response::{AppendHeaders, IntoResponse, Redirect};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_people::AccountError;
@@ -18,24 +19,16 @@ use raingauge_ports::people::{Hash, Session};
 use serde_json::json;
 
 /// `GET /account`
-pub async fn show(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
-    page(&portal, &person, &fields, None).await
+pub async fn show(caller: Caller, Query(fields): Query) -> Page {
+    page(&caller, &fields, None).await
 }
 
 /// `POST /account/password`
-pub async fn change_password(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
+pub async fn change_password(caller: Caller, Submitted(fields): Submitted) -> Answer {
     let current = fields.exact("current");
     let new = fields.exact("password");
     let changed = if new == fields.exact("again") {
-        portal.accounts.change_password(&person, current, new).await
+        caller.portal.accounts.change_password(&caller.person, current, new).await
     } else {
         Err(AccountError::Field(
             "again",
@@ -45,9 +38,12 @@ pub async fn change_password(
 
     let (status, field, words) = match changed {
         Ok(mark) => {
-            let action =
-                AuditAction::new("person.password", format!("person {}", person.name), json!({}));
-            let is_https = portal.accounts.options.is_https();
+            let action = AuditAction::new(
+                "person.password",
+                format!("person {}", caller.person.name),
+                json!({}),
+            );
+            let is_https = caller.portal.accounts.options.is_https();
             let cookie =
                 mark.map(|mark| (header::SET_COOKIE, cookies::give_device(&mark, is_https)));
             let to = Redirect::to("/account?note=password");
@@ -67,16 +63,15 @@ pub async fn change_password(
         }
     };
 
-    let page = page(&portal, &person, &Fields::default(), Some((field, &words))).await?;
+    let page = page(&caller, &Fields::default(), Some((field, &words))).await?;
     Ok((status, page).into_response())
 }
 
 /// `POST /account/sessions/end`: ends one of the person's own sessions, or all but the current one.
 pub async fn end_session(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
+    Caller { portal, person }: Caller,
+    Submitted(fields): Submitted,
+) -> Answer {
     let own = person.session().ok_or_else(without_sign_in)?;
     let one = fields.given("session").map(hash_of).transpose()?;
     portal.accounts.end_sessions(&own, one).await?;
@@ -101,12 +96,8 @@ fn without_sign_in() -> Fault {
     Fault::new(StatusCode::CONFLICT, "There are no accounts", advice)
 }
 
-async fn page(
-    portal: &Portal,
-    person: &Principal,
-    fields: &Fields,
-    problem: Option<(&str, &str)>,
-) -> Result<Html<String>, Fault> {
+async fn page(caller: &Caller, fields: &Fields, problem: Option<(&str, &str)>) -> Page {
+    let Caller { portal, person } = caller;
     let body = match person.session() {
         Some(own) => {
             let sessions = portal.accounts.sessions(own.user_id).await?;
@@ -126,7 +117,7 @@ async fn page(
             (parts::notice(Mood::Wait, &html! { (without_sign_in().advice) }))
         },
     };
-    Ok(portal.page(Some(person), layout::Place::Nowhere, "Your account", &body))
+    Ok(caller.page(layout::Place::Nowhere, "Your account", &body))
 }
 
 /// The card of a person who signs in through OpenID Connect only.

@@ -1,14 +1,15 @@
 //! Actions on a published counter: pause, resume, archive, roll back, and backfill from the log.
 
-use crate::Portal;
+use crate::caller::{Caller, Page, Submitted};
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::parts::{self, Mood};
 use crate::html::{drafts as words, layout};
 use crate::pages::audit_actions;
+use crate::{Answer, Portal};
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{Html, IntoResponse, Redirect};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
@@ -125,22 +126,16 @@ pub fn buttons(person: &Principal, counter: &Counter) -> Markup {
 
 macro_rules! confirmed {
     ($ask:ident, $do:ident, $action:expr) => {
-        pub async fn $ask(
-            State(portal): State<Portal>,
-            Extension(person): Extension<Principal>,
-            Path(id): Path<u32>,
-            Query(fields): Query,
-        ) -> Result<Html<String>, Fault> {
-            ask(&portal, &person, id, $action, &fields).await
+        pub async fn $ask(caller: Caller, Path(id): Path<u32>, Query(fields): Query) -> Page {
+            ask(&caller, id, $action, &fields).await
         }
 
         pub async fn $do(
-            State(portal): State<Portal>,
-            Extension(person): Extension<Principal>,
+            caller: Caller,
             Path(id): Path<u32>,
-            Extension(fields): Extension<Fields>,
-        ) -> Result<Response, Fault> {
-            act(&portal, &person, id, $action, &fields).await
+            Submitted(fields): Submitted,
+        ) -> Answer {
+            act(&caller, id, $action, &fields).await
         }
     };
 }
@@ -151,16 +146,10 @@ confirmed!(ask_archive, archive, Action::Archive);
 confirmed!(ask_roll_back, roll_back, Action::RollBack);
 
 /// The confirmation page, which also asks for the reason.
-async fn ask(
-    portal: &Portal,
-    person: &Principal,
-    id: u32,
-    action: Action,
-    query: &Fields,
-) -> Result<Html<String>, Fault> {
-    let current = portal.counters.get(id).await?;
-    let wanted = wanted(portal, &current, action, query).await?;
-    Ok(confirmation(portal, person, &current, action, query, &wanted, None))
+async fn ask(caller: &Caller, id: u32, action: Action, query: &Fields) -> Page {
+    let current = caller.portal.counters.get(id).await?;
+    let wanted = wanted(&caller.portal, &current, action, query).await?;
+    Ok(confirmation(caller, &current, action, query, &wanted, None))
 }
 
 /// Returns the counter as it will be after the action.
@@ -181,8 +170,7 @@ async fn wanted(
 }
 
 fn confirmation(
-    portal: &Portal,
-    person: &Principal,
+    caller: &Caller,
     current: &Versioned,
     action: Action,
     fields: &Fields,
@@ -206,7 +194,7 @@ fn confirmation(
         div.page-head { h1 { (title) } (parts::state(counter.state)) }
         section.card {
             form.form method="post" action={ "/counters/" (counter.id) "/" (action.name()) } {
-                (parts::csrf(person))
+                (parts::csrf(&caller.person))
                 input type="hidden" name="base" value=(version);
                 @if action == Action::RollBack {
                     input type="hidden" name="version" value=(fields.text("version"));
@@ -225,36 +213,30 @@ fn confirmation(
             }
         }
     };
-    portal.page(Some(person), layout::Place::Counters, &title, &body)
+    caller.page(layout::Place::Counters, &title, &body)
 }
 
-async fn act(
-    portal: &Portal,
-    person: &Principal,
-    id: u32,
-    action: Action,
-    fields: &Fields,
-) -> Result<Response, Fault> {
+async fn act(caller: &Caller, id: u32, action: Action, fields: &Fields) -> Answer {
+    let portal = &caller.portal;
     let current = portal.counters.get(id).await?;
     let wanted = wanted(portal, &current, action, fields).await?;
     if !fields.pairs().iter().any(|(name, _)| name == "reason") {
         // The button is on a page that does not ask for the reason itself.
-        return Ok(
-            confirmation(portal, person, &current, action, fields, &wanted, None).into_response()
-        );
+        return Ok(confirmation(caller, &current, action, fields, &wanted, None).into_response());
     }
 
     let reason = fields.text("reason").replace("\r\n", "\n");
     let problem = problem_of_reason(&reason);
     if problem.is_some() {
-        let page = confirmation(portal, person, &current, action, fields, &wanted, problem);
+        let page = confirmation(caller, &current, action, fields, &wanted, problem);
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     }
 
     // The person confirmed the version they saw. If the counter has changed since, they must look
     // at it again.
     let expected = fields.text("base").parse().unwrap_or(0);
-    let replaced = portal.counters.replace(wanted, Some(expected), &person.name, &reason).await?;
+    let replaced =
+        portal.counters.replace(wanted, Some(expected), &caller.person.name, &reason).await?;
     let deed = audit_actions::of_counter(action.name(), &current.counter, &replaced);
 
     Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note={}", action.note())))
@@ -285,14 +267,9 @@ pub async fn start_backfill(
 }
 
 /// `GET /counters/{id}/backfill`: the progress; a script gets only this part of the page.
-pub async fn backfill(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u32>,
-    headers: HeaderMap,
-) -> Result<Html<String>, Fault> {
-    let counter = portal.counters.get(id).await?.counter;
-    let part = backfill_part(&portal, &person, &counter);
+pub async fn backfill(caller: Caller, Path(id): Path<u32>, headers: HeaderMap) -> Page {
+    let counter = caller.portal.counters.get(id).await?.counter;
+    let part = backfill_part(&caller, &counter);
     if headers.contains_key("hx-request") {
         return Ok(Html(part.into_string()));
     }
@@ -311,13 +288,14 @@ pub async fn backfill(
             (part)
         }
     };
-    Ok(portal.page(Some(&person), layout::Place::Counters, &title, &body))
+    Ok(caller.page(layout::Place::Counters, &title, &body))
 }
 
 /// The newest backfill, for the counter's page: shown while it runs and for a while after its end.
 /// The lookup reads memory only, so it costs the page of a counter without a backfill next to
 /// nothing.
-pub fn backfill_card(portal: &Portal, person: &Principal, counter: &Counter) -> Markup {
+pub fn backfill_card(caller: &Caller, counter: &Counter) -> Markup {
+    let portal = &caller.portal;
     let found = progress(&*portal.counted.states, &portal.counted.published, counter.id);
     let shown_since_s = portal.clock.now_s() - BACKFILL_SHOWN_S;
     let is_shown = |found: &Progress| runs(found) || found.backfill.ended_at > shown_since_s;
@@ -325,7 +303,7 @@ pub fn backfill_card(portal: &Portal, person: &Principal, counter: &Counter) -> 
         @if found.as_ref().is_some_and(is_shown) {
             section.card aria-labelledby="backfill-title" {
                 h2 #backfill-title { "Backfill" }
-                (backfill_part(portal, person, counter))
+                (backfill_part(caller, counter))
             }
         }
     }
@@ -337,7 +315,8 @@ fn runs(found: &Progress) -> bool {
 
 /// The newest backfill of a counter, which refreshes itself while it runs, and the button that
 /// starts one.
-fn backfill_part(portal: &Portal, person: &Principal, counter: &Counter) -> Markup {
+fn backfill_part(caller: &Caller, counter: &Counter) -> Markup {
+    let portal = &caller.portal;
     let found = progress(&*portal.counted.states, &portal.counted.published, counter.id);
     let runs = found.as_ref().is_some_and(runs);
     let address = format!("/counters/{}/backfill", counter.id);
@@ -351,8 +330,8 @@ fn backfill_part(portal: &Portal, person: &Principal, counter: &Counter) -> Mark
             }
             @if runs {
                 noscript { p { a href=(address) { "Show the progress" } } }
-            } @else if person.may(Role::Editor) && counter.state.answers() {
-                (parts::ButtonForm::new(&address, "Start a backfill").class("primary").markup(person))
+            } @else if caller.person.may(Role::Editor) && counter.state.answers() {
+                (parts::ButtonForm::new(&address, "Start a backfill").class("primary").markup(&caller.person))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The audit log: filtered, paged, and exported as CSV or NDJSON.
 
-use crate::Portal;
+use crate::caller::{Caller, Page};
 use crate::download;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
@@ -8,13 +8,12 @@ use crate::html::parts::Column::Text;
 use crate::html::parts::{self, Field};
 use crate::html::{layout, words};
 use crate::times::{bucket_start, moment_of, next_bucket};
-use axum::extract::{Extension, State};
-use axum::response::{Html, Response};
+use crate::{Answer, Portal};
+use axum::extract::State;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::bucket::Granularity;
 use raingauge_core::limits::AUDIT_ENTRIES_MAX;
-use raingauge_people::Principal;
 use raingauge_people::audit::{to_csv, to_ndjson};
 use raingauge_ports::people::{Entry, Filter};
 
@@ -26,15 +25,11 @@ const PAGE_ENTRIES: usize = 50;
 const EXPORT_ENTRIES_MAX: usize = 100_000;
 
 /// `GET /audit`
-pub async fn list(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
+pub async fn list(caller: Caller, Query(fields): Query) -> Page {
     // One entry more than is shown tells whether there is another page.
-    let now_s = portal.clock.now_s();
+    let now_s = caller.portal.clock.now_s();
     let filter = Filter { limit: PAGE_ENTRIES + 1, ..filter_of(&fields, now_s)? };
-    let mut entries = portal.accounts.audit.entries(filter).await?;
+    let mut entries = caller.portal.accounts.audit.entries(filter).await?;
     let has_more = entries.len() > PAGE_ENTRIES;
     entries.truncate(PAGE_ENTRIES);
 
@@ -64,16 +59,16 @@ pub async fn list(
             }
         }
     };
-    Ok(portal.page(Some(&person), layout::Place::Audit, "Audit log", &body))
+    Ok(caller.page(layout::Place::Audit, "Audit log", &body))
 }
 
 /// `GET /audit.csv`
-pub async fn csv(State(portal): State<Portal>, Query(fields): Query) -> Result<Response, Fault> {
+pub async fn csv(State(portal): State<Portal>, Query(fields): Query) -> Answer {
     export(&portal, &fields, download::CSV, "audit.csv", to_csv).await
 }
 
 /// `GET /audit.ndjson`
-pub async fn ndjson(State(portal): State<Portal>, Query(fields): Query) -> Result<Response, Fault> {
+pub async fn ndjson(State(portal): State<Portal>, Query(fields): Query) -> Answer {
     export(&portal, &fields, "application/x-ndjson", "audit.ndjson", |entries, _| {
         to_ndjson(entries)
     })
@@ -86,7 +81,7 @@ async fn export(
     content_type: &'static str,
     file: &str,
     write: fn(&[Entry], bool) -> String,
-) -> Result<Response, Fault> {
+) -> Answer {
     let mut filter = filter_of(fields, portal.clock.now_s())?;
     filter.limit = AUDIT_ENTRIES_MAX;
 

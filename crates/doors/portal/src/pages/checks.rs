@@ -6,19 +6,17 @@ mod recount;
 
 pub use recount::{begin as begin_recount, page as recount_page};
 
-use crate::Portal;
+use crate::caller::{Caller, Page};
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::parts::ButtonForm;
 use crate::html::{layout, notes, parts, words};
-use axum::extract::{Extension, State};
 use axum::http::{StatusCode, Uri};
-use axum::response::{Html, Redirect};
+use axum::response::Redirect;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_operations::self_audit::{Options, Refusal};
-use raingauge_people::Principal;
 use raingauge_ports::checks::{Outcome, Selection};
 
 /// Checks per page.
@@ -27,12 +25,8 @@ const PAGE_LEN: usize = 50;
 const DIFFERING_MAX: usize = 100;
 
 /// `GET /checks`
-pub async fn page(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Query(fields): Query,
-    uri: Uri,
-) -> Result<Html<String>, Fault> {
+pub async fn page(caller: Caller, Query(fields): Query, uri: Uri) -> Page {
+    let portal = &caller.portal;
     let zone = fields.zone();
     let outcome = Outcome::from_name(fields.text("outcome"));
     let selection =
@@ -52,23 +46,20 @@ pub async fn page(
         }
         // The part refreshes only while an audit runs.
         (parts::live("checks-live", is_running.then_some((again, "every 2s")), &html! {
-            (audit(&portal, &person, &zone))
+            (audit(&caller, &zone))
             @if !differing.is_empty() {
                 (listing::differing(&differing, portal.clock.now_s(), &zone))
             }
         }))
-        (recount::form(&person, &recount::RecountForm::of(&portal, &fields, &zone), &zone))
+        (recount::form(&caller.person, &recount::RecountForm::of(portal, &fields, &zone), &zone))
         (listing::list(&found, selection, &zone))
     };
 
-    Ok(portal.page(Some(&person), layout::Place::Checks, "Checks", &body))
+    Ok(caller.page(layout::Place::Checks, "Checks", &body))
 }
 
 /// `POST /checks/now`
-pub async fn now(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-) -> Result<Redirect, Fault> {
+pub async fn now(Caller { portal, person }: Caller) -> Result<Redirect, Fault> {
     portal.operations.self_audit.start(&person.name).await?;
     Ok(Redirect::to("/checks?note=audit-begun"))
 }
@@ -84,15 +75,15 @@ fn capital(sentence: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-fn audit(portal: &Portal, person: &Principal, zone: &TimeZone) -> Markup {
-    let self_audit = &portal.operations.self_audit;
+fn audit(caller: &Caller, zone: &TimeZone) -> Markup {
+    let self_audit = &caller.portal.operations.self_audit;
     let running = self_audit.running();
     html! {
         section.card aria-labelledby="audit-title" {
             div.card-head {
                 h2 #audit-title { "Self-audit" }
-                @if person.may(Role::Editor) && running.is_none() {
-                    div.actions { (ButtonForm::new("/checks/now", "Check now").markup(person)) }
+                @if caller.person.may(Role::Editor) && running.is_none() {
+                    div.actions { (ButtonForm::new("/checks/now", "Check now").markup(&caller.person)) }
                 }
             }
             @if let Some(running) = &running {
@@ -107,7 +98,8 @@ fn audit(portal: &Portal, person: &Principal, zone: &TimeZone) -> Markup {
                     progress max=(of.max(1)) value=(entries) {}
                 }
             } @else {
-                p { (schedule(&self_audit.options(), self_audit.next_s(), portal.clock.now_s())) }
+                @let now_s = caller.portal.clock.now_s();
+                p { (schedule(&self_audit.options(), self_audit.next_s(), now_s)) }
             }
         }
     }

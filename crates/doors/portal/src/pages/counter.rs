@@ -14,16 +14,17 @@ pub use cost::{Memory as CostMemory, cost};
 pub use csv::{keys, series};
 pub use versions::compare;
 
-use crate::Portal;
+use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::{layout, notes, parts, words};
 use crate::largest::{self, Largest};
 use crate::pages::actions;
+use crate::{Answer, Portal};
 use answer::ChartData;
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use chart_query::ChartQuery;
 use maud::{Markup, html};
 use raingauge_core::retention::Horizons;
@@ -43,22 +44,22 @@ struct View {
 
 /// `GET /counters/{id}`
 pub async fn page(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
+    caller: Caller,
     Path(id): Path<u32>,
     Query(fields): Query,
     headers: HeaderMap,
-) -> Result<Response, Fault> {
+) -> Answer {
+    let portal = &caller.portal;
     let found = portal.counters.get(id).await?;
     let versions = portal.counters.versions(id).await?;
     let asked = ChartQuery::of(&fields, portal.clock.now_s());
-    let view = look(&portal, found, asked, true).await;
+    let view = look(portal, found, asked, true).await;
     let counter = &view.found.counter;
     let body = html! {
-        (head(&view.found, &person))
+        (head(&view.found, &caller.person))
         (notes::shown(&fields))
-        (actions::backfill_card(&portal, &person, counter))
-        div #asked.stack { (answered(&portal, &view)) }
+        (actions::backfill_card(&caller, counter))
+        div #asked.stack { (answered(portal, &view)) }
         div.columns {
             (panels::configuration(counter))
             div.stack {
@@ -67,10 +68,10 @@ pub async fn page(
             }
         }
         (versions::panel(id, &versions, &view.asked.zone))
-        (examples::panel(&headers, &person, view.shown.as_ref(), counter))
+        (examples::panel(&headers, &caller.person, view.shown.as_ref(), counter))
     };
 
-    let page = portal.page(Some(&person), layout::Place::Counters, &counter.name, &body);
+    let page = caller.page(layout::Place::Counters, &counter.name, &body);
     let address = format!("/counters/{id}?{}", view.asked.query());
     Ok(layout::addressed(page, &headers, "hx-push-url", &address))
 }
@@ -80,7 +81,7 @@ pub async fn picture(
     State(portal): State<Portal>,
     Path(id): Path<u32>,
     Query(fields): Query,
-) -> Result<Response, Fault> {
+) -> Answer {
     let found = portal.counters.get(id).await?;
     let asked = ChartQuery::of(&fields, portal.clock.now_s());
     let view = look(&portal, found, asked, false).await;

@@ -5,15 +5,14 @@ mod memory;
 
 pub use memory::Memory;
 
-use crate::Portal;
-use crate::fault::Fault;
+use crate::caller::Caller;
 use crate::fields::Query;
 use crate::html::chart::sparkline;
 use crate::html::{layout, notes, parts, words};
 use crate::pages::{drafts, sign_in};
+use crate::{Answer, Portal};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Uri};
-use axum::response::Response;
 use listing::{COLUMNS, Column, Listing, STATES};
 use maud::{Markup, html};
 use raingauge_core::access::Role;
@@ -40,25 +39,21 @@ impl Row<'_> {
 
 /// `GET /`: the list of counters; for a visitor who has not signed in, the way to sign in.
 pub async fn home(
-    state: State<Portal>,
+    State(portal): State<Portal>,
     person: Option<Extension<Principal>>,
     query: Query,
     headers: HeaderMap,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Answer {
     match person {
-        Some(person) => list(state, person, query, headers).await,
-        None => sign_in::form(state, None, uri).await,
+        Some(Extension(person)) => list(Caller { portal, person }, query, headers).await,
+        None => sign_in::form(State(portal), None, uri).await,
     }
 }
 
-async fn list(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Query(fields): Query,
-    headers: HeaderMap,
-) -> Result<Response, Fault> {
-    let counters = portal.list.counters(&portal).await?;
+async fn list(caller: Caller, Query(fields): Query, headers: HeaderMap) -> Answer {
+    let portal = &caller.portal;
+    let counters = portal.list.counters(portal).await?;
     let listing = Listing::of(&fields);
     let body = html! {
         div.page-head {
@@ -67,22 +62,22 @@ async fn list(
                 @if !counters.is_empty() {
                     a.button href="/settings.yaml" download { "Export as YAML" }
                 }
-                @if person.may(Role::Editor) {
+                @if caller.person.may(Role::Editor) {
                     a.button.primary href="/counters/new" { "New counter" }
                 }
             }
         }
-        (drafts::hint(&portal).await?)
+        (drafts::hint(portal).await?)
         (notes::shown(&fields))
         @if counters.is_empty() {
-            (parts::empty("Nothing is counted yet", &nothing_yet(&person)))
+            (parts::empty("Nothing is counted yet", &nothing_yet(&caller.person)))
         } @else {
             (controls(&listing, &counters))
-            (results(&portal, &listing, &counters))
+            (results(portal, &listing, &counters))
         }
     };
 
-    let page = portal.page(Some(&person), layout::Place::Counters, "Counters", &body);
+    let page = caller.page(layout::Place::Counters, "Counters", &body);
     let address = format!("/?{}", listing.query(listing.sort, listing.page));
     Ok(layout::addressed(page, &headers, "hx-replace-url", &address))
 }

@@ -5,13 +5,14 @@ mod decisions;
 pub use decisions::{apply, approve, reject, submit, withdraw};
 
 use crate::Portal;
+use crate::caller::{Caller, Page};
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::parts::Column::{self, Text};
 use crate::html::parts::{self, ButtonForm, Mood};
 use crate::html::words::count_of;
 use crate::html::{drafts as words, layout, notes, trial};
-use axum::extract::{Extension, Path, State};
+use axum::extract::Path;
 use axum::response::Html;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
@@ -29,16 +30,14 @@ const COLUMNS: [Column<'_>; 5] =
     [Text("Draft"), Text("State"), Text("Author"), Text("Reason"), Text("Changed")];
 
 /// `GET /drafts`
-pub async fn list(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-) -> Result<Html<String>, Fault> {
+pub async fn list(caller: Caller) -> Page {
+    let portal = &caller.portal;
     let open = portal.drafts.list(true, OPEN_MAX).await?;
     let ended = portal.drafts.list(false, ENDED_MAX).await?;
     let body = html! {
         div.page-head {
             h1 { "Drafts" }
-            @if person.may(Role::Editor) {
+            @if caller.person.may(Role::Editor) {
                 div.actions { a.button.primary href="/counters/new" { "New counter" } }
             }
         }
@@ -53,7 +52,7 @@ pub async fn list(
         @if !ended.is_empty() { (table("ended-head", "Ended", &ended, portal.clock.now_s())) }
     };
 
-    Ok(portal.page(Some(&person), layout::Place::Drafts, "Drafts", &body))
+    Ok(caller.page(layout::Place::Drafts, "Drafts", &body))
 }
 
 fn table(id: &str, title: &str, drafts: &[Draft], now_s: i64) -> Markup {
@@ -102,42 +101,33 @@ pub async fn hint(portal: &Portal) -> Result<Markup, Fault> {
 }
 
 /// `GET /drafts/{id}`
-pub async fn one(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u64>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
-    let draft = portal.drafts.get(id).await?;
+pub async fn one(caller: Caller, Path(id): Path<u64>, Query(fields): Query) -> Page {
+    let draft = caller.portal.drafts.get(id).await?;
     let shown = match fields.given("preview") {
-        Some(_) => trial_of(&portal, &person, &draft).await?,
+        Some(_) => trial_of(&caller, &draft).await?,
         None => html! {
             p { a.button href={ "/drafts/" (id) "?preview=1" } { "Try it on recent events" } }
         },
     };
-    page(&portal, &person, &draft, &notes::shown(&fields), &shown).await
+    page(&caller, &draft, &notes::shown(&fields), &shown).await
 }
 
 /// `GET /drafts/{id}/preview`: the trial of a draft, for its page.
-pub async fn preview(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u64>,
-) -> Result<Html<String>, Fault> {
-    let draft = portal.drafts.get(id).await?;
-    Ok(Html(trial_of(&portal, &person, &draft).await?.into_string()))
+pub async fn preview(caller: Caller, Path(id): Path<u64>) -> Page {
+    let draft = caller.portal.drafts.get(id).await?;
+    Ok(Html(trial_of(&caller, &draft).await?.into_string()))
 }
 
-async fn trial_of(portal: &Portal, person: &Principal, draft: &Draft) -> Result<Markup, Fault> {
+async fn trial_of(caller: &Caller, draft: &Draft) -> Result<Markup, Fault> {
     let Some(counter) = counter_of(draft)? else {
         return Err(Fault::not_found("trial of this kind of document"));
     };
     let base = if draft.is_new() {
         None
     } else {
-        Some(portal.counters.at_version(counter.id, draft.base_version).await?.counter)
+        Some(caller.portal.counters.at_version(counter.id, draft.base_version).await?.counter)
     };
-    let trial = portal.try_out(person, counter.clone(), base).await?;
+    let trial = caller.portal.try_out(&caller.person, counter.clone(), base).await?;
     Ok(trial::trial(&trial, &counter))
 }
 
@@ -154,13 +144,8 @@ pub(super) fn counter_of(draft: &Draft) -> Result<Option<Counter>, Fault> {
     Ok(Some(CounterKind::parse(&draft.configuration)?))
 }
 
-async fn page(
-    portal: &Portal,
-    person: &Principal,
-    draft: &Draft,
-    note: &Markup,
-    shown: &Markup,
-) -> Result<Html<String>, Fault> {
+async fn page(caller: &Caller, draft: &Draft, note: &Markup, shown: &Markup) -> Page {
+    let Caller { portal, person } = caller;
     let counter = counter_of(draft)?;
     let standing = portal.drafts.standing(draft).await?;
     let second = match portal.drafts.check_second(actor(person), draft).await {
@@ -192,7 +177,7 @@ async fn page(
             (words::three_ways(draft, mine, &base, theirs, &ways_out(person, draft))?)
         }
         (change(portal, draft, counter.as_ref(), standing.base.as_ref())?)
-        @if may_edit && conflict.is_none() { (decisions(portal, person, draft, second.as_ref())) }
+        @if may_edit && conflict.is_none() { (decisions(caller, draft, second.as_ref())) }
         @if counter.is_some() {
             section.card aria-labelledby="trial-head" {
                 h2 #trial-head { "On recent events" }
@@ -202,7 +187,7 @@ async fn page(
         }
     };
 
-    Ok(portal.page(Some(person), layout::Place::Drafts, &title, &body))
+    Ok(caller.page(layout::Place::Drafts, &title, &body))
 }
 
 /// The changes of a draft; for a new document, its content.
@@ -295,14 +280,10 @@ fn withdrawal(person: &Principal, draft: &Draft, label: &str, class: &str) -> Ma
 }
 
 /// The possible decisions about a draft. `no_second` says why this person cannot approve it.
-fn decisions(
-    portal: &Portal,
-    person: &Principal,
-    draft: &Draft,
-    no_second: Option<&NotSecond>,
-) -> Markup {
+fn decisions(caller: &Caller, draft: &Draft, no_second: Option<&NotSecond>) -> Markup {
+    let person = &caller.person;
     let in_review = draft.state == drafts::State::Review;
-    let needs_approval = portal.drafts.needs_approval();
+    let needs_approval = caller.portal.drafts.needs_approval();
     let text = |label, name, hint, value: &str| {
         parts::Field { name, label, hint, problem: None }.text_area(value, TEXT_LEN_MAX)
     };

@@ -1,37 +1,33 @@
 //! The form that creates and edits a counter, and its preview while the person types.
 
-use crate::Portal;
+use crate::caller::{Caller, Page, Submitted};
 use crate::fault::Fault;
-use crate::fields::{Fields, Query};
+use crate::fields::Query;
 use crate::form::{Form, Node};
 use crate::html::counter_form::{Sheet, example_keys};
 use crate::html::{drafts as parts_of_drafts, layout, parts, trial};
 use crate::pages::audit_actions;
 use crate::pages::drafts::{actor, counter_of};
-use axum::extract::{Extension, Path, State};
+use crate::{Answer, Portal};
+use axum::extract::{Extension, Path};
 use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{Html, IntoResponse, Redirect};
 use maud::{Markup, html};
 use raingauge_core::counter::{Counter, Problem};
 use raingauge_counters::difference;
 use raingauge_counters::documents::CounterKind;
 use raingauge_counters::drafts::{self as workflow, OPEN_MAX, Proposal};
 use raingauge_counters::observed::Observation;
-use raingauge_people::Principal;
 use raingauge_ports::catalog;
 use raingauge_ports::drafts::Draft;
 use serde_json::json;
 
 /// `GET /counters/new`: an empty form; `?copy=ID` starts from another counter, `?type=` from an
 /// event type.
-pub async fn new(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
-    let mut form = Form { owner: person.name.to_string(), ..Form::default() };
+pub async fn new(caller: Caller, Query(fields): Query) -> Page {
+    let mut form = Form { owner: caller.person.name.to_string(), ..Form::default() };
     if let Some(id) = fields.given("copy").and_then(|id| id.parse().ok()) {
-        let copied = portal.counters.get(id).await?.counter;
+        let copied = caller.portal.counters.get(id).await?.counter;
         form = Form {
             chosen_id: String::new(),
             state: "active".to_owned(),
@@ -42,30 +38,22 @@ pub async fn new(
     if let Some(kind) = fields.given("type") {
         form.event_type = kind.to_owned();
     }
-    page(&portal, &person, &form, &[], &html! {}, &html! {}).await
+    page(&caller, &form, &[], &html! {}, &html! {}).await
 }
 
 /// `GET /counters/{id}/edit`
-pub async fn edit(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u32>,
-) -> Result<Html<String>, Fault> {
-    let current = portal.counters.get(id).await?;
+pub async fn edit(caller: Caller, Path(id): Path<u32>) -> Page {
+    let current = caller.portal.counters.get(id).await?;
     let form = Form::of_counter(&current.counter, current.version);
-    let open = portal.drafts.list(true, OPEN_MAX).await?;
+    let open = caller.portal.drafts.list(true, OPEN_MAX).await?;
     let others: Vec<&Draft> = open.iter().filter(|draft| changes_counter(draft, id)).collect();
-    page(&portal, &person, &form, &[], &parts_of_drafts::others(&others), &html! {}).await
+    page(&caller, &form, &[], &parts_of_drafts::others(&others), &html! {}).await
 }
 
 /// `GET /drafts/{id}/edit`; `?on_top=1` applies the changes of the draft to the current version of
 /// the counter.
-pub async fn edit_draft(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u64>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
+pub async fn edit_draft(caller: Caller, Path(id): Path<u64>, Query(fields): Query) -> Page {
+    let portal = &caller.portal;
     let draft = portal.drafts.get(id).await?;
     if !draft.state.is_open() {
         let advice = "It has ended. Edit the counter instead: that makes a new draft.";
@@ -95,23 +83,19 @@ pub async fn edit_draft(
     }
 
     (form.draft, form.revision) = (draft.id, draft.revision);
-    page(&portal, &person, &form, &[], &notice, &html! {}).await
+    page(&caller, &form, &[], &notice, &html! {}).await
 }
 
 /// `POST /drafts/form`: the submitted form, changed by the button that was pressed.
-pub async fn change(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
+pub async fn change(caller: Caller, Submitted(fields): Submitted) -> Answer {
     let mut form = Form::of_fields(&fields);
     let asked = fields.text("do").to_owned();
     press(&mut form, &asked);
     let preview = match asked.as_str() {
-        "preview" => trial_of(&portal, &person, &form).await?,
+        "preview" => trial_of(&caller, &form).await?,
         _ => html! {},
     };
-    let body = page(&portal, &person, &form, &[], &html! {}, &preview).await?;
+    let body = page(&caller, &form, &[], &html! {}, &preview).await?;
     // With scripts, the preview refreshes after the change.
     Ok(([("hx-trigger-after-settle", "counter-changed")], body).into_response())
 }
@@ -140,19 +124,16 @@ fn press(form: &mut Form, asked: &str) {
 }
 
 /// `POST /drafts/preview`: what the form would count, for the preview beside it.
-pub async fn preview(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Html<String>, Fault> {
+pub async fn preview(caller: Caller, Submitted(fields): Submitted) -> Page {
     let form = Form::of_fields(&fields);
-    let shown = trial_of(&portal, &person, &form).await?;
-    let keys = example_keys(&form, &*portal.observed().await?, true);
+    let shown = trial_of(&caller, &form).await?;
+    let keys = example_keys(&form, &*caller.portal.observed().await?, true);
     Ok(Html(html! { (shown) (keys) }.into_string()))
 }
 
 /// The trial of a form, or what is still missing.
-async fn trial_of(portal: &Portal, person: &Principal, form: &Form) -> Result<Markup, Fault> {
+async fn trial_of(caller: &Caller, form: &Form) -> Result<Markup, Fault> {
+    let portal = &caller.portal;
     let observed = portal.observed().await?;
 
     // The name does not affect what is counted.
@@ -168,7 +149,7 @@ async fn trial_of(portal: &Portal, person: &Principal, form: &Form) -> Result<Ma
         0 => None,
         version => Some(portal.counters.at_version(form.id, version).await?.counter),
     };
-    let trial = portal.try_out(person, draft.clone(), base).await?;
+    let trial = portal.try_out(&caller.person, draft.clone(), base).await?;
 
     Ok(trial::trial(&trial, &draft))
 }
@@ -214,22 +195,19 @@ fn incomplete(form: &Form, problems: &[Problem]) -> Markup {
 }
 
 /// `POST /drafts`: saves the form as a new draft, or updates the draft that was edited.
-pub async fn save(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
+pub async fn save(caller: Caller, Submitted(fields): Submitted) -> Answer {
+    let portal = &caller.portal;
     let mut form = Form::of_fields(&fields);
     let observed = portal.observed().await?;
-    let counter = match described(&portal, &form, &observed).await? {
+    let counter = match described(portal, &form, &observed).await? {
         Ok(counter) => counter,
         Err(problems) => {
-            let body = page(&portal, &person, &form, &problems, &html! {}, &html! {}).await?;
+            let body = page(&caller, &form, &problems, &html! {}, &html! {}).await?;
             return Ok((StatusCode::UNPROCESSABLE_ENTITY, body).into_response());
         }
     };
 
-    let by = actor(&person);
+    let by = actor(&caller.person);
     let configuration = json!(counter);
     let kept = match form.draft {
         0 => {
@@ -253,7 +231,7 @@ pub async fn save(
             let changed =
                 portal.drafts.differences(&theirs.kind, &theirs.configuration, &configuration)?;
             let notice = parts_of_drafts::conflict(&theirs, &changed);
-            let body = page(&portal, &person, &form, &[], &notice, &html! {}).await?;
+            let body = page(&caller, &form, &[], &notice, &html! {}).await?;
 
             Ok((StatusCode::CONFLICT, body).into_response())
         }
@@ -275,14 +253,13 @@ fn kinds<'a>(
 }
 
 async fn page(
-    portal: &Portal,
-    person: &Principal,
+    caller: &Caller,
     form: &Form,
     problems: &[Problem],
     notice: &Markup,
     preview: &Markup,
-) -> Result<Html<String>, Fault> {
-    let observed = portal.observed().await?;
+) -> Page {
+    let observed = caller.portal.observed().await?;
     let title = match (form.id, form.draft) {
         (0, 0) => "New counter".to_owned(),
         (0, draft) => format!("Edit draft {draft}"),
@@ -290,11 +267,11 @@ async fn page(
         (_, _) => format!("Edit {}", form.name),
     };
 
-    let sheet = Sheet { person, form, problems, observed: &observed };
+    let sheet = Sheet { person: &caller.person, form, problems, observed: &observed };
     let body = html! {
         div.page-head { h1 { (title) } }
         (notice)
         (sheet.markup(preview))
     };
-    Ok(portal.page(Some(person), layout::Place::Counters, &title, &body))
+    Ok(caller.page(layout::Place::Counters, &title, &body))
 }

@@ -1,14 +1,14 @@
 //! Erasing the counts of a counter, for one key or for all of them, and purging an archived
 //! counter.
 
-use crate::Portal;
-use crate::fault::Fault;
+use crate::Answer;
+use crate::caller::{Caller, Page, Submitted};
 use crate::fields::{Fields, Query};
 use crate::html::layout;
 use crate::html::parts::{self, Mood};
 use crate::largest;
 use crate::pages::actions::problem_of_reason;
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, Path};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
@@ -45,25 +45,19 @@ impl ErasureForm {
 }
 
 /// `GET /counters/{id}/erase`
-pub async fn ask(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u32>,
-    Query(query): Query,
-) -> Result<Html<String>, Fault> {
-    let counter = portal.counters.get(id).await?.counter;
+pub async fn ask(caller: Caller, Path(id): Path<u32>, Query(query): Query) -> Page {
+    let counter = caller.portal.counters.get(id).await?.counter;
     let typed = ErasureForm { key: query.text("key").to_owned(), ..ErasureForm::default() };
-    Ok(page(&portal, &person, &counter, &typed).await)
+    Ok(page(&caller, &counter, &typed).await)
 }
 
 /// `POST /counters/{id}/erase-key`
 pub async fn erase_key(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
+    caller: Caller,
     Path(id): Path<u32>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
-    let counter = portal.counters.get(id).await?.counter;
+    Submitted(fields): Submitted,
+) -> Answer {
+    let counter = caller.portal.counters.get(id).await?.counter;
     let key = fields.exact("key").to_owned();
     let reason = fields.text("key-reason").to_owned();
     let refuse = async |place, problem| {
@@ -72,15 +66,14 @@ pub async fn erase_key(
         let typed =
             ErasureForm { key, reasons, problem: Some((place, problem)), ..ErasureForm::default() };
 
-        (StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &counter, &typed).await)
-            .into_response()
+        (StatusCode::UNPROCESSABLE_ENTITY, page(&caller, &counter, &typed).await).into_response()
     };
 
     if let Some(problem) = problem_of_reason(&reason) {
         return Ok(refuse(Place::KeyReason, problem).await);
     }
 
-    match portal.counters.erase(id, &key).await {
+    match caller.portal.counters.erase(id, &key).await {
         Err(counters::Error::KeyOfAnother { .. }) => {
             return Ok(refuse(
                 Place::Key,
@@ -95,34 +88,19 @@ pub async fn erase_key(
 }
 
 /// `POST /counters/{id}/erase`
-pub async fn erase(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u32>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
-    erase_all(&portal, &person, id, &fields, false).await
+pub async fn erase(caller: Caller, Path(id): Path<u32>, Submitted(fields): Submitted) -> Answer {
+    erase_all(&caller, id, &fields, false).await
 }
 
 /// `POST /counters/{id}/purge`
-pub async fn purge(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u32>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
-    erase_all(&portal, &person, id, &fields, true).await
+pub async fn purge(caller: Caller, Path(id): Path<u32>, Submitted(fields): Submitted) -> Answer {
+    erase_all(&caller, id, &fields, true).await
 }
 
 /// Erases all counts of a counter, after the person has typed its name. Only archived counters can
 /// be purged.
-async fn erase_all(
-    portal: &Portal,
-    person: &Principal,
-    id: u32,
-    fields: &Fields,
-    is_purge: bool,
-) -> Result<Response, Fault> {
+async fn erase_all(caller: &Caller, id: u32, fields: &Fields, is_purge: bool) -> Answer {
+    let portal = &caller.portal;
     let counter = portal.counters.get(id).await?.counter;
     let name = fields.text("name").to_owned();
     let reason = fields.text("reason").to_owned();
@@ -140,7 +118,7 @@ async fn erase_all(
             problem,
             ..ErasureForm::default()
         };
-        let page = page(portal, person, &counter, &typed).await;
+        let page = page(caller, &counter, &typed).await;
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     }
 
@@ -160,12 +138,8 @@ fn done(verb: &'static str, id: u32, details: Json, note: &str) -> Response {
     (Extension(action), Redirect::to(&format!("/counters/{id}?note={note}"))).into_response()
 }
 
-async fn page(
-    portal: &Portal,
-    person: &Principal,
-    counter: &Counter,
-    typed: &ErasureForm,
-) -> Html<String> {
+async fn page(caller: &Caller, counter: &Counter, typed: &ErasureForm) -> Html<String> {
+    let person = &caller.person;
     let is_archived = counter.state == Life::Archived;
     let title = if is_archived {
         format!("Purge {}", counter.name)
@@ -173,7 +147,8 @@ async fn page(
         format!("Erase counts of {}", counter.name)
     };
 
-    let choices = largest::keys(portal, counter.id, 0, portal.end_of_today_s()).await;
+    let choices =
+        largest::keys(&caller.portal, counter.id, 0, caller.portal.end_of_today_s()).await;
     let choices: Vec<&str> = choices.keys().iter().map(|key| key.key.as_str()).collect();
     let body = html! {
         div.page-head {
@@ -193,7 +168,7 @@ async fn page(
         }
     };
 
-    portal.page(Some(person), layout::Place::Counters, &title, &body)
+    caller.page(layout::Place::Counters, &title, &body)
 }
 
 fn one_key(person: &Principal, counter: &Counter, typed: &ErasureForm, choices: &[&str]) -> Markup {

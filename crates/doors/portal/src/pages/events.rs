@@ -6,12 +6,10 @@ mod detail;
 pub use detail::page as detail_page;
 
 use crate::Portal;
-use crate::fault::Fault;
+use crate::caller::{Caller, Page};
 use crate::fields::Query;
 use crate::html::parts::Column::{self, Number, Text};
 use crate::html::{layout, parts, words};
-use axum::extract::{Extension, State};
-use axum::response::Html;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
@@ -36,11 +34,8 @@ const COLUMNS: [Column<'_>; 7] = [
 ];
 
 /// `GET /events`
-pub async fn page(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
+pub async fn page(caller: Caller, Query(fields): Query) -> Page {
+    let portal = &caller.portal;
     let zone = fields.zone();
     let observed = portal.observed().await?;
     let counters = portal.counters.list().await?;
@@ -57,14 +52,14 @@ pub async fn page(
                 "The types of the newest "
                 (words::count_of(observed.events.into(), "event", "events")) " in the log."
             }
-            (types(&observed, &counters, &person, now_s, &zone))
+            (types(&observed, &counters, &caller.person, now_s, &zone))
         }
         @let silent = silent(&observed, &counters);
         @if !silent.is_empty() { (waiting(&silent)) }
-        (arrival(&portal))
+        (arrival(portal))
     };
 
-    Ok(portal.page(Some(&person), layout::Place::Events, "Events", &body))
+    Ok(caller.page(layout::Place::Events, "Events", &body))
 }
 
 /// The counters that use an event type and are not archived.

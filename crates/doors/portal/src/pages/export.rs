@@ -1,21 +1,17 @@
 //! Exports configurations as files that `raingauge counters apply` accepts.
 
-use crate::Portal;
 use crate::download;
 use crate::fault::Fault;
 use crate::fields::Query;
+use crate::{Answer, Portal};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::Response;
 use raingauge_counters::export::{Error, Settings, counter_to_yaml};
 use raingauge_ports::catalog::Versioned;
 
 /// `GET /settings.yaml`: the counters that are not archived, and the cache policy; `?all=1`
 /// includes archived counters.
-pub async fn settings(
-    State(portal): State<Portal>,
-    Query(fields): Query,
-) -> Result<Response, Fault> {
+pub async fn settings(State(portal): State<Portal>, Query(fields): Query) -> Answer {
     let counters = portal.list.counters(&portal).await?;
     let policy = portal.counters.cache_policy().await?.policy;
     let counters = counters.iter().map(|found| found.counter.clone());
@@ -24,7 +20,7 @@ pub async fn settings(
 }
 
 /// `GET /counters/{id}/counter.yaml`
-pub async fn counter(State(portal): State<Portal>, Path(id): Path<u32>) -> Result<Response, Fault> {
+pub async fn counter(State(portal): State<Portal>, Path(id): Path<u32>) -> Answer {
     let Versioned { counter, version, changed_by, changed_at, .. } =
         portal.counters.get(id).await?;
     file(
@@ -33,7 +29,7 @@ pub async fn counter(State(portal): State<Portal>, Path(id): Path<u32>) -> Resul
     )
 }
 
-fn file(name: &str, yaml: Result<String, Error>) -> Result<Response, Fault> {
+fn file(name: &str, yaml: Result<String, Error>) -> Answer {
     let yaml = yaml.map_err(|error| {
         let advice = format!("{error}. The API has the same as JSON, at /v1/counters.");
         Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "This cannot be written as YAML", advice)

@@ -1,6 +1,7 @@
 //! Signing in through an OpenID provider: the redirect to it, and the return.
 
 use super::sign_in::{Maybe, explain, local, page, with_session};
+use crate::Answer;
 use crate::Portal;
 use crate::cookies;
 use crate::fault::Fault;
@@ -27,11 +28,7 @@ struct Words {
 
 /// `GET /sign-in/openid`: a link and not a form, because the content security policy allows forms
 /// only to the portal itself.
-pub async fn leave(
-    State(portal): State<Portal>,
-    person: Maybe,
-    uri: Uri,
-) -> Result<Response, Fault> {
+pub async fn leave(State(portal): State<Portal>, person: Maybe, uri: Uri) -> Answer {
     let openid = configured(&portal)?;
     let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
     let next = local(fields.text("next"));
@@ -57,7 +54,7 @@ pub async fn back(
     Extension(origin): Extension<Origin>,
     headers: HeaderMap,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Answer {
     let openid = configured(&portal)?;
     let is_https = portal.accounts.options.is_https();
     let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());

@@ -1,15 +1,16 @@
 //! The people: who they are, their roles, and pending invitations.
 
-use crate::Portal;
+use crate::caller::{Caller, Page, Submitted};
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::layout;
 use crate::html::parts::Column::{self, Text};
 use crate::html::parts::{self, ButtonForm, Field, Mood};
 use crate::pages::page_state::PageState;
+use crate::{Answer, Portal};
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
@@ -23,35 +24,25 @@ use raingauge_ports::people::{Hash, Invitation, User};
 type NewLink<'a> = (&'a str, String);
 
 /// `GET /people`
-pub async fn list(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
-    page(&portal, &person, &PageState::asked(&fields)).await
+pub async fn list(caller: Caller, Query(fields): Query) -> Page {
+    page(&caller, &PageState::asked(&fields)).await
 }
 
 /// `POST /people/invite`: the link is shown in this response only, never again.
-pub async fn invite(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Extension(fields): Extension<Fields>,
-    headers: HeaderMap,
-) -> Result<Response, Fault> {
+pub async fn invite(caller: Caller, Submitted(fields): Submitted, headers: HeaderMap) -> Answer {
     let name = fields.text("name");
     let role = role_of(&fields)?;
     let invitee = Invitee { name: name.to_owned(), email: fields.text("email").to_owned(), role };
 
-    match portal.accounts.invite(invitee, &person.name).await {
+    match caller.portal.accounts.invite(invitee, &caller.person.name).await {
         Ok(Link { path, action }) => {
-            let link = format!("{}{path}", base(&portal, &headers));
-            let shown = page(&portal, &person, &PageState::made((name, link))).await?;
+            let link = format!("{}{path}", base(&caller.portal, &headers));
+            let shown = page(&caller, &PageState::made((name, link))).await?;
             Ok((Extension(action), shown).into_response())
         }
         Err(AccountError::Field(field, words)) => {
             let shown = PageState::refused(&fields, field, &words);
-            Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?)
-                .into_response())
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&caller, &shown).await?).into_response())
         }
         Err(AccountError::Store(error)) => Err(error.into()),
         Err(_) => Err(Fault::bad_request("Nobody was invited", "Try again in a moment.")),
@@ -59,10 +50,7 @@ pub async fn invite(
 }
 
 /// `POST /people/withdraw`
-pub async fn withdraw(
-    State(portal): State<Portal>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
+pub async fn withdraw(State(portal): State<Portal>, Submitted(fields): Submitted) -> Answer {
     let mut hash = Hash::default();
     hex::decode_to_slice(fields.text("invitation"), &mut hash)
         .map_err(|_| Fault::not_found("such invitation"))?;
@@ -73,33 +61,30 @@ pub async fn withdraw(
 pub async fn change_role(
     State(portal): State<Portal>,
     Path(id): Path<i64>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
+    Submitted(fields): Submitted,
+) -> Answer {
     let role = role_of(&fields)?;
     Ok(done(portal.accounts.change_role(id, role).await?, "role"))
 }
 
 /// `POST /people/{id}/disable`
-pub async fn disable(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
+pub async fn disable(State(portal): State<Portal>, Path(id): Path<i64>) -> Answer {
     let (action, tokens) = portal.accounts.disable(id).await?;
     Ok(done(action, if tokens > 0 { "disabled-tokens" } else { "disabled" }))
 }
 
 /// `POST /people/{id}/enable`
-pub async fn enable(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
+pub async fn enable(State(portal): State<Portal>, Path(id): Path<i64>) -> Answer {
     Ok(done(portal.accounts.enable(id).await?, "enabled"))
 }
 
 /// `POST /people/{id}/remove`
-pub async fn remove(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
+pub async fn remove(State(portal): State<Portal>, Path(id): Path<i64>) -> Answer {
     Ok(done(portal.accounts.remove(id).await?, "removed"))
 }
 
 /// `POST /people/{id}/sign-out`: ends all sessions of this person.
-pub async fn sign_out(
-    State(portal): State<Portal>,
-    Path(id): Path<i64>,
-) -> Result<Response, Fault> {
+pub async fn sign_out(State(portal): State<Portal>, Path(id): Path<i64>) -> Answer {
     Ok(done(portal.accounts.sign_out_everywhere(id).await?, "signed-out"))
 }
 
@@ -120,11 +105,8 @@ pub fn base(portal: &Portal, headers: &HeaderMap) -> String {
     portal.accounts.options.public_url.clone().unwrap_or_else(|| format!("{scheme}://{host}"))
 }
 
-async fn page(
-    portal: &Portal,
-    person: &Principal,
-    shown: &PageState<'_, NewLink<'_>>,
-) -> Result<Html<String>, Fault> {
+async fn page(caller: &Caller, shown: &PageState<'_, NewLink<'_>>) -> Page {
+    let portal = &caller.portal;
     let users = portal.accounts.users().await?;
     let open = portal.accounts.open_invitations().await?;
     let now_s = portal.clock.now_s();
@@ -142,15 +124,15 @@ async fn page(
         @if users.is_empty() {
             (parts::empty("Nobody has an account yet", &html! { "Invite someone below. They choose their own password." }))
         } @else {
-            (users_table(person, &users, now_s))
+            (users_table(&caller.person, &users, now_s))
         }
         div.columns {
-            (invite_card(portal, person, shown))
-            (invitations_card(person, &open, &shown.zone))
+            (invite_card(caller, shown))
+            (invitations_card(&caller.person, &open, &shown.zone))
         }
     };
 
-    Ok(portal.page(Some(person), layout::Place::People, "People", &body))
+    Ok(caller.page(layout::Place::People, "People", &body))
 }
 
 fn link_notice(name: &str, link: &str) -> Markup {
@@ -228,12 +210,12 @@ fn role_select(id: &str, chosen: Role, of: Option<&str>) -> Markup {
     }
 }
 
-fn invite_card(portal: &Portal, person: &Principal, shown: &PageState<'_, NewLink<'_>>) -> Markup {
+fn invite_card(caller: &Caller, shown: &PageState<'_, NewLink<'_>>) -> Markup {
     let role = Role::from_name(shown.text("role")).unwrap_or(Role::Viewer);
     let name_hint = "They sign in with this name, and it appears beside their changes.";
     let role_hint = "Viewers see counters and counts, editors define counters, admins manage \
                      people and the system.";
-    let email_hint = match &portal.openid {
+    let email_hint = match &caller.portal.openid {
         Some(openid) => {
             format!("Lets them sign in by “{}” too, without the link.", openid.rules.label)
         }
@@ -250,7 +232,7 @@ fn invite_card(portal: &Portal, person: &Principal, shown: &PageState<'_, NewLin
         section.card {
             h2 { "Invite someone" }
             form.form method="post" action="/people/invite" {
-                (parts::csrf(person))
+                (parts::csrf(&caller.person))
                 (field("name", "Name", name_hint))
                 (field("email", "E-mail (optional)", &email_hint))
                 (role_field.around(&role_select("role", role, None)))

@@ -5,16 +5,15 @@ mod figure;
 mod question;
 
 use crate::Portal;
-use crate::fault::Fault;
+use crate::caller::{Caller, Page};
 use crate::fields::Query;
 use crate::html::{layout, parts, words};
 use crate::largest;
-use axum::extract::{Extension, State};
+use axum::extract::State;
 use axum::response::Html;
 use maud::{Markup, html};
 use question::{Question, SPANS};
 use raingauge_core::code::{Code, Refusal};
-use raingauge_people::Principal;
 use raingauge_policy::cache::Strategy;
 use raingauge_reader::{Answer, Explanation, Range};
 use std::collections::BTreeSet;
@@ -28,11 +27,8 @@ const BATCH_EXAMPLE: &str = "rain_drops:city:111222\n\
     rain_drops:city:111222 -7d today";
 
 /// `GET /query`
-pub async fn page(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
+pub async fn page(caller: Caller, Query(fields): Query) -> Page {
+    let portal = &caller.portal;
     let question = Question::of(&fields, portal.clock.now_s());
     let body = html! {
         div.page-head { h1 { "Explain a count" } }
@@ -41,7 +37,7 @@ pub async fn page(
             (parts::notice(parts::Mood::Wait, &html! { (problem) }))
         }
         @if !question.batch.trim().is_empty() {
-            (batch::answered(&portal, &question).await)
+            (batch::answered(portal, &question).await)
         } @else if question.key.is_empty() {
             (parts::empty("Enter a key", &html! {
                 "Enter a key such as " code { "rain_drops:city:111222" } " and choose a range: the \
@@ -49,10 +45,10 @@ pub async fn page(
                  to a line."
             }))
         } @else if let Some((from_s, to_s)) = question.range() {
-            (one(&portal, &question, from_s, to_s).await)
+            (one(portal, &question, from_s, to_s).await)
         }
     };
-    Ok(portal.page(Some(&person), layout::Place::Query, "Explain a count", &body))
+    Ok(caller.page(layout::Place::Query, "Explain a count", &body))
 }
 
 fn form(question: &Question) -> Markup {

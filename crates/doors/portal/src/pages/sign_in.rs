@@ -1,11 +1,12 @@
 //! Signing in and out, and the page behind a one-time link.
 
-use crate::Portal;
+use crate::caller::{Caller, Submitted};
 use crate::cookies;
 use crate::fault::Fault;
 use crate::fields::Fields;
 use crate::html::parts::{self, Field, Mood};
 use crate::html::{layout, passwords};
+use crate::{Answer, Portal};
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
@@ -18,11 +19,7 @@ use raingauge_ports::people::Invitation;
 pub type Maybe = Option<Extension<Principal>>;
 
 /// `GET /sign-in`
-pub async fn form(
-    State(portal): State<Portal>,
-    person: Maybe,
-    uri: Uri,
-) -> Result<Response, Fault> {
+pub async fn form(State(portal): State<Portal>, person: Maybe, uri: Uri) -> Answer {
     let fields = Fields::parse(uri.query().unwrap_or_default().as_bytes());
     let next = local(fields.text("next"));
     let is_again = fields.given("again").is_some();
@@ -40,8 +37,8 @@ pub async fn enter(
     person: Maybe,
     Extension(origin): Extension<Origin>,
     headers: HeaderMap,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
+    Submitted(fields): Submitted,
+) -> Answer {
     let name = fields.text("name");
     let next = local(fields.text("next"));
     let mark = cookies::device_in(&headers, portal.accounts.options.is_https());
@@ -67,10 +64,7 @@ pub async fn enter(
 }
 
 /// `POST /sign-out`
-pub async fn leave(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-) -> Result<Response, Fault> {
+pub async fn leave(Caller { portal, person }: Caller) -> Answer {
     portal.accounts.sign_out(&person).await?;
     let cookie = cookies::take(portal.accounts.options.is_https());
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/sign-in")).into_response())
@@ -81,7 +75,7 @@ pub async fn welcome(
     State(portal): State<Portal>,
     person: Maybe,
     Path(secret): Path<String>,
-) -> Result<Response, Fault> {
+) -> Answer {
     let invitation = portal.accounts.invitation(&secret).await?;
     Ok(page(StatusCode::OK, &choose(&secret, &invitation, "", None, person.as_deref())))
 }
@@ -92,8 +86,8 @@ pub async fn accept(
     person: Maybe,
     Path(secret): Path<String>,
     Extension(origin): Extension<Origin>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
+    Submitted(fields): Submitted,
+) -> Answer {
     let invitation = portal.accounts.invitation(&secret).await?;
     let name = fields.text("name");
     let password = fields.exact("password");
@@ -152,7 +146,7 @@ pub async fn with_session(
     before: &Maybe,
     next: &str,
     admitted: &Admission,
-) -> Result<Response, Fault> {
+) -> Answer {
     if let Some(Extension(person)) = before {
         portal.accounts.sign_out(person).await?;
     }

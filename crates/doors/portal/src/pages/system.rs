@@ -11,25 +11,17 @@ mod warnings;
 
 pub use compaction::{start as start_compaction, stop as stop_compaction};
 
-use crate::Portal;
-use crate::fault::Fault;
+use crate::caller::{Caller, Page};
 use crate::fields::Query;
 use crate::html::{layout, notes, parts};
-use axum::extract::{Extension, State};
 use axum::http::Uri;
-use axum::response::Html;
 use maud::{Markup, html};
 use overview::Overview;
 use raingauge_people::Principal;
 
 /// `GET /system`
-pub async fn page(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Query(fields): Query,
-    uri: Uri,
-) -> Result<Html<String>, Fault> {
-    let overview = Overview::look(&portal, &fields).await;
+pub async fn page(caller: Caller, Query(fields): Query, uri: Uri) -> Page {
+    let overview = Overview::look(&caller.portal, &fields).await;
     let again = uri.path_and_query().map_or("/system", |again| again.as_str());
     let body = html! {
         div.page-head {
@@ -39,10 +31,10 @@ pub async fn page(
         (notes::shown(&fields))
         // Of the parts that refresh, `system.js` announces only warnings, in this element.
         div #system-announcements.visually-hidden role="status" aria-live="polite" {}
-        (parts::live("system-live", Some((again, "every 5s")), &live(&overview, &person)))
+        (parts::live("system-live", Some((again, "every 5s")), &live(&overview, &caller.person)))
     };
 
-    Ok(portal.page(Some(&person), layout::Place::System, "System", &body))
+    Ok(caller.page(layout::Place::System, "System", &body))
 }
 
 /// All parts of the page that refresh.

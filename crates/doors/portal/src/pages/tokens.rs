@@ -1,7 +1,9 @@
 //! API tokens: created, shown once, revoked.
 
 use super::people::base;
+use crate::Answer;
 use crate::Portal;
+use crate::caller::{Caller, Page, Submitted};
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::layout;
@@ -10,7 +12,7 @@ use crate::html::parts::{self, ButtonForm, Field, Mood};
 use crate::pages::page_state::PageState;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Redirect};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Scope;
@@ -27,35 +29,25 @@ const DAY_S: i64 = 86_400;
 type Secret<'a> = (&'a str, &'a str, String);
 
 /// `GET /tokens`
-pub async fn list(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
-    page(&portal, &person, &PageState::asked(&fields)).await
+pub async fn list(caller: Caller, Query(fields): Query) -> Page {
+    page(&caller, &PageState::asked(&fields)).await
 }
 
 /// `POST /tokens`: the token is shown in this response only, never again.
-pub async fn create(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Extension(fields): Extension<Fields>,
-    headers: HeaderMap,
-) -> Result<Response, Fault> {
+pub async fn create(caller: Caller, Submitted(fields): Submitted, headers: HeaderMap) -> Answer {
     let made = match read(&fields) {
-        Ok(request) => portal.accounts.create_token(request, &person.name).await,
+        Ok(request) => caller.portal.accounts.create_token(request, &caller.person.name).await,
         Err(refusal) => Err(refusal),
     };
     match made {
         Ok(NewToken { name, secret, action }) => {
-            let made = (&*name, &*secret, base(&portal, &headers));
-            let shown = page(&portal, &person, &PageState::made(made)).await?;
+            let made = (&*name, &*secret, base(&caller.portal, &headers));
+            let shown = page(&caller, &PageState::made(made)).await?;
             Ok((Extension(action), shown).into_response())
         }
         Err(AccountError::Field(field, words)) => {
             let shown = PageState::refused(&fields, field, &words);
-            Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&portal, &person, &shown).await?)
-                .into_response())
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page(&caller, &shown).await?).into_response())
         }
         Err(AccountError::Store(error)) => Err(error.into()),
         Err(_) => Err(Fault::bad_request("No token was created", "Try again in a moment.")),
@@ -63,7 +55,7 @@ pub async fn create(
 }
 
 /// `POST /tokens/{id}/revoke`
-pub async fn revoke(State(portal): State<Portal>, Path(id): Path<i64>) -> Result<Response, Fault> {
+pub async fn revoke(State(portal): State<Portal>, Path(id): Path<i64>) -> Answer {
     let action = portal.accounts.revoke_token(id).await?;
     Ok((Extension(action), Redirect::to("/tokens?note=revoked")).into_response())
 }
@@ -81,11 +73,8 @@ fn read(fields: &Fields) -> Result<TokenRequest, AccountError> {
     })
 }
 
-async fn page(
-    portal: &Portal,
-    person: &Principal,
-    shown: &PageState<'_, Secret<'_>>,
-) -> Result<Html<String>, Fault> {
+async fn page(caller: &Caller, shown: &PageState<'_, Secret<'_>>) -> Page {
+    let Caller { portal, person } = caller;
     let tokens = portal.accounts.tokens().await?;
     let now_s = portal.clock.now_s();
     let (in_use, ended): (Vec<_>, Vec<_>) = tokens.iter().partition(|token| token.is_in_use(now_s));
@@ -133,7 +122,7 @@ async fn page(
             }
         }
     };
-    Ok(portal.page(Some(person), layout::Place::Tokens, "API tokens", &body))
+    Ok(caller.page(layout::Place::Tokens, "API tokens", &body))
 }
 
 fn secret_card(name: &str, secret: &str, base: &str) -> Markup {

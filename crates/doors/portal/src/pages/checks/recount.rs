@@ -1,14 +1,16 @@
 //! A recount on request: the form, its progress, and its result bucket by bucket.
 
 use super::listing::buckets;
+use crate::Answer;
 use crate::Portal;
+use crate::caller::{Caller, Page, Submitted};
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::{layout, parts, words};
 use crate::times::{self, EnteredTime, FORMS};
-use axum::extract::{Extension, Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Redirect};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::bucket::{DAY_S, Granularity};
@@ -151,33 +153,25 @@ pub fn form(person: &Principal, typed: &RecountForm, zone: &TimeZone) -> Markup 
 }
 
 /// `POST /checks/recount`
-pub async fn begin(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
+pub async fn begin(caller: Caller, Submitted(fields): Submitted) -> Answer {
     let zone = fields.zone();
     let mut typed = RecountForm::sent(&fields);
-    let Some(asked) = typed.asked(&zone, portal.clock.now_s()) else {
-        let body = html! { div.page-head { h1 { "Checks" } } (form(&person, &typed, &zone)) };
-        let page = portal.page(Some(&person), layout::Place::Checks, "Checks", &body);
+    let Some(asked) = typed.asked(&zone, caller.portal.clock.now_s()) else {
+        let body =
+            html! { div.page-head { h1 { "Checks" } } (form(&caller.person, &typed, &zone)) };
+        let page = caller.page(layout::Place::Checks, "Checks", &body);
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     };
-    let id = portal.operations.self_audit.recount(asked, &person.name)?;
+    let id = caller.portal.operations.self_audit.recount(asked, &caller.person.name)?;
     let zone =
         if zone == TimeZone::UTC { String::new() } else { format!("?zone={}", words::zone(&zone)) };
     Ok(Redirect::to(&format!("/checks/recount/{id}{zone}")).into_response())
 }
 
 /// `GET /checks/recount/{id}`
-pub async fn page(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<String>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
+pub async fn page(caller: Caller, Path(id): Path<String>, Query(fields): Query) -> Page {
     let zone = fields.zone();
-    let Some(job) = portal.operations.self_audit.job(&id) else {
+    let Some(job) = caller.portal.operations.self_audit.job(&id) else {
         return Err(Fault::new(
             StatusCode::NOT_FOUND,
             "This recount is not known here",
@@ -197,9 +191,9 @@ pub async fn page(
         // Without scripts, the browser reloads the page.
         @if is_running { noscript { meta http-equiv="refresh" content="2"; } }
         (parts::live("job", is_running.then_some((address.as_str(), "every 1s")), &state))
-        (form(&person, &RecountForm::of_job(&job, &zone), &zone))
+        (form(&caller.person, &RecountForm::of_job(&job, &zone), &zone))
     };
-    Ok(portal.page(Some(&person), layout::Place::Checks, "Recount", &body))
+    Ok(caller.page(layout::Place::Checks, "Recount", &body))
 }
 
 fn state(job: &Job, fields: &Fields, zone: &TimeZone) -> Markup {

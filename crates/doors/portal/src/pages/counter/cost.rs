@@ -2,18 +2,17 @@
 //! formulas.
 
 use crate::Portal;
+use crate::caller::{Caller, Page};
 use crate::fault::Fault;
 use crate::html::{layout, words};
 use crate::trials::CALLER;
-use axum::extract::{Extension, Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
-use axum::response::Html;
 use maud::{Markup, html};
 use raingauge_core::counter::Counter;
 use raingauge_core::plan::Plan;
 use raingauge_core::retention::RetentionDays;
 use raingauge_counters::preview::{EVENTS_MAX, Preview};
-use raingauge_people::Principal;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -81,23 +80,14 @@ pub fn panel(id: u32) -> Markup {
 }
 
 /// `GET /counters/{id}/cost`
-pub async fn cost(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u32>,
-) -> Result<Html<String>, Fault> {
-    let found = portal.counters.get(id).await?;
-    let preview = measured(&portal, (id, found.version), &found.counter).await?;
+pub async fn cost(caller: Caller, Path(id): Path<u32>) -> Page {
+    let found = caller.portal.counters.get(id).await?;
+    let preview = measured(&caller.portal, (id, found.version), &found.counter).await?;
     let body = html! {
         div.page-head { h1 { "Cost of " a href={ "/counters/" (id) } { (found.counter.name) } } }
         section.card { div #cost { (sentences(&preview, &found.counter)) } }
     };
-    Ok(portal.page(
-        Some(&person),
-        layout::Place::Counters,
-        &format!("Cost of {}", found.counter.name),
-        &body,
-    ))
+    Ok(caller.page(layout::Place::Counters, &format!("Cost of {}", found.counter.name), &body))
 }
 
 async fn measured(

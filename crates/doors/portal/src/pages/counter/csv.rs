@@ -1,6 +1,7 @@
 //! Files for spreadsheets: the series of a query, and the largest keys of its range.
 
 use super::chart_query::{ChartQuery, Window};
+use crate::Answer;
 use crate::Portal;
 use crate::download;
 use crate::fault::Fault;
@@ -9,7 +10,6 @@ use crate::html::words;
 use crate::largest;
 use crate::times::{bucket_end, next_bucket};
 use axum::extract::{Path, State};
-use axum::response::Response;
 use jiff::tz::TimeZone;
 use raingauge_app::csv::cell;
 use raingauge_app::largest::to_csv;
@@ -27,7 +27,7 @@ pub async fn series(
     State(portal): State<Portal>,
     Path(id): Path<u32>,
     Query(fields): Query,
-) -> Result<Response, Fault> {
+) -> Answer {
     let found = portal.counters.get(id).await?;
     let asked = ChartQuery::of(&fields, portal.clock.now_s());
     let mut view = super::look(&portal, found, asked, false).await;
@@ -64,7 +64,7 @@ pub async fn keys(
     State(portal): State<Portal>,
     Path(id): Path<u32>,
     Query(fields): Query,
-) -> Result<Response, Fault> {
+) -> Answer {
     let found = portal.counters.get(id).await?;
     let asked = ChartQuery::of(&fields, portal.clock.now_s());
     let shown = super::look(&portal, found, asked, false).await.shown;

@@ -1,19 +1,17 @@
 //! The versions of a counter, and the differences between two of them.
 
-use crate::Portal;
+use crate::caller::{Caller, Page};
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::drafts::changes;
 use crate::html::parts::Column::Text;
 use crate::html::{layout, parts, words};
-use axum::extract::{Extension, Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
-use axum::response::Html;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_counters::difference;
-use raingauge_people::Principal;
 use raingauge_ports::catalog::Versioned;
 
 /// Number of versions listed on the page of a counter; the page of versions lists all.
@@ -73,13 +71,8 @@ fn changed(id: u32, version: &Versioned, before: Option<&Versioned>) -> Markup {
 
 /// `GET /counters/{id}/versions?from=1&to=3`: two versions side by side. The default is the newest
 /// two.
-pub async fn compare(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u32>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
-    let versions = portal.counters.versions(id).await?;
+pub async fn compare(caller: Caller, Path(id): Path<u32>, Query(fields): Query) -> Page {
+    let versions = caller.portal.counters.versions(id).await?;
     let zone = fields.zone();
     let Some(newest) = versions.first() else {
         return Err(Fault::not_found("such counter"));
@@ -96,7 +89,7 @@ pub async fn compare(
         section.card aria-label="Difference" {
             (choice(id, &versions, &from, &to))
             (sides(&from, &to, &zone))
-            @if person.may(Role::Editor) && from.version != newest.version {
+            @if caller.person.may(Role::Editor) && from.version != newest.version {
                 (roll_back(id, &from, newest))
             }
         }
@@ -106,12 +99,7 @@ pub async fn compare(
         }
     };
 
-    Ok(portal.page(
-        Some(&person),
-        layout::Place::Counters,
-        &format!("Versions of {}", newest.counter.name),
-        &body,
-    ))
+    Ok(caller.page(layout::Place::Counters, &format!("Versions of {}", newest.counter.name), &body))
 }
 
 fn find(versions: &[Versioned], text: &str) -> Result<Versioned, Fault> {

@@ -1,17 +1,15 @@
 //! The forms that decide on a draft.
 
 use super::actor;
-use crate::Portal;
-use crate::fault::Fault;
-use crate::fields::Fields;
+use crate::Answer;
+use crate::caller::{Caller, Submitted};
 use crate::guard::NoChange;
 use crate::pages::audit_actions;
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, Path};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Redirect};
 use raingauge_counters::documents::CounterKind;
 use raingauge_counters::drafts::{Decision, DraftChange, Error};
-use raingauge_people::Principal;
 
 /// Defines a handler for a decision: the audit verb, the field with its text, and the step of the
 /// workflow.
@@ -19,11 +17,10 @@ macro_rules! decides {
     ($name:ident, $verb:literal, $field:literal) => {
         #[doc = concat!("`POST /drafts/{id}/", stringify!($name), "`")]
         pub async fn $name(
-            State(portal): State<Portal>,
-            Extension(person): Extension<Principal>,
+            Caller { portal, person }: Caller,
             Path(id): Path<u64>,
-            Extension(fields): Extension<Fields>,
-        ) -> Result<Response, Fault> {
+            Submitted(fields): Submitted,
+        ) -> Answer {
             let text = fields.text($field).replace("\r\n", "\n");
             // No draft has revision 0, so a malformed number matches none.
             let revision = fields.text("revision").parse().unwrap_or(0);
@@ -41,11 +38,7 @@ decides!(apply, "draft.apply", "reason");
 
 /// Redirects to the result of a decision, or back to the draft's page, which says why nothing was
 /// done.
-fn answer(
-    id: u64,
-    verb: &'static str,
-    decided: Result<DraftChange, Error>,
-) -> Result<Response, Fault> {
+fn answer(id: u64, verb: &'static str, decided: Result<DraftChange, Error>) -> Answer {
     let change = match decided {
         Ok(change) => change,
         Err(error) => {

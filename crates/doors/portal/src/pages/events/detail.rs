@@ -3,19 +3,18 @@
 
 use super::{arrival, completeness, create_address, freshness, listeners};
 use crate::Portal;
+use crate::caller::{Caller, Page};
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::parts::Column::{self, Number, Text};
 use crate::html::{layout, parts, words};
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, Path};
 use axum::http::StatusCode;
-use axum::response::Html;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_counters::observed::{EventType, Field, Sample};
 use raingauge_people::Origin;
-use raingauge_people::Principal;
 use raingauge_people::audit::AuditAction;
 use raingauge_ports::catalog::Versioned;
 use serde_json::json;
@@ -30,12 +29,12 @@ const VALUE_CHARS: usize = 40;
 
 /// `GET /events/{type}`
 pub async fn page(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
+    caller: Caller,
     Extension(origin): Extension<Origin>,
     Path(name): Path<String>,
     Query(fields): Query,
-) -> Result<Html<String>, Fault> {
+) -> Page {
+    let portal = &caller.portal;
     let zone = fields.zone();
     let observed = portal.observed().await?;
     let counters = portal.counters.list().await?;
@@ -50,16 +49,16 @@ pub async fn page(
         ));
     }
 
-    let shows_values = person.may(Role::Editor) && portal.limits.samples.are_shown;
+    let shows_values = caller.person.may(Role::Editor) && portal.limits.samples.are_shown;
     if shows_values && found.is_some() {
-        note_view(&portal, &person, &origin, &name).await;
+        note_view(&caller, &origin, &name).await;
     }
 
     let body = html! {
         div.page-head {
             h1 { code { (name) } }
             p.quiet { a href="/events" { "Events" } }
-            @if person.may(Role::Editor) {
+            @if caller.person.may(Role::Editor) {
                 div.actions { a.button href=(create_address(&name)) { "New counter" } }
             }
         }
@@ -73,24 +72,25 @@ pub async fn page(
                     div.stack {
                         (arrived(found, portal.clock.now_s(), &zone))
                         (sources(found))
-                        (arrival(&portal))
+                        (arrival(portal))
                     }
-                    (counted(&portal, &own))
+                    (counted(portal, &own))
                 }
                 (fields_of(found, shows_values))
-                @if shows_values { (samples(found, &zone)) } @else { (without_values(&portal)) }
+                @if shows_values { (samples(found, &zone)) } @else { (without_values(portal)) }
             }
         }
-        @if found.is_none() { (counted(&portal, &own)) }
+        @if found.is_none() { (counted(portal, &own)) }
     };
-    Ok(portal.page(Some(&person), layout::Place::Events, &words::cut(&name, 60), &body))
+    Ok(caller.page(layout::Place::Events, &words::cut(&name, 60), &body))
 }
 
 /// Records who views events in the audit log, because events may contain personal data.
-async fn note_view(portal: &Portal, person: &Principal, origin: &Origin, name: &str) {
-    if portal.views.begins(&person.name, name, portal.clock.now_s()) {
+async fn note_view(caller: &Caller, origin: &Origin, name: &str) {
+    let portal = &caller.portal;
+    if portal.views.begins(&caller.person.name, name, portal.clock.now_s()) {
         let action = AuditAction::new("events.view", format!("event type {name}"), json!({}));
-        portal.accounts.audit.note(&person.name, origin, action, "done").await;
+        portal.accounts.audit.note(&caller.person.name, origin, action, "done").await;
     }
 }
 

@@ -8,19 +8,19 @@ pub mod rollout;
 
 use super::charts;
 use super::overview::Overview;
-use crate::Portal;
+use crate::Answer;
+use crate::caller::{Caller, Page, Submitted};
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
 use crate::html::parts::Mood;
 use crate::html::{layout, notes, parts};
 use crate::pages::audit_actions;
-use axum::extract::{Extension, State};
+use axum::extract::Extension;
 use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{Html, IntoResponse, Redirect};
 use form::Form;
 use maud::{Markup, html};
 use raingauge_core::access::Role;
-use raingauge_people::Principal;
 use raingauge_people::audit::AuditAction;
 use raingauge_policy::cache::{Policy, Strategy};
 use raingauge_ports::catalog::{Error, VersionedPolicy};
@@ -29,40 +29,27 @@ use raingauge_ports::catalog::{Error, VersionedPolicy};
 const REASON_CHARS_MAX: usize = 500;
 
 /// `GET /system/cache`
-pub async fn page(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
-    let current = portal.counters.cache_policy().await?;
+pub async fn page(caller: Caller, Query(fields): Query) -> Page {
+    let current = caller.portal.counters.cache_policy().await?;
     let form = Form::of(&current);
-    Ok(whole(&portal, &person, &fields, &current, (&form, None), &rollout::Form::default()).await)
+    Ok(whole(&caller, &fields, &current, (&form, None), &rollout::Form::default()).await)
 }
 
 /// `POST /system/cache/preview`: shows what a policy would change, and changes nothing.
-pub async fn preview(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Html<String>, Fault> {
-    let current = portal.counters.cache_policy().await?;
+pub async fn preview(caller: Caller, Submitted(fields): Submitted) -> Page {
+    let current = caller.portal.counters.cache_policy().await?;
     let mut form = Form::sent(&fields);
     let planned = form.policy();
     let rollout = rollout::Form::default();
-    Ok(whole(&portal, &person, &Fields::default(), &current, (&form, Some(&planned)), &rollout)
-        .await)
+    Ok(whole(&caller, &Fields::default(), &current, (&form, Some(&planned)), &rollout).await)
 }
 
 /// `POST /system/cache`
-pub async fn set(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
+pub async fn set(caller: Caller, Submitted(fields): Submitted) -> Answer {
     let mut form = Form::sent(&fields);
     let planned = form.policy();
     if let (Ok(policy), true) = (&planned, form.problems.is_empty()) {
-        match put(&portal, &person, policy.clone(), form.version, form.reason.clone()).await {
+        match put(&caller, policy.clone(), form.version, form.reason.clone()).await {
             Ok(action) => {
                 return Ok((Extension(action), Redirect::to("/system/cache?note=policy-set"))
                     .into_response());
@@ -81,21 +68,16 @@ pub async fn set(
         }
     }
 
-    let current = portal.counters.cache_policy().await?;
+    let current = caller.portal.counters.cache_policy().await?;
     let rollout = rollout::Form::default();
     let page =
-        whole(&portal, &person, &Fields::default(), &current, (&form, Some(&planned)), &rollout)
-            .await;
+        whole(&caller, &Fields::default(), &current, (&form, Some(&planned)), &rollout).await;
 
     Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
 }
 
 /// `POST /system/cache/back`: restores an earlier policy, as a new version.
-pub async fn back(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
+pub async fn back(caller: Caller, Submitted(fields): Submitted) -> Answer {
     let number = |name: &str| fields.text(name).parse::<u32>().ok();
     let (Some(to), Some(expected)) = (number("to"), number("version")) else {
         return Err(Fault::bad_request(
@@ -104,7 +86,7 @@ pub async fn back(
         ));
     };
 
-    let versions = portal.counters.cache_policies(history::VERSIONS_MAX).await?;
+    let versions = caller.portal.counters.cache_policies(history::VERSIONS_MAX).await?;
 
     // Before the first version, every count was read from the store.
     let policy =
@@ -115,21 +97,23 @@ pub async fn back(
         None => return Err(Fault::not_found("such version of the cache policy")),
     };
 
-    let action = put(&portal, &person, policy, expected, format!("Back to version {to}")).await?;
+    let action = put(&caller, policy, expected, format!("Back to version {to}")).await?;
     Ok((Extension(action), Redirect::to("/system/cache?note=policy-back")).into_response())
 }
 
 /// Sets a policy, and returns what it changes for the audit log.
 async fn put(
-    portal: &Portal,
-    person: &Principal,
+    caller: &Caller,
     policy: Policy,
     expected: u32,
     reason: String,
 ) -> Result<AuditAction, Error> {
+    let portal = &caller.portal;
     let before = portal.counters.cache_policy().await?.policy;
-    let set =
-        portal.counters.set_cache_policy(policy, Some(expected), &person.name, &reason).await?;
+    let set = portal
+        .counters
+        .set_cache_policy(policy, Some(expected), &caller.person.name, &reason)
+        .await?;
     // Other processes follow the catalog; this process applies the policy at once.
     portal.operations.policies.set(&set.policy);
     let counters = portal.list.counters(portal).await.unwrap_or_default();
@@ -142,13 +126,13 @@ async fn put(
 type Planned = Result<Policy, ()>;
 
 async fn whole(
-    portal: &Portal,
-    person: &Principal,
+    caller: &Caller,
     asked: &Fields,
     current: &VersionedPolicy,
     (form, planned): (&Form, Option<&Planned>),
     rollout: &rollout::Form,
 ) -> Html<String> {
+    let Caller { portal, person } = caller;
     let overview = Overview::look(portal, asked).await;
     let counters = portal.counters.list().await.unwrap_or_default();
     let planned = planned.and_then(|planned| planned.as_ref().ok()).unwrap_or(&current.policy);
@@ -165,7 +149,7 @@ async fn whole(
              arithmetic on the counter's id. Every instance follows a change within seconds."
         }
         @match &runs {
-            Ok(runs) => (rollout::section(portal, person, &overview, runs, rollout)),
+            Ok(runs) => (rollout::section(caller, &overview, runs, rollout)),
             Err(error) => (parts::notice(Mood::Bad, &html! { (error) "." })),
         }
         // While a rollout runs, the policy cannot be edited by hand.
@@ -188,7 +172,7 @@ async fn whole(
         (strategies())
     };
 
-    portal.page(Some(person), layout::Place::Cache, "Cache", &body)
+    caller.page(layout::Place::Cache, "Cache", &body)
 }
 
 fn strategies() -> Markup {

@@ -1,13 +1,15 @@
 //! Compaction: running, planned and past runs; administrators start and stop them.
 
 use super::overview::Overview;
+use crate::Answer;
 use crate::Portal;
+use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::html::parts::Column::{Number, Text};
 use crate::html::{parts, words};
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Redirect};
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_core::time::format_rfc3339;
@@ -22,10 +24,7 @@ use serde_json::{Value as Json, json};
 const RUNS_SHOWN: usize = 5;
 
 /// `POST /system/compaction`
-pub async fn start(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-) -> Result<Response, Fault> {
+pub async fn start(Caller { portal, person }: Caller) -> Answer {
     let maintenance = of(&portal)?;
     maintenance.compact(&person.name).map_err(refused)?;
     let last = maintenance.status().last.into_iter().next();
@@ -36,7 +35,7 @@ pub async fn start(
 }
 
 /// `POST /system/compaction/stop`
-pub async fn stop(State(portal): State<Portal>) -> Result<Response, Fault> {
+pub async fn stop(State(portal): State<Portal>) -> Answer {
     let maintenance = of(&portal)?;
     let running = maintenance.status().running;
     maintenance.stop().map_err(refused)?;

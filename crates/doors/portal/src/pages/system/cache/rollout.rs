@@ -7,7 +7,9 @@ pub use form::Form;
 pub use view::stages;
 
 use super::{Planned, whole};
+use crate::Answer;
 use crate::Portal;
+use crate::caller::{Caller, Page, Submitted};
 use crate::download;
 use crate::fault::Fault;
 use crate::fields::{Fields, Query};
@@ -16,11 +18,10 @@ use crate::html::{layout, parts, words};
 use crate::pages::system::overview::Overview;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Redirect};
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_operations::rollouts::Error;
-use raingauge_people::Principal;
 use raingauge_people::audit::AuditAction;
 use raingauge_policy::rollout::{End, Phase, Plan, Rollout};
 use raingauge_ports::rollouts::Run;
@@ -30,14 +31,16 @@ use serde_json::{Value as Json, json};
 pub const RUNS_SHOWN: usize = 10;
 
 /// `POST /system/cache/rollouts`
-pub async fn begin(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Extension(fields): Extension<Fields>,
-) -> Result<Response, Fault> {
+pub async fn begin(caller: Caller, Submitted(fields): Submitted) -> Answer {
     let mut form = Form::sent(&fields);
     if let Ok(plan) = form.plan() {
-        match portal.operations.rollouts.begin(plan, &person.name, form.reason()).await {
+        match caller
+            .portal
+            .operations
+            .rollouts
+            .begin(plan, &caller.person.name, form.reason())
+            .await
+        {
             Ok(run) => {
                 let action = AuditAction::new("rollout.begin", object(&run), summary(&run));
                 return Ok((Extension(action), Redirect::to("/system/cache?note=rollout-begun"))
@@ -48,45 +51,31 @@ pub async fn begin(
         }
     }
 
-    let current = portal.counters.cache_policy().await?;
+    let current = caller.portal.counters.cache_policy().await?;
     let policy = super::Form::of(&current);
     let planned: Option<&Planned> = None;
-    let page =
-        whole(&portal, &person, &Fields::default(), &current, (&policy, planned), &form).await;
+    let page = whole(&caller, &Fields::default(), &current, (&policy, planned), &form).await;
 
     Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
 }
 
 /// `POST /system/cache/rollouts/{id}/stop`
-pub async fn stop(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u64>,
-) -> Result<Response, Fault> {
+pub async fn stop(Caller { portal, person }: Caller, Path(id): Path<u64>) -> Answer {
     let run = portal.operations.rollouts.stop(id, &person.name).await?;
     let action = AuditAction::new("rollout.stop", object(&run), reached(&run.rollout));
     Ok((Extension(action), Redirect::to("/system/cache?note=rollout-stopped")).into_response())
 }
 
 /// `POST /system/cache/rollouts/{id}/go-on`
-pub async fn go_on(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u64>,
-) -> Result<Response, Fault> {
+pub async fn go_on(Caller { portal, person }: Caller, Path(id): Path<u64>) -> Answer {
     let run = portal.operations.rollouts.go_on(id, &person.name).await?;
     let action = AuditAction::new("rollout.go_on", object(&run), reached(&run.rollout));
     Ok((Extension(action), Redirect::to("/system/cache?note=rollout-goes-on")).into_response())
 }
 
 /// `GET /system/cache/rollouts/{id}`: what the rollout did, and what it measured.
-pub async fn report(
-    State(portal): State<Portal>,
-    Extension(person): Extension<Principal>,
-    Path(id): Path<u64>,
-    Query(fields): Query,
-) -> Result<Html<String>, Fault> {
-    let run = portal.operations.rollouts.rollouts().get(id).await.map_err(Error::from)?;
+pub async fn report(caller: Caller, Path(id): Path<u64>, Query(fields): Query) -> Page {
+    let run = caller.portal.operations.rollouts.rollouts().get(id).await.map_err(Error::from)?;
     let zone = fields.zone();
     let title = format!("Rollout {id}: {}", run.rollout.plan.to.name());
     let body = html! {
@@ -106,14 +95,11 @@ pub async fn report(
         }
     };
 
-    Ok(portal.page(Some(&person), layout::Place::Cache, &title, &body))
+    Ok(caller.page(layout::Place::Cache, &title, &body))
 }
 
 /// `GET /system/cache/rollouts/{id}/report.json`
-pub async fn report_json(
-    State(portal): State<Portal>,
-    Path(id): Path<u64>,
-) -> Result<Response, Fault> {
+pub async fn report_json(State(portal): State<Portal>, Path(id): Path<u64>) -> Answer {
     let Run { started_at, started_by, reason, ended_at, rollout, .. } =
         portal.operations.rollouts.rollouts().get(id).await.map_err(Error::from)?;
     let mut report = json!({
@@ -174,13 +160,7 @@ pub fn running_of(runs: &[Run]) -> Option<&Run> {
 
 /// The running rollout, or the form that starts one, and the list of ended ones. While a rollout
 /// runs, the parts that it changes refresh themselves.
-pub fn section(
-    portal: &Portal,
-    person: &Principal,
-    overview: &Overview,
-    runs: &[Run],
-    form: &Form,
-) -> Markup {
+pub fn section(caller: &Caller, overview: &Overview, runs: &[Run], form: &Form) -> Markup {
     let running = running_of(runs);
     let again =
         format!("/system/cache?zone={}", words::step_of_address(words::zone(&overview.zone)));
@@ -192,10 +172,10 @@ pub fn section(
             hx-select-oob=[others] hx-target="#rollout" hx-swap="outerHTML"
             data-live[live.is_some()] {
             @if let Some(run) = running {
-                (view::running(portal, person, overview, run))
+                (view::running(caller, overview, run))
             } @else {
                 @if let Some(last) = runs.first() { (view::ending(last, true)) }
-                @if person.may(Role::Admin) { (form.markup(person)) }
+                @if caller.person.may(Role::Admin) { (form.markup(&caller.person)) }
             }
             @if runs.iter().any(|run| run.ended_at.is_some()) { (ended(runs, overview)) }
         }

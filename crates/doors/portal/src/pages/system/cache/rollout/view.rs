@@ -2,6 +2,7 @@
 
 use super::{badge, why};
 use crate::Portal;
+use crate::caller::Caller;
 use crate::html::parts::Column::{self, Number, Silent, Text};
 use crate::html::parts::{self, ButtonForm, Mood};
 use crate::html::words;
@@ -31,20 +32,20 @@ const STAGES: [Column<'_>; 9] = [
 ];
 
 /// The card of a running rollout.
-pub fn running(portal: &Portal, person: &Principal, overview: &Overview, run: &Run) -> Markup {
+pub fn running(caller: &Caller, overview: &Overview, run: &Run) -> Markup {
     let rollout = &run.rollout;
     let address = format!("/system/cache/rollouts/{}", run.id);
     html! {
         section.card.rollout aria-labelledby="rollout-title" {
             div.card-head {
                 h2 #rollout-title { "Rollout " (run.id) ": " (rollout.plan.to.name()) }
-                @if person.may(Role::Admin) { (buttons(person, &address, rollout)) }
+                @if caller.person.may(Role::Admin) { (buttons(&caller.person, &address, rollout)) }
             }
             p.quiet {
                 "By " (run.started_by) ", since " (parts::moment(run.started_at, &overview.zone))
                 ": " (run.reason)
             }
-            (lost(portal, overview, run))
+            (lost(&caller.portal, overview, run))
             (present(rollout))
             div.pairs {
                 (limits(rollout))
