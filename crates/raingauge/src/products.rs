@@ -27,7 +27,7 @@ mod points;
 pub use campaigns::HISTORY;
 pub use objects::OpenObjects;
 
-use crate::services::{BookPlace, Consumers};
+use crate::services::{BookPlace, Consumers, TopicPlace};
 use anyhow::Context as _;
 use raingauge_app::{Role, Wait};
 use raingauge_consumers::{Consumer, Runner};
@@ -70,6 +70,8 @@ pub struct Product {
 pub struct Opening {
     settings: Box<dyn ProductSettings>,
     open: Open,
+    /// Topics of Kafka that it publishes to, which `raingauge migrate` makes.
+    streams: Vec<String>,
 }
 
 type Open = Box<dyn Fn(Foundation) -> BoxFuture<'static, anyhow::Result<Additions>> + Send + Sync>;
@@ -93,7 +95,13 @@ impl Opening {
     {
         let own = settings.clone();
         let open: Open = Box::new(move |foundation| Box::pin(open(own.clone(), foundation)));
-        Self { settings: Box::new(settings), open }
+        Self { settings: Box::new(settings), open, streams: Vec::new() }
+    }
+
+    /// The same product, which publishes to a topic of Kafka.
+    pub fn with_stream(mut self, topic: Option<String>) -> Self {
+        self.streams.extend(topic);
+        self
     }
 }
 
@@ -124,6 +132,8 @@ pub struct Foundation {
     pub documents: Arc<dyn DocumentStore>,
     /// Where the books of points are.
     pub book_place: BookPlace,
+    /// Where the topics of points are.
+    pub topic_place: TopicPlace,
     /// The right to announce entries of points.
     pub points_lease: Arc<dyn Lease>,
     /// Awards points, where a product before this one does.
@@ -190,6 +200,12 @@ impl Openings {
     /// Reads the settings of products.
     pub fn read(products: &[Product], reader: &mut Reader) -> Self {
         Self(products.iter().map(|product| (product.configure)(reader)).collect())
+    }
+
+    /// Topics of Kafka that the products publish to.
+    #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "only a cluster has topics"))]
+    pub fn streams(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|opening| opening.streams.iter().map(String::as_str))
     }
 
     /// Opens the products, in their order.

@@ -22,6 +22,7 @@ mod objects;
 mod openid;
 mod points;
 mod queues;
+mod topics;
 mod waiting;
 
 pub use assemble::{Process, Surroundings};
@@ -34,6 +35,7 @@ pub use objects::{ObjectEngines, ObjectPlace, verify_store};
 pub use openid::openid;
 pub use points::{PointsEngines, PointsOptions, open_books, rebuild_points, verify_points};
 pub use queues::QueuePlace;
+pub use topics::{OpenTopics, TopicPlace};
 pub use waiting::Startup;
 
 use crate::settings::Settings;
@@ -61,6 +63,9 @@ pub async fn skip_lost(
     partition: Partition,
     skips: bool,
 ) -> anyhow::Result<Option<Overtaken>> {
+    if settings.cluster.is_cluster() && consumer.as_str() == raingauge_awarding::CONSUMER {
+        return cluster::skip_unpriced(settings, partition, skips).await;
+    }
     if *consumer != Name::counting() {
         return embedded::skip_lost(settings, consumer, partition, skips);
     }
@@ -84,6 +89,8 @@ pub struct Engines {
     pub database: Database,
     /// Where the books of points are.
     pub book_place: BookPlace,
+    /// Where the topics of points are.
+    pub topic_place: TopicPlace,
     /// Where events are appended.
     pub sink: Arc<dyn EventSink>,
     /// Every partition of the log.

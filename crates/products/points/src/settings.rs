@@ -7,7 +7,7 @@ settings! {
     /// How points are awarded, kept and announced.
     pub struct Settings in "points" {
         /// Whether this process keeps a ledger of points; over the engines of a cluster it is kept
-        /// in MySQL, only where this is given, and events are not awarded.
+        /// in MySQL, and only where this is given.
         enabled: bool = switch(true);
         /// Where priced events wait: `direct` awards them from the event log itself, `queued`
         /// sends each through the queue of awards.
@@ -30,6 +30,9 @@ settings! {
         /// Whether each entry of a member is also an event of the log, of a type that begins with
         /// `raingauge.points.`.
         publish: bool = switch(true);
+        /// Topic of Kafka that receives the same events under the member as their key, over the
+        /// engines of a cluster; `raingauge migrate` makes it; empty for none.
+        kafka_topic: Option<String> = text("");
         /// Address that receives a webhook for each entry of a member; empty for none.
         notify_url: Option<String> = text("");
         /// The secret that signs those webhooks.

@@ -7,7 +7,7 @@
 //! ```
 
 use super::{Additions, Foundation, Opening, Product, Service};
-use crate::services::{PointsEngines, PointsOptions, QueuePlace};
+use crate::services::{OpenTopics, PointsEngines, PointsOptions, QueuePlace};
 use crate::settings::{Cluster, Origin};
 use anyhow::Context as _;
 use raingauge_appraisal::{Appraisal, Sources};
@@ -18,7 +18,7 @@ use raingauge_campaigns::sign::Secret;
 use raingauge_documents::{self as documents, Documents, ProductKind, ProgrammeRules};
 use raingauge_points_doors::{AdjustmentKind, Awarding, Points, Settings};
 use raingauge_ports::clock::Clock;
-use raingauge_settings::Reader;
+use raingauge_settings::{Group, Reader};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
@@ -26,6 +26,8 @@ pub const PRODUCT: Product = Product { groups: &[Settings::GROUP, QueuePlace::GR
 
 /// The switch of the whole product.
 const ENABLED: &str = "points.enabled";
+/// The topic of entries.
+const STREAM: &str = "points.kafka_topic";
 /// A clock that is further from that of the machine is one of an experiment.
 const EXPERIMENT_SHIFT_MS: u64 = 1_000;
 
@@ -40,19 +42,51 @@ fn configure(reader: &mut Reader) -> Opening {
         }
         settings.enabled &= is_given;
     }
+    check_stream(&settings, reader);
     let queue_place = QueuePlace::read(reader);
-    Opening::new((settings, queue_place), open)
+    let stream = settings.kafka_topic.clone().filter(|_| settings.enabled);
+    Opening::new((settings, queue_place), open).with_stream(stream)
+}
+
+/// The stream of entries needs the brokers of a cluster, and a topic that nothing else is in.
+fn check_stream(settings: &Settings, reader: &mut Reader) {
+    let Some(topic) = &settings.kafka_topic else { return };
+    if cluster_of(reader).is_none() {
+        let advice = "Set cluster.engines to \"cluster\", or leave this out";
+        reader.refuse(STREAM, "only a cluster has topics of Kafka", advice);
+    } else if topics_of(reader).contains(topic) {
+        let message = "this topic has other messages, in partitions of another kind";
+        reader.refuse(STREAM, message, "Name a topic of its own, such as \"raingauge-points\"");
+    }
+}
+
+/// The topics that a cluster has in any case, as far as the settings say without a problem.
+#[cfg(feature = "cluster")]
+fn topics_of(reader: &mut Reader) -> Vec<String> {
+    use crate::services::engine_settings::KafkaSettings;
+
+    if !are_right(reader, &KafkaSettings::GROUP) {
+        return Vec::new();
+    }
+    let KafkaSettings { topic, dead_letter_topic, .. } = KafkaSettings::read(reader);
+    let own = ["changes", "leases"].map(|kind| format!("{topic}-{kind}"));
+    own.into_iter().chain([topic, dead_letter_topic]).collect()
+}
+
+#[cfg(not(feature = "cluster"))]
+fn topics_of(_: &mut Reader) -> Vec<String> {
+    Vec::new()
 }
 
 /// The settings of a cluster, if the engines are those of one, as far as the settings say without
 /// a problem.
 fn cluster_of(reader: &mut Reader) -> Option<Cluster> {
-    let paths: Vec<String> = Cluster::GROUP.settings.iter().map(|setting| setting.path()).collect();
-    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-    if !reader.are_right(&paths) {
-        return None;
-    }
-    Some(Cluster::read(reader)).filter(Cluster::is_cluster)
+    let cluster = are_right(reader, &Cluster::GROUP).then(|| Cluster::read(reader));
+    cluster.filter(Cluster::is_cluster)
+}
+
+fn are_right(reader: &Reader, group: &Group) -> bool {
+    group.settings.iter().all(|setting| reader.are_right(&[&setting.path()]))
 }
 
 async fn open(
@@ -73,7 +107,8 @@ async fn open(
         clock: Arc::clone(&foundation.wall_clock),
     };
     let engines = PointsEngines::open(foundation.book_place.clone(), options).await?;
-    let deps = deps(&foundation, &engines);
+    let topics = foundation.topic_place.open(settings.kafka_topic.clone()).await?;
+    let deps = deps(&foundation, &engines, topics);
     let options = teller_options(&settings)?;
     let start = move || awarding::Teller::start(deps, options);
     let teller = tokio::task::spawn_blocking(start).await??;
@@ -104,18 +139,18 @@ async fn open(
     })
 }
 
-fn deps(foundation: &Foundation, engines: &PointsEngines) -> awarding::Deps {
-    // Over the engines of a cluster there is no log that one process reads alone.
+fn deps(foundation: &Foundation, engines: &PointsEngines, topics: OpenTopics) -> awarding::Deps {
+    // Over the engines of a cluster there is no log that one process reads alone, but partitions.
     let consumers = foundation.consumers.as_ref();
     let log = consumers.and_then(|_| foundation.logs.first().cloned());
     awarding::Deps {
         books: Arc::clone(&engines.books),
         reader: Arc::clone(&engines.reader),
         log,
-        partitions: Vec::new(),
+        partitions: topics.events,
         registry: consumers.map(|consumers| Arc::clone(&consumers.registry)),
         sink: Arc::clone(&foundation.sink),
-        stream: None,
+        stream: topics.stream,
         queues: Arc::clone(&engines.queues),
         control: Arc::clone(&engines.control),
         documents: Arc::clone(&foundation.documents),
@@ -238,5 +273,25 @@ mod tests {
         let asked = "[points]\nenabled = true\n";
         assert!(is_refused(&format!("{cluster}catalog = \"sqlite\"\n{asked}")));
         assert!(!is_refused(&format!("{cluster}catalog = \"mysql\"\n{asked}")));
+    }
+
+    #[test]
+    fn the_stream_of_entries_has_a_topic_of_a_cluster_to_itself() {
+        let is_refused = |text: &str| {
+            let problems = load(text).err().unwrap_or_default();
+            problems.iter().any(|problem| problem.key == STREAM)
+        };
+        let stream = |topic: &str| format!("[points]\nenabled = true\nkafka_topic = {topic:?}\n");
+        assert!(is_refused(&stream("points")), "there are no brokers");
+        if !cfg!(feature = "cluster") {
+            return;
+        }
+
+        let cluster = "[cluster]\nengines = \"cluster\"\ncatalog = \"mysql\"\n[mysql]\n\
+                       url = \"mysql://x@h/d\"\n[kafka]\ntopic = \"rain\"\n";
+        assert!(!is_refused(&format!("{cluster}{}", stream("points"))));
+        for taken in ["rain", "rain-changes", "raingauge-dead-letters"] {
+            assert!(is_refused(&format!("{cluster}{}", stream(taken))), "{taken}");
+        }
     }
 }

@@ -298,6 +298,7 @@ fn foundation(
         sink: Arc::clone(&engines.sink),
         documents: Arc::clone(&engines.database.documents),
         book_place: engines.book_place.clone(),
+        topic_place: engines.topic_place.clone(),
         points_lease: Arc::clone(&engines.points_lease),
         points: None,
         published: Arc::clone(&engines.published),

@@ -12,9 +12,11 @@ mod stream;
 pub use redis::redis_cache;
 
 use super::database::{self, Database};
+use super::topics::{is_final_for_kafka, open_logs};
 use super::waiting::{Startup, until_there};
-use super::{BookPlace, Engines};
+use super::{BookPlace, Engines, TopicPlace};
 use crate::settings::Settings;
+use anyhow::Context as _;
 use options::{cql_options, fingerprint, kafka_options};
 use parking_lot::Mutex;
 use raingauge_app::Role;
@@ -136,7 +138,9 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
     };
 
     let sink: Arc<dyn EventSink> = Arc::new(kafka::Sink::new(&topic)?);
-    let logs = open_logs(&topic, startup).await?;
+    let what = event_log(topic.options());
+    let open = async || open_logs(topic.clone()).await;
+    let logs = until_there(startup, &what, is_final_for_kafka, open).await?;
     let maintenance =
         settings.cluster.has(Role::Portal).then(|| start_maintenance(settings, &cql, &clock));
     let lease = |name| Arc::new(cql::Lease::new(cql.clone(), name, holder(settings)));
@@ -155,6 +159,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
     Ok(Engines {
         database,
         book_place: BookPlace::of_cluster(settings, startup),
+        topic_place: TopicPlace::Brokers { topic, startup: startup.clone() },
         sink,
         logs,
         consumers: None,
@@ -238,11 +243,6 @@ fn event_log(options: &kafka::Options) -> String {
     format!("the event log, topic {} of {}", options.topic, options.place())
 }
 
-/// Returns whether waiting cannot cure an error of Kafka.
-fn is_final_for_kafka(error: &kafka::Error) -> bool {
-    !matches!(error, kafka::Error::NoTopic { .. } | kafka::Error::Unreachable { .. })
-}
-
 /// Compares the topic with the one that was counted: a recreated topic is not read.
 async fn check_topic(
     startup: &Startup,
@@ -258,25 +258,6 @@ async fn check_topic(
         topic.refuse();
     }
     Ok(())
-}
-
-/// Opens every partition for inspection, once each has a leader: after a restart, the brokers
-/// report a topic before its partitions have leaders.
-async fn open_logs(
-    topic: &kafka::Topic,
-    startup: &Startup,
-) -> anyhow::Result<Vec<Arc<dyn EventLog>>> {
-    let open_all = async || {
-        let topic = topic.clone();
-        let open = move || {
-            let open = |partition| Ok(Arc::new(topic.log(partition)?) as Arc<dyn EventLog>);
-            (0..topic.partitions()).map(open).collect::<Result<Vec<_>, kafka::Error>>()
-        };
-        let opened = tokio::task::spawn_blocking(open).await;
-        opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
-    };
-
-    Ok(until_there(startup, &event_log(topic.options()), is_final_for_kafka, open_all).await?)
 }
 
 /// Starts compaction of the cluster, which one portal at a time runs.
@@ -449,6 +430,23 @@ pub async fn skip_lost(
     tokio::task::spawn_blocking(find_and_skip).await?
 }
 
+/// Finds what a partition of the log has lost for points, and continues behind it on request.
+pub async fn skip_unpriced(
+    settings: &Settings,
+    partition: Partition,
+    skips: bool,
+) -> anyhow::Result<Option<Overtaken>> {
+    let place = BookPlace::of_cluster(settings, &Startup::default());
+    let opened = place.open_shared(&settings.clock.clock()).await?;
+    let books = opened.context("the books of points are not in a database")?.books;
+    let topic = kafka::Topic::open(kafka_options(settings)).await?;
+    let find_and_skip = move || {
+        let log = topic.log(partition)?;
+        Ok(raingauge_awarding::skip_lost(&*books, &log, skips)?)
+    };
+    tokio::task::spawn_blocking(find_and_skip).await?
+}
+
 /// Creates the schema, the topics and the catalog, and returns what was done, in sentences.
 pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
     let mut done = Vec::new();
@@ -471,7 +469,12 @@ pub async fn migrate(settings: &Settings) -> anyhow::Result<Vec<String>> {
         let retention_ms = settings.log.retention.as_millis() as i64;
         let plan =
             Plan { partitions: kafka.partitions, replication: kafka.replication, retention_ms };
-        for topic in raingauge_kafka::migrate(&kafka_options(settings), &plan).await? {
+        let options = kafka_options(settings);
+        let mut topics = kafka::migrate(&options, &plan).await?;
+        for stream in settings.products.streams() {
+            topics.push(kafka::migrate_entries(&options, &plan, stream).await?);
+        }
+        for topic in topics {
             let what = if topic.created { "was made" } else { "was there" };
             done.push(format!("topic {} {what}", topic.topic));
             done.extend(topic.warnings);

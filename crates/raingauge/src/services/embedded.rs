@@ -1,6 +1,6 @@
 //! The services over the embedded engines, in one data folder.
 
-use super::{BookPlace, Consumers, Engines, Running, database, files};
+use super::{BookPlace, Consumers, Engines, Running, TopicPlace, database, files};
 use crate::settings::Settings;
 use raingauge_consumers::{Overtaken, Registry};
 use raingauge_counters as counters;
@@ -68,6 +68,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
     Ok(Engines {
         database,
         book_place: BookPlace::DataFolder,
+        topic_place: TopicPlace::DataFolder,
         sink,
         consumers: Some(consumers),
         counted_here: logs.clone(),

@@ -20,6 +20,14 @@ pub async fn skip_lost(_: &Settings, _: Partition, _: bool) -> anyhow::Result<Op
     anyhow::bail!(crate::settings::NO_CLUSTER)
 }
 
+pub async fn skip_unpriced(
+    _: &Settings,
+    _: Partition,
+    _: bool,
+) -> anyhow::Result<Option<Overtaken>> {
+    anyhow::bail!(crate::settings::NO_CLUSTER)
+}
+
 /// The embedded engines need no migration.
 pub async fn migrate(_: &Settings) -> anyhow::Result<Vec<String>> {
     Ok(Vec::new())

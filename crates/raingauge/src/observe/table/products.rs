@@ -87,9 +87,9 @@ metrics! {
     Counter Count "raingauge_points_dead_total" ["queue"]
         "Letters of points that were given up, by queue.";
     Counter Count "raingauge_points_delivered_total" ["consumer"]
-        "Entries that the publisher and the notifier have handed on.";
+        "Entries that were handed on: to the event log (publisher), to the topic of entries (stream), to the webhook (notifier).";
     Gauge Count "raingauge_points_delivery_lag" ["consumer"]
-        "Entries that the publisher or the notifier has yet to hand on.";
+        "Entries that are yet to be handed on: to the event log (publisher), to the topic of entries (stream), to the webhook (notifier).";
     Counter Count "raingauge_points_notify_total" ["outcome"]
         "Notifications of members by outcome: delivered, failed, too_many.";
     Gauge Count "raingauge_points_sweep_ranges" []

@@ -1,7 +1,7 @@
 //! The stream of tiles: what a reader keeps in memory from it, and which writers wait for readers
 //! to receive it.
 
-use super::is_final_for_kafka;
+use crate::services::topics::is_final_for_kafka;
 use crate::services::waiting::{Startup, until_there};
 use crate::settings::Settings;
 use raingauge_app::Role;

@@ -36,8 +36,8 @@ fn send(place: &Place, ids: std::ops::Range<u32>) {
     producer.flush(PATIENCE).expect("flushed");
 }
 
-/// Drops what retention drops when nothing has been counted for long.
-fn drop_everything(place: &Place) {
+/// Drops what retention drops when nothing has been read for long, from the first partition.
+pub fn drop_everything(place: &Place) {
     let consumer: BaseConsumer = config(place).create().expect("a consumer");
     let (_, end) =
         consumer.fetch_watermarks(&place.topic, 0, PATIENCE).expect("the topic is there");
