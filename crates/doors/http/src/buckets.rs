@@ -2,25 +2,23 @@
 
 use super::audit::AuditDetails;
 use super::body::{self, Body};
+use super::caller::{Answer, Caller};
 use super::contract::events as doc;
-use super::problem::Problem;
 use super::{Routes, idempotency_key};
 use axum::Json;
-use axum::extract::{Extension, State};
+use axum::extract::Extension;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use raingauge_app::App;
 use raingauge_app::Role;
 use raingauge_app::budget::decoded;
 use raingauge_core::access::Scope;
 use raingauge_counters::{Outcome, RequestKey};
-use raingauge_people::Principal;
 use raingauge_writer::bucket_list;
 use raingauge_writer::control::Bucket;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Most counters and keys of a request that the audit log names; it keeps 4 KiB of an entry.
 const COUNTERS_NAMED_MAX: usize = 20;
@@ -33,11 +31,10 @@ pub fn routes() -> Routes {
 
 /// `POST /v1/buckets`
 pub async fn set(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
+    Caller { app, who }: Caller,
     headers: HeaderMap,
     body: Body<body::Buckets>,
-) -> Result<Response, Problem> {
+) -> Answer {
     let key =
         idempotency_key::read(&headers)?.map(|key| RequestKey::new(&who.recorded_name(), &key));
     let members = decoded(body.bytes.len(), || bucket_list::read(&body.bytes))?;

@@ -2,21 +2,18 @@
 
 use super::Routes;
 use super::body::{self, Body};
-use super::change::{expected_version, json_of, reason, without_version};
+use super::caller::{Answer, Caller};
+use super::change::{etag, expected_version, json_of, reason, without_version};
 use super::contract::system as doc;
-use super::problem::Problem;
 use axum::Json;
-use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, header};
+use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use raingauge_app::App;
-use raingauge_app::Role;
+use raingauge_app::{self as app, App, Role};
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
-use raingauge_people::Principal;
 use raingauge_policy::cache::Policy;
 use raingauge_ports::catalog::VersionedPolicy;
-use serde_json::json;
 use std::sync::Arc;
 
 pub fn routes() -> Routes {
@@ -26,25 +23,18 @@ pub fn routes() -> Routes {
 }
 
 /// `GET /v1/cache-policy`
-pub async fn read(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+pub async fn read(State(app): State<Arc<App>>) -> Answer {
     Ok(with_etag(app.counters.cache_policy().await?))
 }
 
 /// `PUT /v1/cache-policy`
 pub async fn replace(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
+    Caller { app, who }: Caller,
     headers: HeaderMap,
     body: Body<body::Configuration>,
-) -> Result<Response, Problem> {
-    let policy =
-        Policy::from_json(&without_version(json_of(&body.bytes)?)).map_err(|problems| {
-            let said: Vec<String> = problems
-                .iter()
-                .map(|problem| format!("{}: {}", problem.field, problem.detail))
-                .collect();
-            Problem::new(Code::PolicyInvalid, said.join("; ")).with("problems", json!(problems))
-        })?;
+) -> Answer {
+    let policy = Policy::from_json(&without_version(json_of(&body.bytes)?))
+        .map_err(|problems| app::Problem::invalid(Code::PolicyInvalid, &problems))?;
 
     let expected = expected_version(&headers)?;
     let set = app
@@ -58,5 +48,5 @@ pub async fn replace(
 }
 
 fn with_etag(found: VersionedPolicy) -> Response {
-    ([(header::ETAG, format!("\"{}\"", found.version))], Json(found)).into_response()
+    ([etag(found.version)], Json(found)).into_response()
 }

@@ -5,6 +5,7 @@
 mod operation;
 mod parameters;
 mod refusals;
+mod words;
 
 pub mod counters;
 pub mod counts;

@@ -3,12 +3,13 @@
 use super::Routes;
 use super::audit::AuditDetails;
 use super::body::{self, Body};
-use super::change::{expected_version, json_of, reason, without_version};
+use super::caller::{Answer, Caller};
+use super::change::{etag, expected_version, json_of, reason, without_version};
 use super::contract::counters as doc;
 use super::problem::Problem;
 use axum::Json;
 use axum::extract::{Extension, Path, Query, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use raingauge_app::App;
 use raingauge_app::Role;
@@ -48,7 +49,7 @@ pub fn routes() -> Routes {
 pub async fn list(
     State(app): State<Arc<App>>,
     Query(parameters): Parameters,
-) -> Result<Json<doc::Counters>, Problem> {
+) -> Answer<Json<doc::Counters>> {
     let mut counters = app.counters.list().await?;
     for (name, wanted) in &parameters {
         match name.as_str() {
@@ -69,32 +70,30 @@ pub async fn list(
 
 /// `POST /v1/counters`
 pub async fn create(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
+    Caller { app, who }: Caller,
     headers: HeaderMap,
     body: Body<body::Configuration>,
-) -> Result<Response, Problem> {
+) -> Answer {
     let created = app
         .counters
         .create(counter_of(&json_of(&body.bytes)?)?, &who.recorded_name(), reason(&headers))
         .await?;
     let place = (header::LOCATION, format!("/v1/counters/{}", created.counter.id));
-    Ok((StatusCode::CREATED, [place, etag(&created)], Json(created)).into_response())
+    Ok((StatusCode::CREATED, [place, etag(created.version)], Json(created)).into_response())
 }
 
 /// `GET /v1/counters/{id}`
-pub async fn read(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Result<Response, Problem> {
+pub async fn read(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Answer {
     Ok(with_etag(app.counters.get(id).await?))
 }
 
 /// `PUT /v1/counters/{id}`
 pub async fn replace(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
+    Caller { app, who }: Caller,
     Path(id): Path<u32>,
     headers: HeaderMap,
     body: Body<body::Configuration>,
-) -> Result<Response, Problem> {
+) -> Answer {
     let counter = counter_of(&without_version(json_of(&body.bytes)?))?;
     if counter.id != 0 && counter.id != id {
         let detail = format!("is {}, but the path says {id}", counter.id);
@@ -110,11 +109,10 @@ pub async fn replace(
 
 /// `DELETE /v1/counters/{id}`: archives it.
 pub async fn archive(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
+    Caller { app, who }: Caller,
     Path(id): Path<u32>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Answer {
     let expected = expected_version(&headers)?;
     let reason = reason(&headers);
     Ok(with_etag(app.counters.archive(id, expected, &who.recorded_name(), reason).await?))
@@ -122,25 +120,19 @@ pub async fn archive(
 
 /// `DELETE /v1/counters/{id}/keys/{key}`: erases the counts of a key, and returns by when the log
 /// has dropped the events too.
-pub async fn erase(
-    State(app): State<Arc<App>>,
-    Path((id, key)): Path<(u32, String)>,
-) -> Result<Response, Problem> {
+pub async fn erase(State(app): State<Arc<App>>, Path((id, key)): Path<(u32, String)>) -> Answer {
     app.counters.erase(id, &key).await?;
     Ok(erased(&app, id, Some(key)))
 }
 
 /// `DELETE /v1/counters/{id}/keys`: erases all counts of a counter, whatever its state.
-pub async fn erase_all(
-    State(app): State<Arc<App>>,
-    Path(id): Path<u32>,
-) -> Result<Response, Problem> {
+pub async fn erase_all(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Answer {
     app.counters.erase_all(id).await?;
     Ok(erased(&app, id, None))
 }
 
 /// `POST /v1/counters/{id}/purge`: erases the counts of an archived counter, and refuses any other.
-pub async fn purge(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Result<Response, Problem> {
+pub async fn purge(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Answer {
     app.counters.purge(id).await?;
     Ok(erased(&app, id, None))
 }
@@ -162,27 +154,25 @@ fn erased(app: &App, id: u32, key: Option<String>) -> Response {
 pub async fn versions(
     State(app): State<Arc<App>>,
     Path(id): Path<u32>,
-) -> Result<Json<doc::Versions>, Problem> {
+) -> Answer<Json<doc::Versions>> {
     Ok(Json(doc::Versions { versions: app.counters.versions(id).await? }))
 }
 
 /// `POST /v1/counters/preview`: what the draft in the body would have counted.
 pub async fn preview(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
+    Caller { app, who }: Caller,
     body: Body<body::Configuration>,
-) -> Result<Json<Value>, Problem> {
+) -> Answer<Json<Value>> {
     preview_draft(&app, &who, counter_of(&json_of(&body.bytes)?)?).await
 }
 
 /// `POST /v1/counters/{id}/preview`: the same for an edit of a counter; without a body, for the
 /// counter as it is.
 pub async fn preview_of(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
+    Caller { app, who }: Caller,
     Path(id): Path<u32>,
     body: Body<body::Configuration>,
-) -> Result<Json<Value>, Problem> {
+) -> Answer<Json<Value>> {
     let draft = if body.bytes.trim_ascii().is_empty() {
         app.counters.get(id).await?.counter
     } else {
@@ -195,7 +185,7 @@ pub async fn preview_of(
     preview_draft(&app, &who, draft).await
 }
 
-async fn preview_draft(app: &App, who: &Principal, draft: Counter) -> Result<Json<Value>, Problem> {
+async fn preview_draft(app: &App, who: &Principal, draft: Counter) -> Answer<Json<Value>> {
     let conflicts = app.counters.conflicts(&draft).await?;
     let shows_keys =
         who.allows(Scope::CountsRead) && app.limits.samples.may_show_keys_of(&draft.template);
@@ -211,10 +201,7 @@ async fn preview_draft(app: &App, who: &Principal, draft: Counter) -> Result<Jso
 }
 
 /// `POST /v1/counters/{id}/backfill`
-pub async fn backfill(
-    State(app): State<Arc<App>>,
-    Path(id): Path<u32>,
-) -> Result<Response, Problem> {
+pub async fn backfill(State(app): State<Arc<App>>, Path(id): Path<u32>) -> Answer {
     app.counters.backfill(id).await?;
     Ok((StatusCode::ACCEPTED, read_backfill(State(app), Path(id)).await?).into_response())
 }
@@ -223,7 +210,7 @@ pub async fn backfill(
 pub async fn read_backfill(
     State(app): State<Arc<App>>,
     Path(id): Path<u32>,
-) -> Result<Json<doc::Backfill>, Problem> {
+) -> Answer<Json<doc::Backfill>> {
     let Some(Progress { backfill, end, share }) =
         progress(&*app.counted.states, &app.counted.published, id)
     else {
@@ -249,10 +236,6 @@ fn counter_of(json: &Value) -> Result<Counter, Problem> {
     Counter::from_json(json).map_err(|problems| counters::Error::from(problems).into())
 }
 
-fn etag(found: &Versioned) -> (HeaderName, String) {
-    (header::ETAG, format!("\"{}\"", found.version))
-}
-
 fn with_etag(found: Versioned) -> Response {
-    ([etag(&found)], Json(found)).into_response()
+    ([etag(found.version)], Json(found)).into_response()
 }

@@ -2,12 +2,13 @@
 
 use super::Routes;
 use super::body::{self, Body};
+use super::caller::{Answer, Caller};
 use super::contract::counts as doc;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::times::Time;
 use axum::Json;
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
@@ -23,8 +24,8 @@ use raingauge_core::limits::COUNTS_PER_REQUEST_MAX;
 use raingauge_core::moment::Moment;
 use raingauge_core::plan::Plan;
 use raingauge_counters::recount::Recount;
-use raingauge_people::Principal;
-use raingauge_reader::{Answer, Key, LargestKeys, Range, Series, Sources, Step, midnight_s};
+use raingauge_reader as reader;
+use raingauge_reader::{Key, LargestKeys, Range, Series, Sources, Step, midnight_s};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -113,10 +114,7 @@ impl Item<'_> {
 }
 
 /// `POST /v1/counts`
-pub async fn batch(
-    State(app): State<Arc<App>>,
-    body: Body<body::Counts>,
-) -> Result<Response, Problem> {
+pub async fn batch(State(app): State<Arc<App>>, body: Body<body::Counts>) -> Answer {
     let BatchBody { requests: Items(requests), fresh } =
         decoded(body.bytes.len(), || batch_of(&body.bytes))?;
     check_len(requests.len())?;
@@ -186,7 +184,7 @@ fn answer(json: Vec<u8>) -> Response {
 }
 
 /// Appends one result to the response.
-fn push_result(key: &str, answer: &Result<Answer, Refusal>, json: &mut Vec<u8>) {
+fn push_result(key: &str, answer: &Result<reader::Answer, Refusal>, json: &mut Vec<u8>) {
     json.extend_from_slice(b"{\"key\":");
     push_text(key, json);
 
@@ -229,7 +227,7 @@ fn push_text(text: &str, json: &mut Vec<u8>) {
 }
 
 /// `GET /v1/counts`
-pub async fn one(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
+pub async fn one(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
     let range = item.range(false, app.clock.now_s())?;
@@ -250,7 +248,7 @@ fn item_of<'a>(parameters: &'a Parameters<'_>) -> Item<'a> {
 }
 
 /// `GET /v1/series`
-pub async fn series(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
+pub async fn series(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     let parameters = Parameters::of(&uri);
     let zone = parameters.get("timezone").unwrap_or("UTC");
     let now_s = app.clock.now_s();
@@ -289,11 +287,7 @@ fn series_json(Series { key, granularity, points }: &Series) -> Vec<u8> {
 }
 
 /// `GET /v1/recount`
-pub async fn recount(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
-    uri: Uri,
-) -> Result<Json<Recount>, Problem> {
+pub async fn recount(Caller { app, who }: Caller, uri: Uri) -> Answer<Json<Recount>> {
     let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
     let range = item.range(false, app.clock.now_s())?;
@@ -309,12 +303,11 @@ pub async fn recount(
 
 /// `GET /v1/counters/{id}/keys`, as JSON or as CSV.
 pub async fn keys(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
+    Caller { app, who }: Caller,
     Path(id): Path<u32>,
     headers: HeaderMap,
     uri: Uri,
-) -> Result<Response, Problem> {
+) -> Answer {
     let parameters = Parameters::of(&uri);
     let item = item_of(&parameters);
     let now_s = app.clock.now_s();

@@ -2,12 +2,13 @@
 
 use super::Routes;
 use super::body::{self, Body};
-use super::change::{expected_version, json_of, reason};
+use super::caller::{Answer, Caller};
+use super::change::{etag, expected_version, json_of, reason};
 use super::contract::drafts as doc;
 use super::problem::Problem;
 use axum::Json;
-use axum::extract::{Extension, Path, Query, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use raingauge_app::{App, Role};
 use raingauge_core::access::Scope;
@@ -42,7 +43,7 @@ pub fn routes() -> Routes {
 pub async fn list(
     State(app): State<Arc<App>>,
     Query(parameters): Query<HashMap<String, String>>,
-) -> Result<Json<doc::Drafts>, Problem> {
+) -> Answer<Json<doc::Drafts>> {
     let mut is_open = true;
     for (name, value) in &parameters {
         match (name.as_str(), value.as_str()) {
@@ -61,16 +62,12 @@ pub async fn list(
 }
 
 /// `GET /v1/drafts/{id}`
-pub async fn read(State(app): State<Arc<App>>, Path(id): Path<u64>) -> Result<Response, Problem> {
+pub async fn read(State(app): State<Arc<App>>, Path(id): Path<u64>) -> Answer {
     Ok(answer(app.drafts.get(id).await?))
 }
 
 /// `POST /v1/drafts`
-pub async fn create(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
-    body: Body<body::Configuration>,
-) -> Result<Response, Problem> {
+pub async fn create(Caller { app, who }: Caller, body: Body<body::Configuration>) -> Answer {
     let doc::NewDraft { kind, configuration, base_version } = read_body(&body)?;
     check_scope(&app, &who, &kind, Step::Propose)?;
     let proposal = Proposal { kind: &kind, configuration, base_version };
@@ -82,12 +79,11 @@ pub async fn create(
 
 /// `PUT /v1/drafts/{id}`: changes what it proposes.
 pub async fn edit(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
+    Caller { app, who }: Caller,
     Path(id): Path<u64>,
     headers: HeaderMap,
     body: Body<body::Configuration>,
-) -> Result<Response, Problem> {
+) -> Answer {
     let doc::DraftEdit { configuration, base_version } = read_body(&body)?;
     let revision = revision(&headers)?;
     let drafts = &app.drafts;
@@ -109,11 +105,10 @@ macro_rules! decides {
     ($name:ident, $step:ident) => {
         #[doc = concat!("`POST /v1/drafts/{id}/", stringify!($name), "`")]
         pub async fn $name(
-            State(app): State<Arc<App>>,
-            Extension(who): Extension<Principal>,
+            Caller { app, who }: Caller,
             Path(id): Path<u64>,
             headers: HeaderMap,
-        ) -> Result<Response, Problem> {
+        ) -> Answer {
             let name = who.recorded_name();
             let by = actor(&who, &name);
             let revision = revision(&headers)?;
@@ -168,6 +163,5 @@ fn revision(headers: &HeaderMap) -> Result<u32, Problem> {
 }
 
 fn answer(draft: Draft) -> Response {
-    let etag: (HeaderName, String) = (header::ETAG, format!("\"{}\"", draft.revision));
-    ([etag], Json(doc::Draft::from(draft))).into_response()
+    ([etag(draft.revision)], Json(doc::Draft::from(draft))).into_response()
 }

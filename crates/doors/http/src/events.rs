@@ -2,12 +2,13 @@
 
 use super::Routes;
 use super::body::{self, Body};
+use super::caller::Answer;
 use super::contract::events as doc;
 use super::problem::Problem;
 use axum::Json;
 use axum::extract::{Extension, Query, State};
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use flate2::read::MultiGzDecoder;
 use raingauge_app::Role;
 use raingauge_app::budget::{BodyShare, decoded};
@@ -38,7 +39,7 @@ pub async fn post(
     Extension(deadline): Extension<Deadline>,
     headers: HeaderMap,
     body: Body<body::Events>,
-) -> Result<Response, Problem> {
+) -> Answer {
     let awaited = Awaited::of(&app, parameters.get("wait").map(String::as_str))?;
     let intake = app.ingest.begin()?;
 

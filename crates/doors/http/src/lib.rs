@@ -5,6 +5,7 @@ mod body;
 pub mod bound;
 mod buckets;
 mod cache_policy;
+mod caller;
 pub mod change;
 pub mod connections;
 mod contract;

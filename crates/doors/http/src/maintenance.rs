@@ -1,17 +1,17 @@
 //! Compaction: what is scheduled, what runs and what has run; started and stopped on request.
 
 use super::Routes;
+use super::caller::{Answer, Caller};
 use super::contract::system as doc;
 use super::problem::Problem;
 use axum::Json;
-use axum::extract::{Extension, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use raingauge_app::App;
 use raingauge_app::Role;
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
 use raingauge_operations::maintenance::{Maintenance, Status};
-use raingauge_people::Principal;
 use std::sync::Arc;
 
 pub fn routes() -> Routes {
@@ -23,22 +23,19 @@ pub fn routes() -> Routes {
 }
 
 /// `GET /v1/maintenance`
-pub async fn status(State(app): State<Arc<App>>) -> Result<Json<Status>, Problem> {
+pub async fn status(State(app): State<Arc<App>>) -> Answer<Json<Status>> {
     Ok(Json(of(&app)?.status()))
 }
 
 /// `POST /v1/maintenance/compaction`
-pub async fn compact(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
-) -> Result<(StatusCode, Json<Status>), Problem> {
+pub async fn compact(Caller { app, who }: Caller) -> Answer<(StatusCode, Json<Status>)> {
     let maintenance = of(&app)?;
     maintenance.compact(&who.name)?;
     Ok((StatusCode::ACCEPTED, Json(maintenance.status())))
 }
 
 /// `DELETE /v1/maintenance/compaction`
-pub async fn stop(State(app): State<Arc<App>>) -> Result<(StatusCode, Json<Status>), Problem> {
+pub async fn stop(State(app): State<Arc<App>>) -> Answer<(StatusCode, Json<Status>)> {
     let maintenance = of(&app)?;
     maintenance.stop()?;
     Ok((StatusCode::ACCEPTED, Json(maintenance.status())))

@@ -3,18 +3,18 @@
 use super::Routes;
 use super::audit::AuditDetails;
 use super::body::{self, Body};
+use super::caller::{Answer, Caller};
 use super::change::{json_of, reason};
 use super::contract::rollouts as doc;
 use super::problem::Problem;
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use raingauge_app::{App, Role};
+use axum::response::IntoResponse;
+use raingauge_app::{self as app, App, Role};
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
 use raingauge_core::counter::Problem as Wrong;
-use raingauge_people::Principal;
 use raingauge_policy::rollout::Plan;
 use serde_json::json;
 use std::sync::Arc;
@@ -33,18 +33,17 @@ pub fn routes() -> Routes {
 }
 
 /// `GET /v1/rollouts`
-pub async fn list(State(app): State<Arc<App>>) -> Result<Json<doc::Rollouts>, Problem> {
+pub async fn list(State(app): State<Arc<App>>) -> Answer<Json<doc::Rollouts>> {
     let runs = app.operations.rollouts.newest(LISTED_MAX).await?;
     Ok(Json(doc::Rollouts { rollouts: runs.into_iter().map(doc::RolloutRun::from).collect() }))
 }
 
 /// `POST /v1/rollouts`
 pub async fn begin(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
+    Caller { app, who }: Caller,
     headers: HeaderMap,
     body: Body<body::Configuration>,
-) -> Result<Response, Problem> {
+) -> Answer {
     let plan = plan_of(&body.bytes)?;
     let details = json!(plan);
     let run = app
@@ -62,25 +61,23 @@ pub async fn begin(
 pub async fn read(
     State(app): State<Arc<App>>,
     Path(id): Path<u64>,
-) -> Result<Json<doc::RolloutRun>, Problem> {
+) -> Answer<Json<doc::RolloutRun>> {
     Ok(Json(app.operations.rollouts.get(id).await?.into()))
 }
 
 /// `POST /v1/rollouts/{id}/stop`
 pub async fn stop(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
+    Caller { app, who }: Caller,
     Path(id): Path<u64>,
-) -> Result<Json<doc::RolloutRun>, Problem> {
+) -> Answer<Json<doc::RolloutRun>> {
     Ok(Json(app.operations.rollouts.stop(id, &who.name).await?.into()))
 }
 
 /// `POST /v1/rollouts/{id}/go-on`
 pub async fn go_on(
-    State(app): State<Arc<App>>,
-    Extension(who): Extension<Principal>,
+    Caller { app, who }: Caller,
     Path(id): Path<u64>,
-) -> Result<Json<doc::RolloutRun>, Problem> {
+) -> Answer<Json<doc::RolloutRun>> {
     Ok(Json(app.operations.rollouts.go_on(id, &who.name).await?.into()))
 }
 
@@ -95,7 +92,5 @@ fn plan_of(body: &[u8]) -> Result<Plan, Problem> {
 }
 
 fn invalid(problems: &[Wrong]) -> Problem {
-    let sentences: Vec<String> =
-        problems.iter().map(|problem| format!("{}: {}", problem.field, problem.detail)).collect();
-    Problem::new(Code::RolloutInvalid, sentences.join("; ")).with("problems", json!(problems))
+    app::Problem::invalid(Code::RolloutInvalid, problems).into()
 }

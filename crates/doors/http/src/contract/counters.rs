@@ -3,7 +3,9 @@
 use super::events::Time;
 use super::parameters::query;
 use super::refusals::CounterProblem;
+use super::words::words;
 use super::{Operation, Refusal, Shared};
+use raingauge_core::counter;
 use raingauge_ports::buckets::Generation;
 use raingauge_ports::catalog::Versioned;
 use raingauge_ports::log::Offset;
@@ -38,14 +40,13 @@ pub fn list() -> Operation {
 pub fn create() -> Operation {
     let text = "Under its `id`, or the next free one. When this answers, the counter counts what \
                 is accepted from then on; a backfill counts what the log holds already.";
-    let location = json!({ "description": "Path of the counter.", "schema": { "type": "string" } });
     operation("createCounter", "Create a counter")
         .text(text)
         .takes(&[Shared::Reason])
         .body::<CounterDraft>(draft())
         .answers::<Counter>(201, "The counter.", version(1))
         .etag(201, "counter", 1)
-        .header(201, "Location", location)
+        .location("counter")
         .refuses(&[Refusal::IdTaken, Refusal::CounterInvalid])
 }
 
@@ -194,16 +195,6 @@ fn erased(key: Option<&str>) -> Value {
     erased
 }
 
-/// draft and archived neither count nor answer, paused answers, active does both.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub enum State {
-    Draft,
-    Active,
-    Paused,
-    Archived,
-}
-
 /// A condition on the event's fields. `and`, `or` and `not` take `conditions`; the others `lhs` and
 /// `rhs`.
 #[derive(ToSchema)]
@@ -220,23 +211,6 @@ pub struct Condition {
     /// or nothing for `exists`.
     #[schema(required = false)]
     pub rhs: Value,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub enum Operator {
-    And,
-    Or,
-    Not,
-    Eq,
-    Ne,
-    Gt,
-    Gte,
-    Lt,
-    Lte,
-    In,
-    Exists,
-    Prefix,
 }
 
 #[derive(ToSchema)]
@@ -356,13 +330,6 @@ pub struct Change {
     pub changed_at: i64,
 }
 
-/// Set when a token made the change, whose name may be that of a person.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub enum ChangedByKind {
-    Token,
-}
-
 #[derive(Serialize, ToSchema)]
 pub struct Counters {
     #[schema(value_type = Vec<Counter>)]
@@ -403,16 +370,6 @@ pub struct Preview {
     /// Whether `hottest` is left out, since the token lacks `counts:read` or the template has a
     /// masked field.
     pub keys_hidden: bool,
-}
-
-#[derive(ToSchema, PartialEq, Eq, PartialOrd, Ord)]
-#[schema(rename_all = "snake_case")]
-pub enum Skipped {
-    OutsideActivity,
-    Filtered,
-    NoKey,
-    NoValue,
-    TooManyKeys,
 }
 
 /// What such a day adds to the bucket store. A cell is a row in the count tables of a cluster.
@@ -466,14 +423,6 @@ pub struct Backfill {
     pub progress: f64,
 }
 
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub enum BackfillState {
-    Running,
-    Finished,
-    Cancelled,
-}
-
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Erased {
@@ -489,4 +438,18 @@ pub struct Erased {
     /// retention of a topic says so.
     #[schema(required = true)]
     pub log_forgets_at: Option<i64>,
+}
+
+words! {
+    /// draft and archived neither count nor answer, paused answers, active does both.
+    State = counter::State::ALL.map(counter::State::name);
+
+    Operator = ["and", "or", "not", "eq", "ne", "gt", "gte", "lt", "lte", "in", "exists", "prefix"];
+
+    /// Set when a token made the change, whose name may be that of a person.
+    ChangedByKind = ["token"];
+
+    Skipped = ["outside_activity", "filtered", "no_key", "no_value", "too_many_keys"];
+
+    BackfillState = ["running", "finished", "cancelled"];
 }

@@ -2,7 +2,9 @@
 
 use super::events::{Granularity, Moment};
 use super::parameters::query;
+use super::words::words;
 use super::{Operation, Refusal, Shared};
+use raingauge_reader as reader;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -184,38 +186,10 @@ pub struct ItemError {
 }
 
 #[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum ItemCode {
-    KeyMissing,
-    KeyTooLong,
-    KeyUnknown,
-    TimeInvalid,
-    TimeOutOfRange,
-    RangeBackwards,
-    RangeTooLong,
-    RangeExpired,
-    Overflow,
-    Unavailable,
-    Overloaded,
-    DeadlineExceeded,
-}
-
-#[derive(ToSchema)]
 pub struct Point {
     /// Start of the point, in seconds since 1970.
     pub time: i64,
     pub count: i64,
-}
-
-/// The span of time of one point.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub enum Step {
-    Quarter,
-    Hour,
-    Day,
-    Week,
-    Month,
 }
 
 #[derive(ToSchema)]
@@ -269,4 +243,15 @@ pub struct LargestKeys {
 pub struct KeyCount {
     pub key: String,
     pub count: i64,
+}
+
+words! {
+    ItemCode = [
+        "key_missing", "key_too_long", "key_unknown", "time_invalid", "time_out_of_range",
+        "range_backwards", "range_too_long", "range_expired", "overflow", "unavailable",
+        "overloaded", "deadline_exceeded",
+    ];
+
+    /// The span of time of one point.
+    Step = reader::Step::ALL.map(reader::Step::name);
 }

@@ -59,13 +59,12 @@ pub fn create() -> Operation {
         },
     });
 
-    let location = json!({ "description": "Path of the draft.", "schema": { "type": "string" } });
     operation("createDraft", "Propose a change")
         .text(text)
         .body::<NewDraft>(example)
         .answers::<Draft>(201, "The draft.", Value::Null)
         .etag(201, "draft", 1)
-        .header(201, "Location", location)
+        .location("draft")
         .refuses(&[Refusal::DraftUnknown, Refusal::DraftRefused, Refusal::DraftInvalid])
 }
 

@@ -2,7 +2,9 @@
 
 use super::parameters::{header, query};
 use super::refusals::Problem;
+use super::words::words;
 use super::{Operation, Refusal, Shared};
+use raingauge_core::bucket;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -107,15 +109,6 @@ pub enum Moment {
     Text(String),
 }
 
-/// A quarter hour, an hour, a day.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub enum Granularity {
-    Quarter,
-    Hour,
-    Day,
-}
-
 /// CloudEvents 1.0 in JSON, at most 65,536 bytes. `source` and `id` together identify it. Other
 /// members are passed over.
 #[derive(ToSchema)]
@@ -136,12 +129,6 @@ pub struct CloudEvent {
     /// JSON; counters name fields of it.
     #[schema(required = false)]
     pub data: Value,
-}
-
-#[derive(ToSchema)]
-pub enum Specversion {
-    #[schema(rename = "1.0")]
-    One,
 }
 
 #[derive(ToSchema)]
@@ -201,15 +188,6 @@ pub struct NotAppliedYet {
     pub lag: i128,
 }
 
-#[expect(clippy::enum_variant_names, reason = "they are named as the codes")]
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum NotAppliedCode {
-    NotAppliedYet,
-    NotDecidedYet,
-    NotAwardedYet,
-}
-
 #[derive(ToSchema)]
 #[schema(max_items = 10_000)]
 pub struct Buckets(pub Vec<Bucket>);
@@ -221,4 +199,13 @@ pub struct Bucket {
     /// Start of the bucket.
     pub time: Time,
     pub count: i64,
+}
+
+words! {
+    /// A quarter hour, an hour, a day.
+    Granularity = bucket::Granularity::ALL.map(bucket::Granularity::name);
+
+    Specversion = ["1.0"];
+
+    NotAppliedCode = ["not_applied_yet", "not_decided_yet", "not_awarded_yet"];
 }

@@ -91,6 +91,13 @@ impl Operation {
         self
     }
 
+    /// Adds the path of what was created to the response 201.
+    pub fn location(self, of: &str) -> Self {
+        let description = format!("Path of the {of}.");
+        let header = json!({ "description": description, "schema": { "type": "string" } });
+        self.header(201, "Location", header)
+    }
+
     /// Adds the version for `If-Match` to the response with this status.
     pub fn etag(self, status: u16, of: &str, example: u32) -> Self {
         let header = json!({

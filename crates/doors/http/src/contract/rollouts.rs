@@ -2,6 +2,7 @@
 
 use super::parameters::path_id;
 use super::system::{CachePolicy, CacheStrategy};
+use super::words::words;
 use super::{Operation, Refusal, Shared};
 use raingauge_policy::cache::Strategy;
 use raingauge_policy::rollout::{Limits, Plan, Rollout};
@@ -30,13 +31,12 @@ pub fn begin() -> Operation {
     let text = "More and more counters get another cache strategy, and each share is watched. When \
                 a limit is broken, the previous policy comes back by itself. One rollout runs at \
                 a time. What is left out of the plan has its default.";
-    let location = json!({ "description": "Path of the rollout.", "schema": { "type": "string" } });
     operation("beginRollout", "Begin a guarded rollout of a cache strategy")
         .text(text)
         .takes(&[Shared::Reason])
         .body::<RolloutDraft>(json!({ "to": "phased", "shares": [5, 50, 100], "holdS": 600 }))
         .answers::<RolloutRun>(201, "It has begun.", Value::Null)
-        .header(201, "Location", location)
+        .location("rollout")
         .refuses(&[Refusal::RolloutRefused, Refusal::RolloutInvalid])
 }
 
@@ -233,29 +233,12 @@ pub struct RolloutStage {
 }
 
 #[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub enum StageKind {
-    Before,
-    Canary,
-    Step,
-}
-
-#[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub struct RolloutVerdict {
     #[schema(inline)]
     pub limit: LimitKind,
     pub seen: f64,
     pub at_most: f64,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub enum LimitKind {
-    Latency,
-    Errors,
-    Store,
-    Breakers,
 }
 
 /// What it is about.
@@ -282,24 +265,13 @@ pub struct RolloutPhase {
     pub why: String,
 }
 
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-pub enum PhaseName {
-    Setting,
-    Following,
-    Watching,
-    Returning,
-    Ended,
-}
+words! {
+    StageKind = ["before", "canary", "step"];
 
-/// How it ended, or is about to.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub enum RolloutEnd {
-    Finished,
-    Broken,
-    Inconclusive,
-    Failed,
-    Stopped,
-    Overruled,
+    LimitKind = ["latency", "errors", "store", "breakers"];
+
+    PhaseName = ["setting", "following", "watching", "returning", "ended"];
+
+    /// How it ended, or is about to.
+    RolloutEnd = ["finished", "broken", "inconclusive", "failed", "stopped", "overruled"];
 }

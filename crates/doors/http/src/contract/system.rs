@@ -1,8 +1,10 @@
 //! The cache policy, compaction, health, metrics and the contract itself.
 
 use super::counters::Change;
+use super::words::words;
 use super::{Operation, Refusal, Shared};
 use raingauge_core::limits::POLICY_OVERRIDES_MAX;
+use raingauge_policy::cache::Strategy;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use utoipa::openapi::{Object, ObjectBuilder};
@@ -106,18 +108,6 @@ fn version() -> Value {
     version
 }
 
-/// `none`: read from the bucket store; `result`: sums are kept for five minutes; `phased`: the
-/// same, and each key moves on to the next quarter hour at a moment of its own; `live`: tiles in
-/// memory follow the writers.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub enum CacheStrategy {
-    None,
-    Result,
-    Phased,
-    Live,
-}
-
 /// The counters with `id % modulo < below`.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -217,17 +207,6 @@ pub struct Trigger {
 }
 
 #[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum CompactionResult {
-    Finished,
-    Failed,
-    Stopped,
-    WindowOver,
-    LeaseLost,
-    Elsewhere,
-}
-
-#[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub struct NodeCompaction {
     pub node: String,
@@ -248,26 +227,10 @@ pub struct NodeCompaction {
 }
 
 #[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum NodeState {
-    Waiting,
-    Running,
-    Compacted,
-    Failed,
-    Stopped,
-}
-
-#[derive(ToSchema)]
 pub struct NodeProgress {
     pub done: i128,
     pub total: i128,
     pub unit: String,
-}
-
-#[derive(ToSchema)]
-pub enum Live {
-    #[schema(rename = "live\n")]
-    Live,
 }
 
 /// The first line; then one for each partition that this process should count and cannot.
@@ -277,3 +240,16 @@ pub struct Ready(pub String);
 
 #[derive(ToSchema)]
 pub struct Document(pub serde_json::Map<String, Value>);
+
+words! {
+    /// `none`: read from the bucket store; `result`: sums are kept for five minutes; `phased`: the
+    /// same, and each key moves on to the next quarter hour at a moment of its own; `live`: tiles
+    /// in memory follow the writers.
+    CacheStrategy = Strategy::ALL.map(Strategy::name);
+
+    CompactionResult = ["finished", "failed", "stopped", "window_over", "lease_lost", "elsewhere"];
+
+    NodeState = ["waiting", "running", "compacted", "failed", "stopped"];
+
+    Live = ["live\n"];
+}
