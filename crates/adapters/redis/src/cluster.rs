@@ -13,9 +13,10 @@ use crate::single::{connect, set};
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use raingauge_ports::cache;
+use raingauge_resp::slot;
 use redis::aio::ConnectionManager;
 use redis::{Pipeline, RedisResult, TlsCertificates, Value};
-use slots::{Address, Owners, slot_of};
+use slots::{Address, Owners};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -98,7 +99,7 @@ impl Cluster {
 
         for (place, key) in keys.enumerate() {
             asked += 1;
-            if let Some(node) = map.owners.of(slot_of(key)) {
+            if let Some(node) = map.owners.of(slot::of(key.as_bytes())) {
                 command(&mut parts[node].0, place);
                 parts[node].1.push(place);
             }

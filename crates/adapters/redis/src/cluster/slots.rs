@@ -1,8 +1,7 @@
 //! The slots of a cluster and the nodes that hold them.
 
+use raingauge_resp::slot;
 use redis::Value;
-
-const SLOTS: usize = 16_384;
 
 /// Host and port of a node.
 pub type Address = (String, u16);
@@ -12,7 +11,7 @@ pub struct Owners(Vec<Option<u16>>);
 
 impl Default for Owners {
     fn default() -> Self {
-        Self(vec![None; SLOTS])
+        Self(vec![None; usize::from(slot::COUNT)])
     }
 }
 
@@ -75,52 +74,9 @@ fn text(value: &Value) -> Option<&str> {
     }
 }
 
-/// The slot of a key: of the text between its first braces if there is any, otherwise of the whole
-/// key.
-pub fn slot_of(key: &str) -> u16 {
-    let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
-    let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
-    crc16(hashed.as_bytes()) % SLOTS as u16
-}
-
-/// CRC-16/XMODEM, as the specification of Redis Cluster requires.
-fn crc16(bytes: &[u8]) -> u16 {
-    const TABLE: [u16; 256] = table();
-    bytes.iter().fold(0, |crc, byte| crc << 8 ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
-}
-
-const fn table() -> [u16; 256] {
-    let mut table = [0; 256];
-    let mut index = 0;
-    while index < 256 {
-        let mut crc = (index as u16) << 8;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 };
-            bit += 1;
-        }
-
-        table[index] = crc;
-        index += 1;
-    }
-
-    table
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slots_are_those_of_the_specification() {
-        assert_eq!(crc16(b"123456789"), 0x31c3);
-        // Expected values from `CLUSTER KEYSLOT` of Redis 7.
-        assert_eq!(
-            [slot_of("foo"), slot_of("bar"), slot_of("a{foo}b"), slot_of("{}foo")],
-            [12_182, 5_061, 12_182, 9_500]
-        );
-        assert_eq!(slot_of("a{{foo}b"), slot_of("{foo"));
-    }
 
     #[test]
     fn an_answer_is_read_or_refused() {
