@@ -10,6 +10,7 @@ use crate::programme::EVENT_SOURCE;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -165,11 +166,15 @@ impl Command {
     pub fn event_key(rule: u32, source: &str, id: &str) -> Arc<str> {
         // The length keeps two pairs apart whose texts, put together, are equal. What stands behind
         // the rule is the event's, so that its awards are recognized.
-        let event = format!("{}:{source}:{id}", source.len());
-        let text = format!("{rule}:{event}");
+        let mut text = String::with_capacity(32 + source.len() + id.len());
+        write!(text, "{rule}:{}:", source.len()).expect("a string takes all");
+        text.push_str(source);
+        text.push(':');
+        text.push_str(id);
         if text.len() <= POINTS_KEY_LEN_MAX {
             return text.into();
         }
+        let (_, event) = text.split_once(':').expect("it was written");
         let digest = Sha256::digest(event.as_bytes());
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{rule}:{hex}").into()

@@ -13,8 +13,9 @@ mod spend;
 
 use crate::calendar::HOUR_MS;
 use crate::command::{Body, Command};
+use crate::earned::Earned;
 use crate::entry::{Entry, EntryKey, Kind};
-use crate::identity::{BudgetId, Key, WalletId};
+use crate::identity::{BudgetId, Key, ReferenceId, WalletId};
 use crate::limits::TOGETHER_MAX;
 use crate::programme::{Programme, Programmes};
 use crate::refused;
@@ -100,7 +101,12 @@ impl<'a> Desk<'a> {
 
     /// Decides a command.
     pub fn execute(&mut self, command: &Command) -> Answer {
-        let order = match self.order(command) {
+        self.execute_keyed(command, command.key_hash())
+    }
+
+    /// Decides a command whose [`Command::key_hash`] is known.
+    pub fn execute_keyed(&mut self, command: &Command, key: Key) -> Answer {
+        let order = match self.order(command, key) {
             Ok(order) => order,
             Err(refusal) => return Answer::Invalid(refusal),
         };
@@ -180,7 +186,7 @@ impl<'a> Desk<'a> {
     /// Writes the refusal of a group down, for the command that it came from.
     fn refuse_again(&mut self, command: &Command, answer: Answer) -> Answer {
         let Answer::Refused { refusal, replayed: false, .. } = answer else { return answer };
-        let order = self.order(command).expect("the command was sound");
+        let order = self.order(command, command.key_hash()).expect("the command was sound");
         self.settle(&order.id);
         let mut entry = Entry::draft(&order.id, Kind::Refused, order.occurred_ms);
         order.mark(&mut entry, true);
@@ -190,7 +196,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Finds the programme of a command that is sound.
-    fn order<'c>(&self, command: &'c Command) -> Result<Order<'c>, Refusal>
+    fn order<'c>(&self, command: &'c Command, key: Key) -> Result<Order<'c>, Refusal>
     where
         'a: 'c,
     {
@@ -204,7 +210,7 @@ impl<'a> Desk<'a> {
             command,
             programme,
             id: WalletId { programme: programme.name().clone(), member },
-            key: command.key_hash(),
+            key,
             fingerprint: command.fingerprint(),
             occurred_ms: command.occurred_ms.unwrap_or(self.now_ms),
         })
@@ -361,6 +367,28 @@ impl<'a> Desk<'a> {
     /// The state as it is after the commands so far.
     pub fn state(&self) -> &Snapshot {
         &self.state
+    }
+
+    /// Takes in what a reference earned, which was loaded after the rest.
+    pub fn load(&mut self, id: ReferenceId, earned: Earned) {
+        self.state.references.insert(id, earned);
+    }
+
+    /// Ends the turn and begins another one over the state as it is now, no earlier than `now_ms`,
+    /// for a ledger that nobody else changes: nothing of it is loaded or copied again. Entries,
+    /// keys and references of the turn leave the state, which would grow without end; `kept` is
+    /// called with each reference that changed.
+    pub fn next_turn(&mut self, now_ms: i64, mut kept: impl FnMut(&ReferenceId, &Earned)) {
+        self.check_sums();
+        for id in self.before.references.keys() {
+            kept(id, self.state.references.get(id).expect("it was changed in this turn"));
+        }
+
+        self.before.clear();
+        self.entries.clear();
+        self.state.keys.clear();
+        self.state.references.clear();
+        self.now_ms = self.now_ms.max(now_ms);
     }
 
     /// Ends the turn: entries, and all that changed with them.

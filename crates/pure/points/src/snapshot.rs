@@ -320,6 +320,15 @@ pub(crate) struct Before {
 }
 
 impl Before {
+    /// Forgets all values, and keeps the memory for others.
+    pub(crate) fn clear(&mut self) {
+        self.wallets.clear();
+        self.keys.clear();
+        self.references.clear();
+        self.totals.clear();
+        self.budgets.clear();
+    }
+
     /// Adds later changes, whose values from before count only where there are no older ones.
     pub(crate) fn absorb(&mut self, later: Self) {
         for (id, wallet) in later.wallets {

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A million events, or as many as `EVENTS` says, of 100,000 members over ninety days, in a log in
-//! memory: this is the time of one core for reading, pricing, deciding and comparing both sides.
+//! memory: this is the time for reading, pricing, deciding and comparing both sides, each of which
+//! has a thread of its own.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use raingauge_appraisal::{Appraisal, ForecastRequest, Sources};

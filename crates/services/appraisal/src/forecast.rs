@@ -1,12 +1,14 @@
 //! What a draft would have cost, beside what is in force.
 
+use crate::feed::{Batches, Feed};
 use crate::fork::Fork;
 use crate::limits::FORECAST_MEMBERS_SHOWN;
 use crate::report::{SideReport, Tally, points_json};
 use crate::request::ForecastRequest;
+use hashbrown::HashMap;
 use raingauge_core::event::Event;
 use raingauge_core::field::{Field, Scalar, extract};
-use raingauge_points::{Command, Programme, ProgrammeDocument, Programmes};
+use raingauge_points::{Programme, ProgrammeDocument, Programmes};
 use raingauge_ports::log::EventLog;
 use raingauge_ports::record::Entry;
 use raingauge_replay::request::SourceName;
@@ -14,7 +16,6 @@ use raingauge_replay::source::{Lines, Span, read_lines, walk};
 use raingauge_replay::{Error, Progress};
 use serde::Serialize;
 use serde_json::Value as Json;
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -62,9 +63,21 @@ pub struct Setup {
 }
 
 /// A programme that goes through the events.
-struct Side {
-    fork: Fork<Option<String>>,
+struct Side<'a> {
+    programme: &'a Arc<Programme>,
+    fork: Fork<'a>,
     tally: Tally,
+    /// The field that divides its points.
+    by: Option<&'a Field>,
+}
+
+/// What was read.
+#[derive(Clone, Copy)]
+struct Reading {
+    /// Events in the range.
+    events: u64,
+    /// The time of the last one.
+    end_ms: i64,
 }
 
 impl Setup {
@@ -89,28 +102,78 @@ impl Setup {
         })
     }
 
-    /// Feeds all events to both sides. Blocks the thread.
+    /// Feeds all events to both sides, each in a thread of its own. Blocks the thread.
     pub fn run(
         &self,
         logs: &[Arc<dyn EventLog>],
         lines: Option<Lines>,
         progress: &Progress,
     ) -> Result<Forecast, Error> {
-        let mut draft = Side::new(&self.draft);
-        let mut in_force = self.in_force.as_ref().map(Side::new);
-        let mut events = 0;
-        let mut end_ms = i64::MIN;
+        // A programme that is in force is its own draft where it is asked for by its name.
+        let is_other = |programme: &&Arc<Programme>| !Arc::ptr_eq(programme, &self.draft);
+        let others = self.in_force.iter().filter(is_other);
+        let programmes: Vec<_> = std::iter::once(&self.draft).chain(others).map(alone).collect();
+        let by = self.by.as_ref();
+        let sides = programmes
+            .iter()
+            .flat_map(|alone| alone.iter().map(move |programme| Side::new(programme, alone, by)));
+
+        let (mut sides, reading) = self.feed(sides.collect(), logs, lines, progress)?;
+        let Reading { events, end_ms } = reading;
+        let until_ms = if self.range_ms.end == i64::MAX { end_ms } else { self.range_ms.end };
+        sides.iter_mut().for_each(|side| side.fork.settle_all(until_ms));
+        let in_force = self.in_force.as_ref().and(sides.last());
+        Ok(self.report(events, &sides[0], in_force))
+    }
+
+    /// Reads all events, and returns the sides as they are after them.
+    fn feed<'a>(
+        &self,
+        sides: Vec<Side<'a>>,
+        logs: &[Arc<dyn EventLog>],
+        lines: Option<Lines>,
+        progress: &Progress,
+    ) -> Result<(Vec<Side<'a>>, Reading), Error> {
+        std::thread::scope(|scope| {
+            let mut feed = Feed::default();
+            let mut threads = Vec::with_capacity(sides.len());
+            for side in sides {
+                let batches = feed.batches();
+                let builder = std::thread::Builder::new().name("forecast".to_owned());
+                let thread = builder.spawn_scoped(scope, move || side.run(batches));
+                threads.push(thread.map_err(|error| Error::Failed(error.to_string()))?);
+            }
+
+            // A side that cannot go on says why, and the reading only that it ended.
+            let reading = self.read(feed, logs, lines, progress);
+            let ended = threads.into_iter().map(|thread| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            let sides = ended.collect::<Result<Vec<_>, Error>>()?;
+            Ok((sides, reading?))
+        })
+    }
+
+    fn read(
+        &self,
+        mut feed: Feed,
+        logs: &[Arc<dyn EventLog>],
+        lines: Option<Lines>,
+        progress: &Progress,
+    ) -> Result<Reading, Error> {
+        let mut reading = Reading { events: 0, end_ms: i64::MIN };
         let mut take = |event: &Event<'_>| {
             if !self.range_ms.contains(&event.time_ms) || event.kind.starts_with(OWN_EVENTS) {
                 return Ok(());
             }
-            events += 1;
-            end_ms = end_ms.max(event.time_ms);
-            let value = self.value_of(event);
-            if let Some(side) = &mut in_force {
-                side.take(event, value.clone())?;
+            reading.events += 1;
+            reading.end_ms = reading.end_ms.max(event.time_ms);
+            let in_force = self.in_force.as_ref();
+            let is_wanted = |programme: &Arc<Programme>| programme.wants(&event.kind);
+            if is_wanted(&self.draft) || in_force.is_some_and(is_wanted) {
+                feed.push(event)?;
             }
-            draft.take(event, value)
+            Ok(())
         };
 
         match (self.source, lines) {
@@ -129,13 +192,8 @@ impl Setup {
                 })?;
             }
         }
-
-        let until_ms = if self.range_ms.end == i64::MAX { end_ms } else { self.range_ms.end };
-        draft.end(until_ms)?;
-        if let Some(side) = &mut in_force {
-            side.end(until_ms)?;
-        }
-        Ok(self.report(events, &draft, in_force.as_ref()))
+        feed.flush()?;
+        Ok(reading)
     }
 
     /// When the first event in the range may have been appended.
@@ -144,17 +202,9 @@ impl Setup {
         if from_ms <= 0 { i64::MIN } else { from_ms }
     }
 
-    fn value_of(&self, event: &Event<'_>) -> Option<String> {
-        let field = self.by.as_ref()?;
-        let mut found = Vec::with_capacity(1);
-        extract(event, std::slice::from_ref(field), &mut found);
-        let value = found.first().and_then(Option::as_ref).map(Scalar::as_text);
-        Some(value.unwrap_or_default().to_owned())
-    }
-
-    fn report(&self, events: u64, draft: &Side, in_force: Option<&Side>) -> Forecast {
+    fn report(&self, events: u64, draft: &Side<'_>, in_force: Option<&Side<'_>>) -> Forecast {
         let programme = &self.draft;
-        let before = |side: &Side| (side.tally.points, side.liability().total());
+        let before = |side: &Side<'_>| (side.tally.points, side.liability().total());
         let (points, liability) = in_force.map_or((0, 0), before);
         let mut changes = member_changes(draft, in_force);
         changes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -189,61 +239,76 @@ fn compiled(document: &Json) -> Result<Programme, Error> {
     Programme::compile(&document, 0).map_err(Error::Invalid)
 }
 
-/// Members whose points differ, with the difference.
-fn member_changes(draft: &Side, in_force: Option<&Side>) -> Vec<(Arc<str>, i128)> {
-    let before = in_force.map(|side| &side.tally.by_member);
-    let members: BTreeSet<&Arc<str>> =
-        draft.tally.by_member.keys().chain(before.into_iter().flat_map(|all| all.keys())).collect();
-    let of = |all: &std::collections::HashMap<Arc<str>, i128>, member: &Arc<str>| {
-        all.get(member).copied().unwrap_or(0)
-    };
-    let changes = members.into_iter().map(|member| {
-        let was = before.map_or(0, |before| of(before, member));
-        (Arc::clone(member), of(&draft.tally.by_member, member) - was)
-    });
-    changes.filter(|(_, change)| *change != 0).collect()
+/// A programme without any others.
+pub fn alone(programme: &Arc<Programme>) -> Programmes {
+    let mut programmes = Programmes::new();
+    programmes.insert(Arc::clone(programme));
+    programmes
 }
 
-impl Side {
-    fn new(programme: &Arc<Programme>) -> Self {
-        Self { fork: Fork::new(Arc::clone(programme)), tally: Tally::default() }
+/// Members whose points differ, with the difference.
+fn member_changes(draft: &Side<'_>, in_force: Option<&Side<'_>>) -> Vec<(Arc<str>, i128)> {
+    let none = HashMap::new();
+    let now = &draft.tally.by_member;
+    let before = in_force.map_or(&none, |side| &side.tally.by_member);
+    let of = |all: &HashMap<Arc<str>, i128>, member| all.get(member).copied().unwrap_or(0);
+
+    let known = now.iter().map(|(member, points)| (member, points - of(before, member)));
+    let gone = before.iter().filter(|(member, _)| !now.contains_key(*member));
+    let gone = gone.map(|(member, points)| (member, -points));
+    let changes = known.chain(gone).filter(|(_, change)| *change != 0);
+    changes.map(|(member, change)| (Arc::clone(member), change)).collect()
+}
+
+impl<'a> Side<'a> {
+    /// A side for the only one of these programmes.
+    fn new(
+        programme: &'a Arc<Programme>,
+        programmes: &'a Programmes,
+        by: Option<&'a Field>,
+    ) -> Self {
+        Self { programme, fork: Fork::new(programmes), tally: Tally::default(), by }
     }
 
-    fn take(&mut self, event: &Event<'_>, value: Option<String>) -> Result<(), Error> {
-        let programme = Arc::clone(self.fork.programme());
-        if !programme.wants(&event.kind) {
+    /// Takes all events. Blocks the thread.
+    fn run(mut self, batches: Batches) -> Result<Self, Error> {
+        batches.each(|event| self.take(event))?;
+        Ok(self)
+    }
+
+    fn take(&mut self, event: &Event<'_>) -> Result<(), Error> {
+        let priced = self.programme.price_event(event);
+        if priced.is_empty() {
             return Ok(());
         }
-        for priced in programme.price_event(event) {
+
+        let value = self.by.map(|field| value_of(event, field));
+        for priced in priced {
             let Ok(command) = priced else {
                 self.tally.unpriced += 1;
                 continue;
             };
-            let tally = &mut self.tally;
-            let mut noted = |value: Option<String>, command: &Command, answer: &_| {
-                tally.note(&programme, value, command, answer);
-            };
-            self.fork.take(command, event.time_ms, value.clone(), &mut noted)?;
+            if let Some(answer) = self.fork.take(&command, event.time_ms)? {
+                self.tally.note(self.programme, value.as_deref(), &command, &answer);
+            }
         }
         Ok(())
     }
 
-    fn end(&mut self, until_ms: i64) -> Result<(), Error> {
-        let programme = Arc::clone(self.fork.programme());
-        let tally = &mut self.tally;
-        self.fork.flush(&mut |value, command, answer| {
-            tally.note(&programme, value, command, answer);
-        })?;
-        self.fork.settle_all(until_ms);
-        Ok(())
-    }
-
     fn liability(&self) -> raingauge_points::Liability {
-        self.fork.totals().liability(self.fork.programme().name())
+        self.fork.totals().liability(self.programme.name())
     }
 
     fn report(&self, days: u16) -> SideReport {
-        let programme = self.fork.programme();
-        SideReport::new(programme, &self.tally, &self.liability(), self.fork.members(), days)
+        let members = self.fork.members();
+        SideReport::new(self.programme, &self.tally, &self.liability(), members, days)
     }
+}
+
+/// What an event has in a field; the empty text where it has none.
+fn value_of(event: &Event<'_>, field: &Field) -> String {
+    let mut found = Vec::with_capacity(1);
+    extract(event, std::slice::from_ref(field), &mut found);
+    let value = found.first().and_then(Option::as_ref).map(Scalar::as_text);
+    value.unwrap_or_default().to_owned()
 }

@@ -1,177 +1,121 @@
 //! A ledger of its own for one programme: the same decisions, over what the fork itself decided.
+//!
+//! One desk decides everything, each command at the time of the latest event so far, as if it were
+//! awarded when it happened. Wallets stay at the desk. What references earned is rarely asked for
+//! again, and lies in records beside it.
 
-use crate::limits::{FORECAST_MEMBERS_MAX, FORECAST_TURN_LEN_MAX};
-use hashbrown::{HashMap, HashSet};
+use crate::limits::{FORECAST_BYTES_MAX, FORECAST_MEMBERS_MAX, FORECAST_TURN_LEN_MAX};
+use crate::records::Records;
+use hashbrown::HashSet;
 use raingauge_points::{
-    Answer, BookHead, BudgetId, Command, Desk, Earned, Footprint, Key, Points, Programme,
-    Programmes, ReferenceId, Snapshot, Totals, Turn, Wallet, WalletId,
+    Answer, BookHead, Command, Desk, Earned, Key, Programmes, ReferenceId, Snapshot, Totals,
+    Wallet, WalletId,
 };
 use raingauge_replay::Error;
-use std::sync::Arc;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// A command whose turn has not come, with what its caller notes of it.
-struct Waiting<T> {
-    command: Command,
-    note: T,
-}
-
-/// Begins without wallets. Its clock is that of the events, to the hour.
-pub struct Fork<T> {
-    programmes: Programmes,
-    programme: Arc<Programme>,
-    head: BookHead,
-    wallets: HashMap<WalletId, Wallet>,
-    references: HashMap<ReferenceId, Earned>,
-    totals: Totals,
-    budgets: HashMap<BudgetId, Points>,
+/// Begins without wallets.
+pub struct Fork<'a> {
+    desk: Desk<'a>,
+    references: References,
     /// The keys of all commands so far: an event that comes twice awards once.
     keys: HashSet<Key>,
-    waiting: Vec<Waiting<T>>,
-    now_ms: i64,
 }
 
-impl<T> Fork<T> {
-    pub fn new(programme: Arc<Programme>) -> Self {
-        let mut programmes = Programmes::new();
-        programmes.insert(Arc::clone(&programme));
-        Self {
-            programmes,
-            programme,
-            head: BookHead::default(),
-            wallets: HashMap::new(),
-            references: HashMap::new(),
-            totals: Totals::default(),
-            budgets: HashMap::new(),
-            keys: HashSet::new(),
-            waiting: Vec::new(),
-            now_ms: i64::MIN,
-        }
+/// What references earned, encoded.
+#[derive(Default)]
+struct References {
+    records: Records,
+    encoded: Vec<u8>,
+}
+
+impl References {
+    fn get(&self, id: &ReferenceId) -> Option<Earned> {
+        let record = self.records.get(&id.text)?;
+        Some(Earned::decode(record).expect("it was encoded here"))
     }
 
-    pub fn programme(&self) -> &Arc<Programme> {
-        &self.programme
+    fn put(&mut self, id: &ReferenceId, earned: &Earned) {
+        self.encoded.clear();
+        earned.encode(&mut self.encoded);
+        self.records.put(&id.text, &self.encoded);
+    }
+}
+
+impl<'a> Fork<'a> {
+    /// A fork for the only one of these programmes.
+    pub fn new(programmes: &'a Programmes) -> Self {
+        let state = Snapshot { heads: vec![BookHead::default()], books: 1, ..Snapshot::default() };
+        Self {
+            desk: Desk::new(programmes, state, i64::MIN),
+            references: References::default(),
+            keys: HashSet::new(),
+        }
     }
 
     pub fn totals(&self) -> &Totals {
-        &self.totals
+        &self.desk.state().totals
     }
 
     pub fn members(&self) -> usize {
-        self.wallets.len()
+        self.desk.state().wallets.len()
     }
 
-    /// Takes the command of an event that happened at a time. `note` learns what became of the
-    /// commands before it, once it is decided.
-    pub fn take(
-        &mut self,
-        command: Command,
-        at_ms: i64,
-        note: T,
-        noted: &mut impl FnMut(T, &Command, &Answer),
-    ) -> Result<(), Error> {
-        if !self.keys.insert(command.key_hash()) {
-            return Ok(());
+    /// Decides the command of an event that happened at a time. `None` for one that came before.
+    pub fn take(&mut self, command: &Command, at_ms: i64) -> Result<Option<Answer>, Error> {
+        let key = command.key_hash();
+        if !self.keys.insert(key) {
+            return Ok(None);
         }
-        let is_later = at_ms.div_euclid(HOUR_MS) > self.now_ms.div_euclid(HOUR_MS);
-        if is_later || self.waiting.len() >= FORECAST_TURN_LEN_MAX {
-            self.flush(noted)?;
-        }
-        self.now_ms = self.now_ms.max(at_ms);
-        self.waiting.push(Waiting { command, note });
-        Ok(())
-    }
 
-    /// Decides what waits.
-    pub fn flush(&mut self, noted: &mut impl FnMut(T, &Command, &Answer)) -> Result<(), Error> {
-        if self.waiting.is_empty() {
-            return Ok(());
+        self.next_turn(at_ms);
+        if let Some(reference) = &command.reference {
+            let id = ReferenceId::of(&command.programme, &command.member, reference);
+            if let Some(earned) = self.references.get(&id) {
+                self.desk.load(id, earned);
+            }
         }
-        let waiting = std::mem::take(&mut self.waiting);
-        let (commands, notes): (Vec<_>, Vec<_>) =
-            waiting.into_iter().map(|waiting| (waiting.command, waiting.note)).unzip();
-        let footprint = Footprint::of(&commands, &self.programmes, self.now_ms);
-        let state = self.load(&footprint);
+        let answer = self.desk.execute_keyed(command, key);
 
-        let mut desk = Desk::new(&self.programmes, state, self.now_ms);
-        for (command, note) in commands.iter().zip(notes) {
-            let answer = desk.execute(command);
-            noted(note, command, &answer);
-        }
-        let turn = desk.finish();
-        self.apply(turn);
-
-        if self.wallets.len() > FORECAST_MEMBERS_MAX {
-            return Err(Error::TooLarge(format!(
-                "a forecast has at most {FORECAST_MEMBERS_MAX} members: take a shorter range"
-            )));
-        }
-        Ok(())
+        self.check_size()?;
+        Ok(Some(answer))
     }
 
     /// Settles every wallet to the end of a range.
     pub fn settle_all(&mut self, until_ms: i64) {
         let until_hour = u32::try_from(until_ms.div_euclid(HOUR_MS)).unwrap_or(0);
         let is_due = |wallet: &Wallet| wallet.due_hour.is_some_and(|hour| hour <= until_hour);
-        let due: Vec<WalletId> = self
-            .wallets
-            .iter()
-            .filter(|(_, wallet)| is_due(wallet))
-            .map(|(id, _)| id.clone())
-            .collect();
+        let wallets = self.desk.state().wallets.iter();
+        let due: Vec<WalletId> =
+            wallets.filter(|(_, wallet)| is_due(wallet)).map(|(id, _)| id.clone()).collect();
 
-        self.now_ms = self.now_ms.max(until_ms);
         for ids in due.chunks(FORECAST_TURN_LEN_MAX) {
-            let mut footprint = Footprint::default();
-            ids.iter().for_each(|id| footprint.wallet(id.clone()));
-            let state = self.load(&footprint);
-            let mut desk = Desk::new(&self.programmes, state, self.now_ms);
+            self.next_turn(until_ms);
             for id in ids {
-                desk.settle(id);
+                self.desk.settle(id);
             }
-            let turn = desk.finish();
-            self.apply(turn);
         }
     }
 
-    fn load(&self, footprint: &Footprint) -> Snapshot {
-        let mut state = Snapshot {
-            heads: vec![self.head],
-            books: 1,
-            totals: self.totals.clone(),
-            ..Snapshot::default()
+    fn next_turn(&mut self, now_ms: i64) {
+        let Self { desk, references, .. } = self;
+        desk.next_turn(now_ms, |id, earned| references.put(id, earned));
+    }
+
+    fn check_size(&self) -> Result<(), Error> {
+        let most = if self.members() > FORECAST_MEMBERS_MAX {
+            format!("{FORECAST_MEMBERS_MAX} members")
+        } else if self.bytes_len() > FORECAST_BYTES_MAX {
+            format!("{FORECAST_BYTES_MAX} bytes of keys and references")
+        } else {
+            return Ok(());
         };
-        self.load_into(footprint, &mut state);
-        let missing = state.missing();
-        self.load_into(&missing, &mut state);
-        state
+        Err(Error::TooLarge(format!("a forecast has at most {most}: take a shorter range")))
     }
 
-    fn load_into(&self, footprint: &Footprint, state: &mut Snapshot) {
-        for id in &footprint.wallets {
-            if let Some(wallet) = self.wallets.get(id) {
-                state.wallets.insert(id.clone(), wallet.clone());
-            }
-        }
-        for id in &footprint.references {
-            if let Some(earned) = self.references.get(id) {
-                state.references.insert(id.clone(), earned.clone());
-            }
-        }
-        for id in &footprint.budgets {
-            if let Some(used) = self.budgets.get(id) {
-                state.budgets.insert(id.clone(), *used);
-            }
-        }
-    }
-
-    fn apply(&mut self, turn: Turn) {
-        self.head.sequence += turn.entries.len() as u64;
-        self.head.recorded_ms = turn.recorded_ms;
-        self.wallets.extend(turn.wallets);
-        self.references.extend(turn.references);
-        self.budgets.extend(turn.budgets);
-        self.totals.0.extend(turn.totals);
+    /// The memory of what grows with every command, approximately.
+    fn bytes_len(&self) -> usize {
+        self.keys.len() * size_of::<Key>() + self.references.records.bytes_len()
     }
 }

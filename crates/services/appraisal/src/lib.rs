@@ -11,10 +11,12 @@
 //! be cancelled.
 
 mod audit;
+mod feed;
 mod forecast;
 mod fork;
 mod letters;
 pub mod limits;
+mod records;
 mod report;
 mod request;
 #[cfg(test)]

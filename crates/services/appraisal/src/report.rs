@@ -1,10 +1,11 @@
 //! What a forecast says of one programme.
 
 use crate::limits::FORECAST_VALUES_MAX;
-use raingauge_points::{Answer, Command, Day, Kind, Liability, Points, Programme, WalletId};
+use hashbrown::HashMap;
+use raingauge_points::{Answer, Command, Day, Kind, Liability, Month, Points, Programme};
 use serde::Serialize;
 use serde_json::Value as Json;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The sum of the values beyond those that are listed.
@@ -27,8 +28,8 @@ pub struct Tally {
     pub points: i128,
     pub by_rule: BTreeMap<Arc<str>, Share>,
     pub by_tier: BTreeMap<Arc<str>, Share>,
-    pub by_month: BTreeMap<String, Share>,
-    pub by_value: BTreeMap<String, Share>,
+    pub by_month: BTreeMap<Month, Share>,
+    pub by_value: BTreeMap<Arc<str>, Share>,
     pub by_day: BTreeMap<Day, i128>,
     pub by_member: HashMap<Arc<str>, i128>,
     /// Commands that the programme refuses, by code.
@@ -55,7 +56,7 @@ impl Tally {
     pub fn note(
         &mut self,
         programme: &Programme,
-        value: Option<String>,
+        value: Option<&str>,
         command: &Command,
         answer: &Answer,
     ) {
@@ -73,18 +74,16 @@ impl Tally {
         for entry in awards {
             let points = entry.points() + pending_of(entry);
             let day = programme.zone().day(entry.occurred_ms);
-            let rule = command.reason.clone().unwrap_or_default();
-            let tier = entry.tier_after.clone().unwrap_or_default();
+            let tier = entry.tier_after.as_deref().unwrap_or_default();
 
             self.awards += 1;
             self.points += i128::from(points);
-            self.by_rule.entry(rule).or_default().add(points);
-            self.by_tier.entry(tier).or_default().add(points);
-            self.by_month.entry(day.month().to_string()).or_default().add(points);
+            share(&mut self.by_rule, command.reason.as_deref().unwrap_or_default()).add(points);
+            share(&mut self.by_tier, tier).add(points);
+            self.by_month.entry(day.month()).or_default().add(points);
             *self.by_day.entry(day).or_default() += i128::from(points);
-            let WalletId { member, .. } = command.wallet();
-            *self.by_member.entry(member).or_default() += i128::from(points);
-            if let Some(value) = &value {
+            *self.by_member.entry_ref(&command.member).or_default() += i128::from(points);
+            if let Some(value) = value {
                 self.by_value(value).add(points);
             }
         }
@@ -93,8 +92,7 @@ impl Tally {
     fn by_value(&mut self, value: &str) -> &mut Share {
         let is_full = self.by_value.len() >= FORECAST_VALUES_MAX;
         let is_known = !is_full || self.by_value.contains_key(value);
-        let name = if is_known { value } else { OTHERS };
-        self.by_value.entry(name.to_owned()).or_default()
+        share(&mut self.by_value, if is_known { value } else { OTHERS })
     }
 
     /// The points of the last days up to the last award.
@@ -103,6 +101,14 @@ impl Tally {
         let first = Day(last.0 - i32::from(days) + 1);
         self.by_day.range(first..).map(|(_, points)| points).sum()
     }
+}
+
+/// The share under a name, which is copied only where it is new.
+fn share<'a>(shares: &'a mut BTreeMap<Arc<str>, Share>, name: &str) -> &'a mut Share {
+    if !shares.contains_key(name) {
+        shares.insert(name.into(), Share::default());
+    }
+    shares.get_mut(name).expect("it was added")
 }
 
 /// Points that an award adds to what is pending.
@@ -191,9 +197,7 @@ impl SideReport {
         let named = |shares: &BTreeMap<Arc<str>, Share>| {
             list(shares.iter().map(|(name, share)| (name.to_string(), *share)).collect())
         };
-        let written = |shares: &BTreeMap<String, Share>| {
-            list(shares.iter().map(|(name, share)| (name.clone(), *share)).collect())
-        };
+        let months = tally.by_month.iter().map(|(month, share)| (month.to_string(), *share));
 
         let basis = tally.last_days(days);
         let scaled_to = |length: i128| points(basis * length / i128::from(days));
@@ -203,8 +207,8 @@ impl SideReport {
             points: points(tally.points),
             by_rule: named(&tally.by_rule),
             by_tier: named(&tally.by_tier),
-            by_month: written(&tally.by_month),
-            by_value: written(&tally.by_value),
+            by_month: list(months.collect()),
+            by_value: named(&tally.by_value),
             refused: tally.refused.clone(),
             unpriced: tally.unpriced,
             liability: LiabilityReport::new(programme, liability),

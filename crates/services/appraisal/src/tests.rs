@@ -1,3 +1,4 @@
+mod forecasts;
 mod queues_killed;
 
 use super::*;
@@ -66,6 +67,11 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
+        Self::of(programme(2, 1))
+    }
+
+    /// With this programme in force.
+    fn of(programme: Arc<Programme>) -> Self {
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let log = Arc::new(memory::Log::default());
         let books = Arc::new(memory::Books::new(1));
@@ -77,9 +83,9 @@ impl Stage {
             documents: documents.clone(),
             queues: queues.clone(),
             control: queues.clone(),
-            in_force: Arc::new(|| {
+            in_force: Arc::new(move || {
                 let mut programmes = Programmes::new();
-                programmes.insert(programme(2, 1));
+                programmes.insert(Arc::clone(&programme));
                 Arc::new(programmes)
             }),
         };
