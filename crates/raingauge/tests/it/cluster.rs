@@ -20,6 +20,7 @@ mod lost_log;
 mod lost_writers;
 mod place;
 mod points;
+mod points_killed;
 mod portal;
 mod roles;
 mod rollout;

@@ -114,8 +114,8 @@ fn what_kafka_dropped_is_named_and_skipped_by_a_command_alone() {
     until("nothing troubles it any more", || (readiness() == "ready\n").then_some(()));
     let again = skip(&["--yes"]);
     assert!(!again.status.success() && again.errors.contains("has lost nothing"), "{again:?}");
-    // The first member has an order of before and one of after. The second one has one of after and
-    // the award by which the programme was waited for; the others have one of after alone.
+    // The first member has the order before the loss and one after it. The second one has an order
+    // after it and the award by which the programme was waited for; the others have one order.
     for (number, expected) in [2, 2, 1, 1].into_iter().enumerate() {
         let path = format!("/v1/points/rain/members/{}", member(number));
         assert_eq!(awarding.get(&path).expect(200)["available"], json!(expected * POINTS));
