@@ -4,7 +4,7 @@ use crate::answers::{self, ItemResult, Results};
 use crate::commands::Conversion;
 use crate::contract::ledger as doc;
 use crate::refused::{Answer, Refused, item};
-use crate::requests::{AwardRequest, Batch, item_of};
+use crate::requests::{AwardRequest, Batch};
 use crate::{Points, Table};
 use axum::Json;
 use axum::extract::{Extension, Query};
@@ -36,12 +36,9 @@ async fn award(
     let parameters = Parameters::of(given, &["dryRun"])?;
     let is_trial = parameters.value::<bool>("dryRun")?.unwrap_or(false);
     let conversion = points.conversion(points.source(&who));
-    let batch = Batch::of_singles(&body.bytes, "awards")?;
-    let commands: Vec<Result<Command, Refusal>> = batch
-        .items
-        .into_iter()
-        .map(|item| conversion.award(item_of::<AwardRequest>(item)?))
-        .collect();
+    let batch = Batch::<AwardRequest>::of_singles(&body.bytes, "awards")?;
+    let commands: Vec<Result<Command, Refusal>> =
+        batch.items.into_iter().map(|item| conversion.award(item?)).collect();
 
     if is_trial {
         let mut answer = points.tree_of_results(commands, Manner::Trial).await?;

@@ -144,8 +144,8 @@ async fn redeem(
 
     let given = json_of(&body.bytes)?;
     if given.get("redemptions").is_some() {
-        let batch = Batch::of_singles(&body.bytes, "redemptions")?;
-        let commands = batch.items.into_iter().map(command).collect();
+        let batch = Batch::<Value>::of_singles(&body.bytes, "redemptions")?;
+        let commands = batch.items.into_iter().map(|item| command(item?)).collect();
         return Ok(Json(points.tree_of_results(commands, Manner::Each).await?));
     }
 

@@ -3,11 +3,14 @@
 use crate::refused::{Answer, Refused};
 use raingauge_awarding::limits::REQUEST_COMMANDS_MAX;
 use raingauge_core::code::{Code, Refusal};
+use raingauge_core::json::check_containers;
 use raingauge_http::change::json_within;
 use raingauge_points::{Day, Number};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Most arrays and objects in the body of a batch: an award has facts.
@@ -72,7 +75,7 @@ pub struct TransactionRequest {
 pub struct Factors(pub Vec<(Arc<str>, Number)>);
 
 impl<'de> Deserialize<'de> for Factors {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
         enum Written {
@@ -96,10 +99,10 @@ impl<'de> Deserialize<'de> for Factors {
 pub struct Time(pub i64);
 
 impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = Value::deserialize(deserializer)?;
         time_of(&written).map(Self).ok_or_else(|| {
-            serde::de::Error::custom("a time is RFC 3339, such as 2026-11-23T06:00:00Z, or seconds")
+            D::Error::custom("a time is RFC 3339, such as 2026-11-23T06:00:00Z, or seconds")
         })
     }
 }
@@ -116,17 +119,31 @@ pub fn time_of(written: &Value) -> Option<i64> {
     }
 }
 
-/// The body of a batch.
-pub struct Batch {
+/// The body of a batch of requests `T`.
+#[derive(Debug)]
+pub struct Batch<T> {
     /// Each item, or why it cannot be read.
-    pub items: Vec<Value>,
+    pub items: Vec<Result<T, Refusal>>,
     /// Whether they happen together or not at all.
     pub is_atomic: bool,
 }
 
-impl Batch {
+impl<T: DeserializeOwned> Batch<T> {
     /// Reads a body whose member `name` is the list.
     pub fn read(body: &[u8], name: &str) -> Answer<Self> {
+        // A tree takes most of the time of an award. It is needed only to say what is wrong.
+        let typed = check_containers(body, CONTAINERS_MAX).ok().and_then(|()| typed(body, name));
+        match typed {
+            Some((items, is_atomic)) => {
+                Ok(Self { items: items.into_iter().map(Ok).collect(), is_atomic })
+            }
+            None => Self::by_tree(body, name),
+        }
+    }
+
+    /// The same by a tree, which tells items that are sound from others, and which of two members
+    /// with one name counts.
+    fn by_tree(body: &[u8], name: &str) -> Answer<Self> {
         let mut document = json_within(body, CONTAINERS_MAX)?;
         let known = |member: &String| member == name || member == "atomic";
         if let Some(other) =
@@ -153,7 +170,7 @@ impl Batch {
                 return Err(Refused::new(Code::RequestMalformed, detail));
             }
         };
-        Ok(Self { items, is_atomic })
+        Ok(Self { items: items.into_iter().map(item_of).collect(), is_atomic })
     }
 
     /// Reads a body whose items are decided each by itself.
@@ -164,6 +181,45 @@ impl Batch {
             return Err(Refused::new(Code::RequestMalformed, detail));
         }
         Ok(batch)
+    }
+}
+
+/// The items of a body, and whether they happen together; `None` where anything is wrong.
+fn typed<T: DeserializeOwned>(body: &[u8], name: &str) -> Option<(Vec<T>, bool)> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let members = Members { name, items: PhantomData };
+    let (items, is_atomic) = deserializer.deserialize_map(members).ok()?;
+    deserializer.end().ok()?;
+    (items.len() <= REQUEST_COMMANDS_MAX).then_some((items, is_atomic))
+}
+
+/// The members of a body, each at most once.
+struct Members<'a, T> {
+    name: &'a str,
+    items: PhantomData<T>,
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<'_, T> {
+    type Value = (Vec<T>, bool);
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "an object with {}", self.name)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut items = None;
+        let mut is_atomic = None;
+        while let Some(member) = members.next_key::<String>()? {
+            if member == self.name && items.is_none() {
+                items = Some(members.next_value()?);
+            } else if member == "atomic" && is_atomic.is_none() {
+                is_atomic = Some(members.next_value()?);
+            } else {
+                return Err(A::Error::custom("a member too many"));
+            }
+        }
+        let items = items.ok_or_else(|| A::Error::custom("no items"))?;
+        Ok((items, is_atomic.unwrap_or(false)))
     }
 }
 
@@ -198,10 +254,11 @@ mod tests {
 
     #[test]
     fn a_batch_is_a_named_list() {
-        let batch = Batch::read(br#"{"awards": [{}, {}]}"#, "awards").unwrap();
+        type Any = Batch<Value>;
+        let batch = Any::read(br#"{"awards": [{}, {}]}"#, "awards").unwrap();
         assert_eq!((batch.items.len(), batch.is_atomic), (2, false));
         assert!(
-            Batch::read(br#"{"transactions": [], "atomic": true}"#, "transactions")
+            Any::read(br#"{"transactions": [], "atomic": true}"#, "transactions")
                 .unwrap()
                 .is_atomic
         );
@@ -213,13 +270,79 @@ mod tests {
             r#"{"awards": [], "atomic": 1}"#,
         ];
         for wrong in malformed {
-            assert!(Batch::read(wrong.as_bytes(), "awards").is_err(), "{wrong}");
+            assert!(Any::read(wrong.as_bytes(), "awards").is_err(), "{wrong}");
         }
         let together = |atomic: bool| json!({"awards": [], "atomic": atomic}).to_string();
-        assert!(Batch::of_singles(together(true).as_bytes(), "awards").is_err());
-        assert!(Batch::of_singles(together(false).as_bytes(), "awards").is_ok());
+        assert!(Any::of_singles(together(true).as_bytes(), "awards").is_err());
+        assert!(Any::of_singles(together(false).as_bytes(), "awards").is_ok());
         let many = json!({"awards": vec![0; REQUEST_COMMANDS_MAX + 1]}).to_string();
-        let refused = Batch::read(many.as_bytes(), "awards").err().unwrap();
+        let refused = Any::read(many.as_bytes(), "awards").err().unwrap();
         assert_eq!(refused.0.code(), Code::TooManyAwards);
+    }
+
+    /// What is read by types must be what is read by a tree, refusals and their texts included.
+    fn assert_equal<T: DeserializeOwned + fmt::Debug>(body: &str, name: &str) {
+        let by_types = Batch::<T>::read(body.as_bytes(), name);
+        let by_tree = Batch::<T>::by_tree(body.as_bytes(), name);
+        assert_eq!(format!("{by_types:?}"), format!("{by_tree:?}"), "{body}");
+    }
+
+    #[test]
+    fn types_read_what_a_tree_does() {
+        let sound = r#""programme": "p", "member": "m\u00e9", "key": "k""#;
+        let members = [
+            r#""points": 5"#,
+            r#""points": "5.50", "reason": null"#,
+            r#""points": 1e3, "budget": "b", "pendingDays": 3, "extends": false"#,
+            r#""amount": 15.10, "facts": {"a": [1, {"b": null}], "a": 2}, "rule": 7"#,
+            r#""amount": 12345678901234567890123, "factors": [2, "0.5"]"#,
+            r#""factors": {"own": 2.5, "own": 3}, "expiresOn": "2027-01-31""#,
+            r#""factors": null"#,
+            r#""occurredAt": 1795413600.25"#,
+            r#""occurredAt": "2026-11-23T06:00:00Z""#,
+            r#""occurredAt": "soon""#,
+            r#""points": "five""#,
+            r#""points": {}"#,
+            r#""point": 5"#,
+            r#""key": "twice""#,
+            r#""points": 5, "points": 6"#,
+            r#""pendingDays": -1"#,
+            r#""rule": 1.0"#,
+            r#""kind": "burn", "points": 3"#,
+            r#""kind": "tier", "tier": "gold", "until": "2026-12-31""#,
+            r#""kind": 3"#,
+            r#""points": 1e999"#,
+            r#""reason": "\ud800""#,
+            r#""points": 05"#,
+        ];
+        for name in ["awards", "transactions"] {
+            for members in members {
+                let item = format!("{{{sound}, {members}}}");
+                for body in [
+                    format!(r#"{{"{name}": [{item}]}}"#),
+                    format!(r#" {{"atomic": true, "{name}": [{item}, {{{sound}}}, 7]}} "#),
+                    format!(r#"{{"{name}": [], "{name}": [{item}], "atomic": false}}"#),
+                    format!(r#"{{"{name}": [{item}], "atomic": null}}"#),
+                    format!(r#"{{"{name}": [{item}], "other": 1}}"#),
+                    format!(r#"{{"{name}": [{item}]}} and more"#),
+                    format!(r#"[[{item}], true]"#),
+                    format!(r#"{{"{name}": [["p", "m", "k", 5]]}}"#),
+                ] {
+                    assert_equal::<AwardRequest>(&body, name);
+                    assert_equal::<TransactionRequest>(&body, name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_sound_body_needs_no_tree() {
+        let award = json!({
+            "programme": "grab-sg", "member": "bob", "key": "o-1", "amount": "15.00",
+            "facts": {"country": "SG"}, "occurredAt": "2026-11-23T06:00:00.5Z",
+        });
+        let body = json!({"awards": [award]}).to_string();
+        let (items, is_atomic) = typed::<AwardRequest>(body.as_bytes(), "awards").unwrap();
+        assert_eq!((items.len(), is_atomic), (1, false));
     }
 }

@@ -5,7 +5,7 @@ use crate::awards::Manner;
 use crate::commands::Family;
 use crate::contract::ledger as doc;
 use crate::refused::{Answer, Refused};
-use crate::requests::{Batch, TransactionRequest, item_of};
+use crate::requests::{Batch, TransactionRequest};
 use crate::source::Source;
 use crate::{Points, Table};
 use axum::Json;
@@ -52,7 +52,12 @@ async fn correct(
 }
 
 impl Points {
-    async fn decide(&self, who: &Principal, batch: Batch, family: Family) -> Answer<Json<Results>> {
+    async fn decide(
+        &self,
+        who: &Principal,
+        batch: Batch<TransactionRequest>,
+        family: Family,
+    ) -> Answer<Json<Results>> {
         let Batch { items, is_atomic } = batch;
         if is_atomic && items.len() > TOGETHER_MAX {
             let detail = format!("at most {TOGETHER_MAX} transactions happen together");
@@ -62,8 +67,7 @@ impl Points {
         let source = self.source(who);
         let conversion = self.conversion(source.clone());
         let mut commands: Vec<Result<Command, Refusal>> = Vec::with_capacity(items.len());
-        for item in items {
-            let mut request = item_of::<TransactionRequest>(item);
+        for mut request in items {
             if let Ok(request) = &mut request {
                 self.name_award(request, &source).await?;
             }
@@ -111,6 +115,7 @@ fn own_correction(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::requests::item_of;
     use serde_json::{Value, json};
 
     #[test]
