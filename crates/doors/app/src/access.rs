@@ -11,30 +11,20 @@ use raingauge_people::tokens::Tokens;
 use raingauge_settings::{Entry, Reader, Setting};
 use std::sync::Arc;
 
-/// What a process does in a deployment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    Reader,
-    Writer,
-    Portal,
-}
-
-impl Role {
-    pub const ALL: [Self; 3] = [Self::Reader, Self::Writer, Self::Portal];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reader => "reader",
-            Self::Writer => "writer",
-            Self::Portal => "portal",
-        }
+raingauge_core::names! {
+    /// What a process does in a deployment.
+    #[derive(PartialOrd, Ord)]
+    pub enum Role {
+        Reader = "reader",
+        Writer = "writer",
+        Portal = "portal",
     }
 }
 
 impl Entry for Role {
     fn read_all(reader: &mut Reader, setting: &'static Setting) -> Vec<Self> {
         let names: Vec<String> = reader.value(setting);
-        let role_of = |name: &String| Self::ALL.into_iter().find(|role| role.name() == name);
+        let role_of = |name: &String| Self::from_name(name);
         let mut roles: Vec<Self> = names.iter().filter_map(role_of).collect();
         roles.sort_unstable();
         roles.dedup();

@@ -28,8 +28,8 @@ use serde_json::{Value as Json, json};
 /// Looks up the kind of a field; `None` when it is unknown.
 pub type Kinds<'a> = &'a dyn Fn(&str) -> Option<Kind>;
 
-/// The counter form, as text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The counter form, as text. The default is an empty one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Form {
     /// The id of the counter being edited; 0 for a new one.
     pub id: u32,
@@ -63,46 +63,31 @@ pub struct Form {
 
 raingauge_core::names! {
     /// What each event adds.
+    #[derive(Default)]
     pub enum Adds {
+        #[default]
         One = "one",
         Number = "number",
         Field = "field",
     }
 }
 
-impl Default for Form {
+impl Form {
     /// The form of a new counter, with the usual values.
-    fn default() -> Self {
+    pub fn usual() -> Self {
         Self {
-            id: 0,
-            base_version: 0,
-            chosen_id: String::new(),
-            draft: 0,
-            revision: 0,
-            name: String::new(),
-            template: String::new(),
-            event_type: String::new(),
-            filter: None,
-            adds: Adds::One,
             number: "1".to_owned(),
-            field: String::new(),
             scale: "1".to_owned(),
             quarter: "90".to_owned(),
             hour: "400".to_owned(),
-            day: String::new(),
-            active_from: String::new(),
-            active_until: String::new(),
             state: "active".to_owned(),
-            owner: String::new(),
-            description: String::new(),
+            ..Self::default()
         }
     }
-}
 
-impl Form {
     /// The form filled from a configuration.
     pub fn of_counter(counter: &Counter, base_version: u32) -> Self {
-        let usual = Self::default();
+        let usual = Self::usual();
         let days = |days: Option<u32>| days.map(|days| days.to_string()).unwrap_or_default();
         let in_field = |at_s| EnteredTime::fixed(at_s).in_field(&TimeZone::UTC);
         let instant = |at: Option<i64>| at.map(in_field).unwrap_or_default();
@@ -125,8 +110,6 @@ impl Form {
             id,
             base_version,
             chosen_id,
-            draft: 0,
-            revision: 0,
             name: counter.name.clone(),
             template: counter.template.clone(),
             event_type: counter.event_type.clone(),
@@ -143,12 +126,13 @@ impl Form {
             state,
             owner: counter.owner.clone(),
             description: counter.description.clone(),
+            ..Self::default()
         }
     }
 
     /// Reads a submitted form. Missing fields get the values of a new form.
     pub fn of_fields(fields: &Fields) -> Self {
-        let usual = Self::default();
+        let usual = Self::usual();
         let text = |name: &str| fields.exact(name).to_owned();
         let or = |name: &str, usual: String| {
             if fields.pairs().iter().any(|(known, _)| known == name) {

@@ -149,7 +149,7 @@ fn values_have_the_type_of_their_field() {
         event_type: "t".to_owned(),
         name: "n".to_owned(),
         template: "a".to_owned(),
-        ..Form::default()
+        ..Form::usual()
     };
 
     let mut read = |value: &str, kind: Option<Kind>| {
@@ -196,7 +196,7 @@ fn problems_are_reported_by_field_and_by_condition() {
             "and",
             vec![wrong("1", "number"), wrong("x", "number"), Node::group("or", Vec::new())],
         )),
-        ..Form::default()
+        ..Form::usual()
     };
 
     let problems = form.counter(&nothing_known, 0).unwrap_err();
@@ -224,7 +224,7 @@ fn a_relative_time_of_activity_becomes_fixed() {
         event_type: "rain".to_owned(),
         active_from: "yesterday".to_owned(),
         active_until: "2024-09-24 22:00".to_owned(),
-        ..Form::default()
+        ..Form::usual()
     };
     let counter = form.counter(&nothing_known, 86_400 * 19_990 + 7).expect("a counter");
     assert_eq!(counter.active_from, Some(86_400 * 19_989));

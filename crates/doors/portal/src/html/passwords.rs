@@ -1,7 +1,9 @@
 //! Fields for passwords.
 
 use super::parts::Field;
+use crate::Fields;
 use maud::{Markup, html};
+use raingauge_people::AccountError;
 use raingauge_people::passwords::{PASSWORD_CHARS_MIN, PASSWORD_LEN_MAX};
 
 /// A field that hides its input. It is never filled with what was typed before.
@@ -17,6 +19,16 @@ pub fn field(
             maxlength=(PASSWORD_LEN_MAX) aria-invalid=[problem.map(|_| "true")]
             aria-describedby={ (name) "-words" };
     })
+}
+
+/// Reads the fields of [`pair`].
+pub fn chosen(fields: &Fields) -> Result<&str, AccountError> {
+    let password = fields.exact("password");
+    if password == fields.exact("again") {
+        return Ok(password);
+    }
+    let words = "The two passwords differ. Type the same one twice.".to_owned();
+    Err(AccountError::Field("again", words))
 }
 
 /// A new password, twice.

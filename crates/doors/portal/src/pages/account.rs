@@ -26,14 +26,9 @@ pub async fn show(caller: Caller, Query(fields): Query) -> Page {
 /// `POST /account/password`
 pub async fn change_password(caller: Caller, Submitted(fields): Submitted) -> Answer {
     let current = fields.exact("current");
-    let new = fields.exact("password");
-    let changed = if new == fields.exact("again") {
-        caller.portal.accounts.change_password(&caller.person, current, new).await
-    } else {
-        Err(AccountError::Field(
-            "again",
-            "The two passwords differ. Type the same one twice.".to_owned(),
-        ))
+    let changed = match passwords::chosen(&fields) {
+        Ok(new) => caller.portal.accounts.change_password(&caller.person, current, new).await,
+        Err(refusal) => Err(refusal),
     };
 
     let (status, field, words) = match changed {

@@ -24,76 +24,53 @@ use raingauge_writer::worker::BackfillStatus;
 /// How long a finished backfill stays on the counter's page.
 const BACKFILL_SHOWN_S: i64 = 3_600;
 
-/// The actions, by the last segment of their address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
-    Pause,
-    Resume,
-    Archive,
-    RollBack,
+/// An action, as its pages describe it.
+#[derive(Clone, Copy, Debug)]
+struct Action {
+    /// The last segment of its address.
+    name: &'static str,
+    /// The code of the note that confirms it.
+    note: &'static str,
+    title: &'static str,
+    what_happens: &'static str,
+    /// The state that it gives the counter; `None` where it brings an earlier version back.
+    state: Option<counter::State>,
 }
 
-impl Action {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Archive => "archive",
-            Self::RollBack => "roll-back",
-        }
-    }
-
-    /// The code of the note that confirms the action.
-    const fn note(self) -> &'static str {
-        match self {
-            Self::Pause => "paused",
-            Self::Resume => "resumed",
-            Self::Archive => "archived",
-            Self::RollBack => "rolled-back",
-        }
-    }
-
-    const fn title(self) -> &'static str {
-        match self {
-            Self::Pause => "Pause",
-            Self::Resume => "Resume",
-            Self::Archive => "Archive",
-            Self::RollBack => "Roll back",
-        }
-    }
-
-    const fn what_happens(self) -> &'static str {
-        match self {
-            Self::Pause => {
-                "The counter still answers, but counts nothing more. Resuming it does not count \
-                 the events that arrive in between; a backfill counts those that the log still \
-                 holds."
-            }
-            Self::Resume => {
-                "The counter counts again, from the next event on. A backfill counts the events \
-                 that it missed, as far back as the log reaches."
-            }
-            Self::Archive => {
-                "The counter neither counts nor answers any more, and other counters may use its \
-                 template. Its versions and counts are kept: rolling back to a version restores \
-                 it, and purging it frees the space."
-            }
-            Self::RollBack => {
-                "The configuration of an earlier version becomes the newest one. Existing counts \
-                 stay as they are; a backfill counts them again."
-            }
-        }
-    }
-
-    const fn state(self) -> Option<counter::State> {
-        match self {
-            Self::Pause => Some(counter::State::Paused),
-            Self::Resume => Some(counter::State::Active),
-            Self::Archive => Some(counter::State::Archived),
-            Self::RollBack => None,
-        }
-    }
-}
+const PAUSE: Action = Action {
+    name: "pause",
+    note: "paused",
+    title: "Pause",
+    what_happens: "The counter still answers, but counts nothing more. Resuming it does not count \
+                   the events that arrive in between; a backfill counts those that the log still \
+                   holds.",
+    state: Some(counter::State::Paused),
+};
+const RESUME: Action = Action {
+    name: "resume",
+    note: "resumed",
+    title: "Resume",
+    what_happens: "The counter counts again, from the next event on. A backfill counts the events \
+                   that it missed, as far back as the log reaches.",
+    state: Some(counter::State::Active),
+};
+const ARCHIVE: Action = Action {
+    name: "archive",
+    note: "archived",
+    title: "Archive",
+    what_happens: "The counter neither counts nor answers any more, and other counters may use its \
+                   template. Its versions and counts are kept: rolling back to a version restores \
+                   it, and purging it frees the space.",
+    state: Some(counter::State::Archived),
+};
+const ROLL_BACK: Action = Action {
+    name: "roll-back",
+    note: "rolled-back",
+    title: "Roll back",
+    what_happens: "The configuration of an earlier version becomes the newest one. Existing counts \
+                   stay as they are; a backfill counts them again.",
+    state: None,
+};
 
 /// The action buttons on a counter's page.
 pub fn buttons(person: &Principal, counter: &Counter) -> Markup {
@@ -125,7 +102,7 @@ pub fn buttons(person: &Principal, counter: &Counter) -> Markup {
 }
 
 macro_rules! confirmed {
-    ($ask:ident, $do:ident, $action:expr) => {
+    ($ask:ident, $do:ident, $action:ident) => {
         pub async fn $ask(caller: Caller, Path(id): Path<u32>, Query(fields): Query) -> Page {
             ask(&caller, id, $action, &fields).await
         }
@@ -140,10 +117,10 @@ macro_rules! confirmed {
     };
 }
 
-confirmed!(ask_pause, pause, Action::Pause);
-confirmed!(ask_resume, resume, Action::Resume);
-confirmed!(ask_archive, archive, Action::Archive);
-confirmed!(ask_roll_back, roll_back, Action::RollBack);
+confirmed!(ask_pause, pause, PAUSE);
+confirmed!(ask_resume, resume, RESUME);
+confirmed!(ask_archive, archive, ARCHIVE);
+confirmed!(ask_roll_back, roll_back, ROLL_BACK);
 
 /// The confirmation page, which also asks for the reason.
 async fn ask(caller: &Caller, id: u32, action: Action, query: &Fields) -> Page {
@@ -159,7 +136,7 @@ async fn wanted(
     action: Action,
     fields: &Fields,
 ) -> Result<Counter, Fault> {
-    if let Some(state) = action.state() {
+    if let Some(state) = action.state {
         return Ok(Counter { state, ..current.counter.clone() });
     }
     let Ok(version) = fields.text("version").parse() else {
@@ -178,34 +155,31 @@ fn confirmation(
     problem: Option<&str>,
 ) -> Html<String> {
     let Versioned { counter, version, .. } = current;
-    let title = match action {
-        Action::RollBack => {
-            format!("Roll back {} to version {}", counter.name, fields.text("version"))
-        }
-        action => format!("{} {}", action.title(), counter.name),
-    };
+    let earlier = action.state.is_none().then(|| fields.text("version"));
+    let to = earlier.map(|version| format!(" to version {version}")).unwrap_or_default();
+    let title = format!("{} {}{to}", action.title, counter.name);
 
     let hint = "It is kept in the history of the counter.";
     let reason = parts::Field { name: "reason", label: "Reason", hint, problem };
     let changed = difference::between(counter, wanted);
-    let is_grave = action == Action::Archive;
+    let is_grave = action.state == Some(counter::State::Archived);
 
     let body = html! {
         div.page-head { h1 { (title) } (parts::state(counter.state)) }
         section.card {
-            form.form method="post" action={ "/counters/" (counter.id) "/" (action.name()) } {
+            form.form method="post" action={ "/counters/" (counter.id) "/" (action.name) } {
                 (parts::csrf(&caller.person))
                 input type="hidden" name="base" value=(version);
-                @if action == Action::RollBack {
-                    input type="hidden" name="version" value=(fields.text("version"));
+                @if let Some(version) = earlier {
+                    input type="hidden" name="version" value=(version);
                 }
-                p { (action.what_happens()) }
+                p { (action.what_happens) }
                 (words::changes(&changed, "now", "then"))
                 (reason.text_area(fields.text("reason"), TEXT_LEN_MAX))
                 div.actions {
                     @if !changed.is_empty() {
                         button.button.primary[!is_grave].danger[is_grave] type="submit" {
-                            (action.title())
+                            (action.title)
                         }
                     }
                     a.button href={ "/counters/" (counter.id) } { "Cancel" }
@@ -237,9 +211,9 @@ async fn act(caller: &Caller, id: u32, action: Action, fields: &Fields) -> Answe
     let expected = fields.text("base").parse().unwrap_or(0);
     let replaced =
         portal.counters.replace(wanted, Some(expected), &caller.person.name, &reason).await?;
-    let deed = audit_actions::of_counter(action.name(), &current.counter, &replaced);
+    let deed = audit_actions::of_counter(action.name, &current.counter, &replaced);
 
-    Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note={}", action.note())))
+    Ok((Extension(deed), Redirect::to(&format!("/counters/{id}?note={}", action.note)))
         .into_response())
 }
 

@@ -16,7 +16,7 @@ pub use versions::compare;
 
 use crate::caller::Caller;
 use crate::fault::Fault;
-use crate::fields::Query;
+use crate::fields::{Fields, Query};
 use crate::html::{layout, notes, parts, words};
 use crate::largest::{self, Largest};
 use crate::pages::actions;
@@ -50,10 +50,8 @@ pub async fn page(
     headers: HeaderMap,
 ) -> Answer {
     let portal = &caller.portal;
-    let found = portal.counters.get(id).await?;
+    let view = look(portal, id, &fields, true).await?;
     let versions = portal.counters.versions(id).await?;
-    let asked = ChartQuery::of(&fields, portal.clock.now_s());
-    let view = look(portal, found, asked, true).await;
     let counter = &view.found.counter;
     let body = html! {
         (head(&view.found, &caller.person))
@@ -82,9 +80,7 @@ pub async fn picture(
     Path(id): Path<u32>,
     Query(fields): Query,
 ) -> Answer {
-    let found = portal.counters.get(id).await?;
-    let asked = ChartQuery::of(&fields, portal.clock.now_s());
-    let view = look(&portal, found, asked, false).await;
+    let view = look(&portal, id, &fields, false).await?;
     let shown = view.shown.ok_or_else(nothing_to_draw)?;
     if shown.rows.is_empty() {
         return Err(shown
@@ -104,44 +100,39 @@ fn nothing_to_draw() -> Fault {
     )
 }
 
-/// Runs the query. Without a key, it uses the largest one.
+/// Runs the query of an address. Without a key, it uses the largest one.
 async fn look(
     portal: &Portal,
-    found: Versioned,
-    mut asked: ChartQuery,
+    id: u32,
+    fields: &Fields,
     with_largest: bool,
-) -> View {
-    let id = found.counter.id;
+) -> Result<View, Fault> {
+    let found = portal.counters.get(id).await?;
     let now_s = portal.clock.now_s();
+    let mut asked = ChartQuery::of(fields, now_s);
     let horizons = {
         let view = portal.counted.published.view();
         view.ruleset.index_of(id).map(|index| view.horizons(index, now_s))
     };
+    let mut largest = Largest::Found(Arc::default());
     let Some(horizons) = horizons else {
-        return View {
-            found,
-            asked,
-            horizons: None,
-            shown: None,
-            largest: Largest::Found(Arc::default()),
-        };
+        return Ok(View { found, asked, horizons: None, shown: None, largest });
     };
 
-    let mut largest = Largest::Found(Arc::default());
     if asked.keys.is_empty() {
         largest = largest::keys(portal, id, 0, portal.end_of_today_s()).await;
         asked.keys.extend(largest.keys().first().map(|key| key.key.clone()));
     }
 
     if asked.keys.is_empty() {
-        return View { found, asked, horizons: Some(horizons), shown: None, largest };
+        return Ok(View { found, asked, horizons: Some(horizons), shown: None, largest });
     }
     let shown = answer::answer(portal, &asked, &horizons).await;
     if with_largest {
         largest = largest::keys(portal, id, shown.window.from_s, shown.window.to_s).await;
     }
 
-    View { found, asked, horizons: Some(horizons), shown: Some(shown), largest }
+    Ok(View { found, asked, horizons: Some(horizons), shown: Some(shown), largest })
 }
 
 fn head(found: &Versioned, person: &Principal) -> Markup {

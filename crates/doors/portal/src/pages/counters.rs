@@ -13,7 +13,7 @@ use crate::pages::{drafts, sign_in};
 use crate::{Answer, Portal};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, Uri};
-use listing::{COLUMNS, Column, Listing, STATES};
+use listing::{Column, Listing, STATES};
 use maud::{Markup, html};
 use raingauge_core::access::Role;
 use raingauge_core::counter::State as CounterState;
@@ -194,7 +194,7 @@ fn tally(shown: usize, all: usize) -> String {
 fn table(listing: &Listing, rows: &[Row<'_>], now_s: i64) -> Markup {
     html! {
         table.list.counters {
-            thead { tr { @for column in COLUMNS { (heading(listing, column)) } } }
+            thead { tr { @for column in Column::ALL { (heading(listing, column)) } } }
             tbody {
                 @for row in rows {
                     @let counter = &row.found.counter;

@@ -25,7 +25,7 @@ use serde_json::json;
 /// `GET /counters/new`: an empty form; `?copy=ID` starts from another counter, `?type=` from an
 /// event type.
 pub async fn new(caller: Caller, Query(fields): Query) -> Page {
-    let mut form = Form { owner: caller.person.name.to_string(), ..Form::default() };
+    let mut form = Form { owner: caller.person.name.to_string(), ..Form::usual() };
     if let Some(id) = fields.given("copy").and_then(|id| id.parse().ok()) {
         let copied = caller.portal.counters.get(id).await?.counter;
         form = Form {

@@ -90,14 +90,9 @@ pub async fn accept(
 ) -> Answer {
     let invitation = portal.accounts.invitation(&secret).await?;
     let name = fields.text("name");
-    let password = fields.exact("password");
-    let accepted = if password == fields.exact("again") {
-        portal.accounts.welcome(&secret, name, password, &origin).await
-    } else {
-        Err(AccountError::Field(
-            "again",
-            "The two passwords differ. Type the same one twice.".to_owned(),
-        ))
+    let accepted = match passwords::chosen(&fields) {
+        Ok(password) => portal.accounts.welcome(&secret, name, password, &origin).await,
+        Err(refusal) => Err(refusal),
     };
 
     match accepted {

@@ -28,9 +28,7 @@ pub async fn series(
     Path(id): Path<u32>,
     Query(fields): Query,
 ) -> Answer {
-    let found = portal.counters.get(id).await?;
-    let asked = ChartQuery::of(&fields, portal.clock.now_s());
-    let mut view = super::look(&portal, found, asked, false).await;
+    let mut view = super::look(&portal, id, &fields, false).await?;
     let shown = view.shown.take().ok_or_else(nothing_to_download)?;
     if let Some((_, failure)) = shown.failures.into_iter().next() {
         return Err(failure.into());
@@ -65,9 +63,7 @@ pub async fn keys(
     Path(id): Path<u32>,
     Query(fields): Query,
 ) -> Answer {
-    let found = portal.counters.get(id).await?;
-    let asked = ChartQuery::of(&fields, portal.clock.now_s());
-    let shown = super::look(&portal, found, asked, false).await.shown;
+    let shown = super::look(&portal, id, &fields, false).await?.shown;
     let window = shown.ok_or_else(nothing_to_download)?.window;
 
     let found = largest::all(&portal, id, window.from_s, window.to_s).await?;

@@ -16,37 +16,19 @@ pub const STATES: [(&str, &str); 6] = [
     ("all", "all"),
 ];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
-    Name,
-    State,
-    EventType,
-    Owner,
-    Activity,
-    Changed,
+raingauge_core::names! {
+    /// A column, by its name in the address.
+    pub enum Column {
+        Name = "name",
+        State = "state",
+        EventType = "type",
+        Owner = "owner",
+        Activity = "activity",
+        Changed = "changed",
+    }
 }
 
-pub const COLUMNS: [Column; 6] = [
-    Column::Name,
-    Column::State,
-    Column::EventType,
-    Column::Owner,
-    Column::Activity,
-    Column::Changed,
-];
-
 impl Column {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::State => "state",
-            Self::EventType => "type",
-            Self::Owner => "owner",
-            Self::Activity => "activity",
-            Self::Changed => "changed",
-        }
-    }
-
     pub const fn words(self) -> &'static str {
         match self {
             Self::Name => "Name and template",
@@ -94,7 +76,7 @@ pub struct Sort {
 impl Sort {
     fn from_name(text: &str) -> Option<Self> {
         let (name, descending) = text.strip_prefix('-').map_or((text, false), |name| (name, true));
-        let column = COLUMNS.into_iter().find(|column| column.name() == name)?;
+        let column = Column::from_name(name)?;
         Some(Self { column, descending })
     }
 
