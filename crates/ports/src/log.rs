@@ -125,25 +125,41 @@ impl Block {
         &self,
         from: Offset,
     ) -> impl Iterator<Item = Result<(Offset, Entry<'_>), Error>> {
-        let mut rest = &self.bytes[..];
-        (self.base..self.end()).filter_map(move |offset| {
-            let Some(entry) = record::split_entry(&mut rest) else {
-                return Some(Err(Error::Corrupt(format!(
-                    "the entry at offset {offset} is cut short"
-                ))));
-            };
-
-            if offset < from {
-                return None;
-            }
-            let parsed = record::parse(entry);
-            Some(parsed.map(|entry| (offset, entry)).ok_or_else(|| {
-                Error::Corrupt(format!(
-                    "the entry at offset {offset} is not one that this program knows"
-                ))
-            }))
+        self.undecoded(from).map(|entry| {
+            let (offset, entry) = entry?;
+            Ok((offset, decode(offset, entry)?))
         })
     }
+
+    /// The same for a reader of few types: events of types that it does not want are `None`, and
+    /// are not decoded.
+    pub fn wanted_entries(
+        &self,
+        from: Offset,
+        wants: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = Result<(Offset, Option<Entry<'_>>), Error>> {
+        self.undecoded(from).map(move |entry| {
+            let (offset, entry) = entry?;
+            let is_unwanted = record::event_type(entry).is_some_and(|kind| !wants(kind));
+            Ok((offset, if is_unwanted { None } else { Some(decode(offset, entry)?) }))
+        })
+    }
+
+    fn undecoded(&self, from: Offset) -> impl Iterator<Item = Result<(Offset, &[u8]), Error>> {
+        let mut rest = &self.bytes[..];
+        (self.base..self.end()).filter_map(move |offset| match record::split_entry(&mut rest) {
+            Some(_) if offset < from => None,
+            Some(entry) => Some(Ok((offset, entry))),
+            None => Some(Err(Error::Corrupt(format!("the entry at offset {offset} is cut short")))),
+        })
+    }
+}
+
+fn decode(offset: Offset, entry: &[u8]) -> Result<Entry<'_>, Error> {
+    let unknown = || {
+        Error::Corrupt(format!("the entry at offset {offset} is not one that this program knows"))
+    };
+    record::parse(entry).ok_or_else(unknown)
 }
 
 /// The offsets from which a partition of the log is still needed.

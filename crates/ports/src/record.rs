@@ -131,6 +131,18 @@ pub fn identity_of(entry: &[u8]) -> Option<Identity> {
     Some(Identity::from_le_bytes(entry.get(9..25)?.try_into().ok()?))
 }
 
+/// Returns the type of an event from [`split_entry`] without decoding the rest of it; `None` for
+/// other entries, and for malformed ones.
+pub fn event_type(entry: &[u8]) -> Option<&str> {
+    if !matches!(entry.first(), Some(&(KIND_EVENT | KIND_REFUSING_EVENT))) {
+        return None;
+    }
+    let (header, texts) = entry.split_at_checked(EVENT_HEADER_LEN)?;
+    let len_at = |at: usize| usize::from(u16::from_le_bytes([header[at], header[at + 1]]));
+    let begin = len_at(25) + len_at(27);
+    std::str::from_utf8(texts.get(begin..begin + len_at(29))?).ok()
+}
+
 /// Decodes an entry from [`split_entry`]; `None` if it is malformed.
 pub fn parse(entry: &[u8]) -> Option<Entry<'_>> {
     match *entry.first()? {
@@ -224,11 +236,11 @@ mod tests {
             let mut rest = &bytes[..];
             let entry = split_entry(&mut rest).unwrap();
             prop_assert_eq!(identity_of(entry), Some(identity));
+            prop_assert_eq!(event_type(entry), Some("t"));
             prop_assert_eq!(parse(entry), Some(Entry::Event(event)));
-            prop_assert_eq!(
-                parse(split_entry(&mut rest).unwrap()),
-                Some(Entry::Control(b"payload"))
-            );
+            let control = split_entry(&mut rest).unwrap();
+            prop_assert_eq!(event_type(control), None);
+            prop_assert_eq!(parse(control), Some(Entry::Control(b"payload")));
             prop_assert_eq!(parse(split_entry(&mut rest).unwrap()), Some(Entry::Void));
             prop_assert!(rest.is_empty());
         }
@@ -249,9 +261,9 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
             let mut rest = &bytes[..];
             while let Some(entry) = split_entry(&mut rest) {
-                let _ = (parse(entry), identity_of(entry));
+                let _ = (parse(entry), identity_of(entry), event_type(entry));
             }
-            let _ = parse(&bytes);
+            let _ = (parse(&bytes), event_type(&bytes));
         }
     }
 

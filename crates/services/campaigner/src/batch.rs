@@ -66,8 +66,9 @@ impl<'b> Batch<'b> {
         terms: Terms<'_>,
     ) -> Result<Self, Error> {
         let mut batch = Self { events: Vec::new(), orders: Vec::new(), end: from, log_ms };
+        let engine = terms.compiled.engine();
         for block in blocks {
-            for entry in block.entries(from) {
+            for entry in block.wanted_entries(from, |kind| engine.listens_to(kind)) {
                 let (offset, entry) = entry?;
                 match batch.take(offset, entry, block.appended_ms, terms) {
                     Ok(true) => batch.end = offset + 1,
@@ -81,28 +82,27 @@ impl<'b> Batch<'b> {
         Ok(batch)
     }
 
-    /// Takes an entry in, or answers `false` where the batch ends before it.
+    /// Takes an entry in, `None` for an event that no campaign listens to, or answers `false` where
+    /// the batch ends before it.
     fn take(
         &mut self,
         offset: Offset,
-        entry: Entry<'b>,
+        entry: Option<Entry<'b>>,
         appended_ms: i64,
         terms: Terms<'_>,
     ) -> Result<bool, Error> {
         match entry {
             // What the next documents want of it is not known yet.
-            Entry::Event(_)
+            None | Some(Entry::Event(_))
                 if !self.orders.is_empty() || self.events.len() == terms.bounds.events_max =>
             {
                 return Ok(false);
             }
-            Entry::Event(event) => {
+            Some(Entry::Event(event)) => {
                 self.log_ms = self.log_ms.max(appended_ms);
-                if terms.compiled.engine().listens_to(&event.kind) {
-                    self.events.push(Logged { offset, log_ms: self.log_ms, event });
-                }
+                self.events.push(Logged { offset, log_ms: self.log_ms, event });
             }
-            Entry::Control(payload) => {
+            Some(Entry::Control(payload)) => {
                 let order = Order::parse(payload, terms.consumer, offset)?;
                 // Documents take effect behind the batch.
                 let is_next = match &order {
@@ -118,7 +118,7 @@ impl<'b> Batch<'b> {
                 self.log_ms = self.log_ms.max(appended_ms);
                 self.orders.extend(order);
             }
-            Entry::Void => self.log_ms = self.log_ms.max(appended_ms),
+            None | Some(Entry::Void) => self.log_ms = self.log_ms.max(appended_ms),
         }
         Ok(true)
     }
