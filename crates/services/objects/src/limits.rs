@@ -17,6 +17,9 @@ pub const LOAD_BYTES: usize = 4 << 20;
 pub const LOAD_PAGE_BYTES: usize = 1 << 20;
 /// Most times that the keys of one command are loaded, while others evict them.
 pub const LOAD_ROUNDS_MAX: usize = 100;
+/// Most times that a group which the disk has no time for waits for the checkpoint under way, and
+/// is tried again.
+pub const BUSY_ROUNDS_MAX: usize = 6;
 /// Most commands that wait for EXEC.
 pub const MULTI_COMMANDS_MAX: usize = 100_000;
 /// Most bytes of commands that wait for EXEC.

@@ -8,7 +8,9 @@ use crate::execute::{Executed, execute};
 use crate::failures;
 use crate::group::{Group, Moment};
 use crate::keyspace::{Keyspace, Miss};
-use crate::limits::{HOLD_CHANGE_BYTES, HOLD_COMMANDS_MAX, HOLD_REPLY_BYTES, LOAD_ROUNDS_MAX};
+use crate::limits::{
+    BUSY_ROUNDS_MAX, HOLD_CHANGE_BYTES, HOLD_COMMANDS_MAX, HOLD_REPLY_BYTES, LOAD_ROUNDS_MAX,
+};
 use crate::loader::Luggage;
 use crate::objects::Objects;
 use crate::session::Session;
@@ -47,6 +49,8 @@ pub(crate) enum Stop {
     Cut,
     /// There were enough changes for one hold.
     Heavy,
+    /// The disk does not keep up.
+    Behind,
     /// Keys of the next command are not in memory.
     Missing,
     /// The next command, or one of its transaction, is about all keys.
@@ -90,6 +94,8 @@ pub(crate) struct Run<'r> {
     pub noted: Vec<(&'static Spec, bool)>,
     /// Commands before this one change the store each by itself: it refused them together.
     alone_until: usize,
+    /// How often the store was too busy for a group of this drain since it last took one.
+    busy_rounds: usize,
     segments: Vec<Segment>,
 }
 
@@ -122,6 +128,7 @@ impl Objects {
             rounds: 0,
             noted: Vec::new(),
             alone_until: from,
+            busy_rounds: 0,
             segments: Vec::new(),
         };
 
@@ -131,6 +138,8 @@ impl Objects {
                 Stop::Cut => tokio::task::yield_now().await,
                 // A store that cannot make the group durable refuses the next one.
                 Stop::Heavy => _ = self.durable(run.session.last_stamp).await,
+                // The store slows callers down, whatever they wait for.
+                Stop::Behind => _ = self.durable(0).await,
                 Stop::Missing => self.load(&mut run).await,
                 Stop::Ahead => self.look_ahead(&mut run).await,
                 Stop::Waiting => self.wait_for_keys(&mut run).await,
@@ -216,9 +225,9 @@ impl Objects {
         drop(keyspace);
         drop(evicted);
 
-        let is_repeated = run.end_group(finished, &group, durable);
+        let repeats = run.end_group(finished, &group, durable);
         run.report(began, commands);
-        if is_repeated { Stop::Cut } else { stop }
+        repeats.unwrap_or(stop)
     }
 
     /// Runs the next command.
@@ -451,21 +460,21 @@ impl Run<'_> {
         }
     }
 
-    /// Ends the segment of a group, with what the store said to it. Returns whether commands of
-    /// the hold are to be run again, each by itself.
+    /// Ends the segment of a group, with what the store said to it. Returns how the hold ends if
+    /// commands of it are to run again: each by itself when the disk is full, and after a wait when
+    /// it does not keep up.
     fn end_group(
         &mut self,
         finished: Result<Option<u64>, Error>,
         group: &Group,
         durable: u64,
-    ) -> bool {
-        let Some(begun) = group.begun else {
-            return false;
-        };
+    ) -> Option<Stop> {
+        let begun = group.begun?;
 
         match finished {
             Ok(Some(stamp)) => {
                 self.session.last_stamp = stamp;
+                self.busy_rounds = 0;
                 self.note_segment(stamp, durable);
             }
             // The changes cancelled each other out; what was seen beside them still counts.
@@ -473,28 +482,44 @@ impl Run<'_> {
             Err(error) => {
                 let Some(from) = group.refused_from(&error) else {
                     self.note_segment(group.seen, durable);
-                    return false;
+                    return None;
                 };
 
-                let is_several = self.next - from.command > 1;
-                let is_repeated = matches!(error, Error::Full { .. }) && is_several;
-                let to = if is_repeated { group.again_from(from) } else { from };
+                let repeats = self.repeats(&error, from);
+                let to = if repeats.is_some() { group.again_from(from) } else { from };
                 let refused = self.go_back(to);
                 if to.command > begun.command {
                     self.note_segment(group.seen, durable);
                 }
 
                 let failure = failures::of_store(&error);
-                if is_repeated {
+                if repeats.is_some() {
                     let spent = self.spent(to, refused);
                     self.take_back(to, spent, &failure, durable);
-                    self.repeat(to, refused);
-                    return true;
+                    self.repeat(to);
+                } else {
+                    self.take_back(to, refused, &failure, durable);
                 }
-                self.take_back(to, refused, &failure, durable);
+                return repeats;
             }
         }
-        false
+        None
+    }
+
+    /// How a hold ends whose commands run again though the store refused their group; `None` if
+    /// they are answered with the refusal.
+    fn repeats(&mut self, error: &Error, from: Moment) -> Option<Stop> {
+        match error {
+            Error::Full { .. } if self.next - from.command > 1 => {
+                self.alone_until = self.next;
+                Some(Stop::Cut)
+            }
+            Error::Busy { .. } if self.busy_rounds < BUSY_ROUNDS_MAX => {
+                self.busy_rounds += 1;
+                Some(Stop::Behind)
+            }
+            _ => None,
+        }
     }
 
     /// Of commands that are to run again, the first that cannot be: those before it are part of a
@@ -519,10 +544,9 @@ impl Run<'_> {
         std::mem::replace(&mut self.next, to.command)
     }
 
-    /// Makes commands run again, so that the store refuses only those for which it has no room.
-    fn repeat(&mut self, from: Moment, until: usize) {
+    /// Makes commands run again.
+    fn repeat(&mut self, from: Moment) {
         self.noted.truncate(from.noted);
-        self.alone_until = until;
         self.session.transaction = None;
         if !from.is_watching || self.next > from.command {
             self.session.unwatch();

@@ -259,10 +259,11 @@ impl Shared {
         Ok(stamp)
     }
 
-    /// Whether callers are slowed down until the checkpoint that runs is complete.
+    /// Whether callers are slowed down until the checkpoint that runs, or is about to, is complete.
     pub fn is_behind(&self) -> bool {
         let state = self.state.lock();
-        state.frozen.is_some() && state.current.bytes() > self.layer_bytes
+        let layers = if state.frozen.is_some() { 1 } else { 2 };
+        state.current.bytes() > self.layer_bytes * layers
     }
 
     /// Writes what is queued, unless another thread is doing that. Returns whether it did.

@@ -25,6 +25,8 @@ pub(super) struct Between {
     pub panics: AtomicBool,
     /// What groups are refused with.
     pub refusal: Mutex<Option<Error>>,
+    /// After how many waits for durability nothing is refused any more.
+    pub refused_waits: AtomicUsize,
 }
 
 impl Between {
@@ -37,6 +39,7 @@ impl Between {
             group_bytes_max: AtomicUsize::default(),
             panics: AtomicBool::default(),
             refusal: Mutex::default(),
+            refused_waits: AtomicUsize::new(usize::MAX),
         }
     }
 }
@@ -96,6 +99,9 @@ impl ObjectStore for Between {
     }
 
     fn durable(&self, stamp: u64, durability: Durability) -> BoxFuture<'_, Result<(), Error>> {
+        if self.refused_waits.fetch_sub(1, Ordering::SeqCst) == 1 {
+            *self.refusal.lock() = None;
+        }
         self.store.durable(stamp, durability)
     }
 

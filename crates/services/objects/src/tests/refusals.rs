@@ -2,8 +2,10 @@
 
 use super::between::Between;
 use super::stage::{NOW_S, Stage};
+use crate::limits::BUSY_ROUNDS_MAX;
 use crate::{Space, Subscriber};
 use raingauge_ports::objects::Error;
+use std::sync::atomic::Ordering;
 
 const FULL: Error = Error::Full { free_bytes: 0, reserve_bytes: 1 };
 const BUSY: Error = Error::Busy { pending_bytes: 1 };
@@ -55,6 +57,31 @@ async fn what_expired_is_gone_though_the_store_cannot_note_it() {
         client.expect(&[("GET a", "$-1"), ("GET a", "$-1"), ("DBSIZE", ":1")]).await;
         assert_eq!(heard(&mut listener), ["a"]);
         assert_eq!(stage.objects.stats().expired, 1);
+    }
+}
+
+#[tokio::test]
+async fn what_the_disk_has_no_time_for_waits_and_runs_again() {
+    for waits in [1, BUSY_ROUNDS_MAX, BUSY_ROUNDS_MAX + 1] {
+        let stage = Stage::new();
+        stage.client().send_all(&["SET a 1", "SET b 1"]).await;
+        let options = stage.objects.options().clone();
+        let (stage, between) = stage.behind(options, Between::new(&stage.store));
+        *between.refusal.lock() = Some(BUSY);
+        between.refused_waits.store(waits, Ordering::SeqCst);
+
+        let mut client = stage.client();
+        let mut listener = stage.subscriber();
+        listener.subscribe(Space::Channel, "news".into());
+        let commands = ["GET a", "PUBLISH news x", "INCR a", "MULTI", "INCR a", "INCR b", "EXEC"];
+        let replies = client.send_all(&commands).await;
+        if waits <= BUSY_ROUNDS_MAX {
+            assert_eq!(replies, "$1 1 :1 :2 +OK +QUEUED +QUEUED *2 :3 :2");
+        } else {
+            assert!(replies.starts_with("$1 1 :1 -BUSY "), "{replies}");
+            client.expect(&[("GET a", "$1 1"), ("GET b", "$1 1")]).await;
+        }
+        assert_eq!(heard(&mut listener), ["x"]);
     }
 }
 
