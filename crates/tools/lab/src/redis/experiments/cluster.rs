@@ -157,7 +157,7 @@ fn work(
             connection.done(&[b"SET", name.as_bytes(), value])?
         };
 
-        latencies.saturating_record(began.elapsed().as_micros() as u64);
+        latencies.record(began.elapsed().as_micros() as u64)?;
         let is_right = verb != "GET" || reply == Reply::Bulk(value.to_vec());
         ensure!(is_right, "WRONG VALUE: {name} has another value");
     }

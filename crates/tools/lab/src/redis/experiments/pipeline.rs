@@ -102,7 +102,8 @@ fn load(server: &Named, options: &Options) -> Result<()> {
         }
         connection.flush()?;
         for _ in part {
-            ensure!(connection.reply()?.error().is_none(), "a member could not be added");
+            let reply = connection.reply()?;
+            ensure!(reply.error().is_none(), "a member could not be added: {reply:?}");
         }
     }
 
