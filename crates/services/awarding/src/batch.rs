@@ -55,7 +55,11 @@ impl<'b> Batch<'b> {
             orders: Vec::new(),
             end: from,
         };
-        for entry in blocks.iter().flat_map(|block| block.entries(from)) {
+        let wants = |kind: &str| {
+            !kind.starts_with(OWN_EVENTS)
+                && programmes.iter().any(|programme| programme.wants(kind))
+        };
+        for entry in blocks.iter().flat_map(|block| block.wanted_entries(from, wants)) {
             let (offset, entry) = entry?;
             match batch.take(offset, entry, programmes, consumer) {
                 Ok(true) => batch.end = offset + 1,
@@ -68,25 +72,20 @@ impl<'b> Batch<'b> {
         Ok(batch)
     }
 
-    /// Takes an entry in, or answers `false` where the batch ends before it.
+    /// Takes an entry in, `None` for an event that no programme wants, or answers `false` where the
+    /// batch ends before it.
     fn take(
         &mut self,
         offset: Offset,
-        entry: Entry<'b>,
+        entry: Option<Entry<'b>>,
         programmes: &Programmes,
         consumer: Option<&Name>,
     ) -> Result<bool, Error> {
         match entry {
             // What the next programmes want of it is not known yet.
-            Entry::Event(_) if !self.orders.is_empty() => return Ok(false),
-            Entry::Event(event) => {
-                let is_own = event.kind.starts_with(OWN_EVENTS);
-                let mut wanting = programmes.iter();
-                if !is_own && wanting.any(|programme| programme.wants(&event.kind)) {
-                    self.price(event, programmes);
-                }
-            }
-            Entry::Control(payload) => {
+            None | Some(Entry::Event(_)) if !self.orders.is_empty() => return Ok(false),
+            Some(Entry::Event(event)) => self.price(event, programmes),
+            Some(Entry::Control(payload)) => {
                 let Some(consumer) = consumer else { return Ok(true) };
                 let order = document_order(payload, consumer)
                     .map_err(|why| Error::UnknownControl { offset, why })?;
@@ -95,7 +94,7 @@ impl<'b> Batch<'b> {
                 }
                 self.orders.extend(order);
             }
-            Entry::Void => {}
+            None | Some(Entry::Void) => {}
         }
         Ok(true)
     }
