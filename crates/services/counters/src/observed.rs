@@ -74,25 +74,18 @@ pub struct Lateness {
     pub over_hour: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Text,
-    Number,
-    Bool,
-    /// The kind differs between events.
-    Mixed,
+raingauge_core::names! {
+    /// What the values of a field are.
+    pub enum Kind {
+        Text = "text",
+        Number = "number",
+        Bool = "true or false",
+        /// The kind differs between events.
+        Mixed = "mixed",
+    }
 }
 
 impl Kind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Number => "number",
-            Self::Bool => "true or false",
-            Self::Mixed => "mixed",
-        }
-    }
-
     const fn of(scalar: &Scalar<'_>) -> Self {
         match scalar {
             Scalar::Text(_) => Self::Text,

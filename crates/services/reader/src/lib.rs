@@ -33,6 +33,7 @@ pub use largest::{Key, LargestKeys};
 pub use live::lease::keep_lease;
 pub use live::{LiveOptions, LiveTiles, read_ahead};
 pub use range::{Answer, Range};
+pub use read_plan::tiles_of;
 pub use reader::{Engines, Explanation, Reader, Sources};
 pub use series::{Point, Series};
 pub use step::{Step, midnight_s};

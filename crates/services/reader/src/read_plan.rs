@@ -107,7 +107,7 @@ fn plan_and_end(range: &Range<'_>, now_s: i64) -> Result<(Plan, End), Refusal> {
 }
 
 /// Tiles that a plan reads: one for each edge, one for each 128 days.
-fn tiles_of(plan: &Plan) -> u64 {
+pub fn tiles_of(plan: &Plan) -> u64 {
     let edges = plan.edges.iter().flatten().count() as u64;
     let spans = if plan.has_days() {
         u64::from((plan.day_end - 1) / 128 - plan.day_first / 128) + 1

@@ -23,21 +23,12 @@ const NEVER: u64 = u64::MAX;
 /// The preface of an HTTP/2 client (RFC 9113, 3.4).
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The limit that a connection has reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expiry {
-    Head,
-    Idle,
-    Write,
-}
-
-impl Expiry {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Head => "head",
-            Self::Idle => "idle",
-            Self::Write => "write",
-        }
+raingauge_core::names! {
+    /// The limit that a connection has reached.
+    pub enum Expiry {
+        Head = "head",
+        Idle = "idle",
+        Write = "write",
     }
 }
 

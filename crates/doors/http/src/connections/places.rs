@@ -35,21 +35,13 @@ pub struct Place {
     address: IpAddr,
 }
 
-/// Why a connection gets no place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// All places are taken.
-    Full,
-    /// Its address has as many connections as one address may have.
-    Address,
-}
-
-impl Refusal {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Address => "address",
-        }
+raingauge_core::names! {
+    /// Why a connection gets no place.
+    pub enum Refusal {
+        /// All places are taken.
+        Full = "full",
+        /// Its address has as many connections as one address may have.
+        Address = "address",
     }
 }
 

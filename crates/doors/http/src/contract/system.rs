@@ -4,6 +4,7 @@ use super::counters::Change;
 use super::words::words;
 use super::{Operation, Refusal, Shared};
 use raingauge_core::limits::POLICY_OVERRIDES_MAX;
+use raingauge_operations::maintenance::Outcome;
 use raingauge_policy::cache::Strategy;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -247,7 +248,7 @@ words! {
     /// in memory follow the writers.
     CacheStrategy = Strategy::ALL.map(Strategy::name);
 
-    CompactionResult = ["finished", "failed", "stopped", "window_over", "lease_lost", "elsewhere"];
+    CompactionResult = Outcome::ALL.map(Outcome::name);
 
     NodeState = ["waiting", "running", "compacted", "failed", "stopped"];
 

@@ -81,23 +81,19 @@ pub async fn picture(
     Query(fields): Query,
 ) -> Answer {
     let view = look(&portal, id, &fields, false).await?;
-    let shown = view.shown.ok_or_else(nothing_to_draw)?;
+    let shown = view.shown.ok_or_else(|| nothing_to("draw"))?;
     if shown.rows.is_empty() {
-        return Err(shown
-            .failures
-            .into_iter()
-            .next()
-            .map_or_else(nothing_to_draw, |(_, failure)| failure.into()));
+        let failure = shown.failures.into_iter().next();
+        return Err(failure.map_or_else(|| nothing_to("draw"), |(_, failure)| failure.into()));
     }
     let file = shown.chart(&view.asked, portal.clock.now_s()).document().into_string();
     Ok(([(header::CONTENT_TYPE, "image/svg+xml")], file).into_response())
 }
 
-fn nothing_to_draw() -> Fault {
-    Fault::bad_request(
-        "There is nothing to draw",
-        "Name a key of an active or paused counter: ?key=…",
-    )
+/// The answer where no key is named and the counter has none.
+fn nothing_to(what: &str) -> Fault {
+    let advice = "Name a key of an active or paused counter: ?key=…";
+    Fault::bad_request(format!("There is nothing to {what}"), advice)
 }
 
 /// Runs the query of an address. Without a key, it uses the largest one.

@@ -49,33 +49,23 @@ pub enum Trigger {
     Request(String),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Every node was compacted.
-    Finished,
-    /// At least one node was not.
-    Failed,
-    /// It was stopped on request.
-    Stopped,
-    /// Its window was over.
-    WindowOver,
-    /// The lease was lost to another process, or could not be renewed.
-    LeaseLost,
-    /// Another process does maintenance.
-    Elsewhere,
-}
-
-impl Outcome {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Finished => "finished",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-            Self::WindowOver => "window_over",
-            Self::LeaseLost => "lease_lost",
-            Self::Elsewhere => "elsewhere",
-        }
+raingauge_core::names! {
+    /// How a run ended.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Outcome {
+        /// Every node was compacted.
+        Finished = "finished",
+        /// At least one node was not.
+        Failed = "failed",
+        /// It was stopped on request.
+        Stopped = "stopped",
+        /// Its window was over.
+        WindowOver = "window_over",
+        /// The lease was lost to another process, or could not be renewed.
+        LeaseLost = "lease_lost",
+        /// Another process does maintenance.
+        Elsewhere = "elsewhere",
     }
 }
 

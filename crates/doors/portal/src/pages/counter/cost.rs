@@ -13,6 +13,7 @@ use raingauge_core::counter::Counter;
 use raingauge_core::plan::Plan;
 use raingauge_core::retention::RetentionDays;
 use raingauge_counters::preview::{EVENTS_MAX, Preview};
+use raingauge_reader::tiles_of;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -191,17 +192,6 @@ fn tiles(days: i64) -> u64 {
     // periods as possible.
     let from_s = (128 * 100 - 1) * 86_400 - 900;
     Plan::new(from_s, from_s + days * 86_400).map_or(0, |plan| tiles_of(&plan))
-}
-
-/// Number of tiles that a plan reads.
-pub fn tiles_of(plan: &Plan) -> u64 {
-    let edges = plan.edges.iter().flatten().count() as u64;
-    let spans = if plan.has_days() {
-        u64::from((plan.day_end - 1) / 128 - plan.day_first / 128) + 1
-    } else {
-        0
-    };
-    edges + spans
 }
 
 #[cfg(test)]

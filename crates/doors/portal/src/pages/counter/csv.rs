@@ -1,14 +1,14 @@
 //! Files for spreadsheets: the series of a query, and the largest keys of its range.
 
 use super::chart_query::{ChartQuery, Window};
-use crate::Answer;
-use crate::Portal;
+use super::{look, nothing_to};
 use crate::download;
 use crate::fault::Fault;
 use crate::fields::Query;
 use crate::html::words;
 use crate::largest;
 use crate::times::{bucket_end, next_bucket};
+use crate::{Answer, Portal};
 use axum::extract::{Path, State};
 use jiff::tz::TimeZone;
 use raingauge_app::csv::cell;
@@ -28,8 +28,8 @@ pub async fn series(
     Path(id): Path<u32>,
     Query(fields): Query,
 ) -> Answer {
-    let mut view = super::look(&portal, id, &fields, false).await?;
-    let shown = view.shown.take().ok_or_else(nothing_to_download)?;
+    let mut view = look(&portal, id, &fields, false).await?;
+    let shown = view.shown.take().ok_or_else(|| nothing_to("download"))?;
     if let Some((_, failure)) = shown.failures.into_iter().next() {
         return Err(failure.into());
     }
@@ -63,19 +63,12 @@ pub async fn keys(
     Path(id): Path<u32>,
     Query(fields): Query,
 ) -> Answer {
-    let shown = super::look(&portal, id, &fields, false).await?.shown;
-    let window = shown.ok_or_else(nothing_to_download)?.window;
+    let shown = look(&portal, id, &fields, false).await?.shown;
+    let window = shown.ok_or_else(|| nothing_to("download"))?.window;
 
     let found = largest::all(&portal, id, window.from_s, window.to_s).await?;
     let name = format!("counter-{id}-keys.csv");
     Ok(download::part(download::CSV, &name, to_csv(&found.keys), found.is_complete))
-}
-
-fn nothing_to_download() -> Fault {
-    Fault::bad_request(
-        "There is nothing to download",
-        "Name a key of an active or paused counter: ?key=…",
-    )
 }
 
 fn rows_of(window: Window, granularity: Granularity) -> usize {

@@ -84,50 +84,33 @@ fn caching(overview: &Overview) -> Figure {
     let strategy = overview.policy().policy.choice.strategy.name();
     let percent =
         |share: f64| format!("{} %", words::short_number((share * 1_000.0).round() / 10.0));
-
-    if let Some(share) = present.hit_share() {
-        return Figure {
-            label: "Cache hits",
-            value: percent(share),
-            words: format!("strategy {strategy}"),
-        };
-    }
-
     let hits = present.values.total(TILE_HITS);
-    let misses = present.values.total(TILE_MISSES);
-    if hits + misses > 0.0 {
-        let words = format!("of the tiles in memory; strategy {strategy}");
-        return Figure { label: "Cache hits", value: percent(hits / (hits + misses)), words };
-    }
+    let tiles = hits + present.values.total(TILE_MISSES);
 
-    Figure {
-        label: "Cache hits",
-        value: "–".to_owned(),
-        words: format!("no lookups; strategy {strategy}"),
-    }
+    let (value, of) = match present.hit_share() {
+        Some(share) => (percent(share), ""),
+        None if tiles > 0.0 => (percent(hits / tiles), "of the tiles in memory; "),
+        None => ("–".to_owned(), "no lookups; "),
+    };
+    Figure { label: "Cache hits", value, words: format!("{of}strategy {strategy}") }
 }
 
 fn reads(present: &Span) -> Figure {
     let number = |number: f64| words::short_number((number * 100.0).round() / 100.0);
-    if let (Some(requests), Some(rows)) =
-        (present.ratio(CQL_REQUESTS, CQL_COUNTS), present.ratio(CQL_ROWS, CQL_COUNTS))
-    {
-        let words = format!("requests and {} rows for each count read", number(rows));
-        return Figure { label: "Store reads", value: number(requests), words };
-    }
-
-    match present.ratio(ROWS, RANGE_COUNTS) {
-        Some(tiles) => {
-            let words = format!(
-                "tiles for each count, {} of them from disk",
-                rate(present.rate(TILE_MISSES))
-            );
-            Figure { label: "Store reads", value: number(tiles), words }
+    let per_count = |metric| present.ratio(metric, CQL_COUNTS);
+    let (value, words) = match (per_count(CQL_REQUESTS), per_count(CQL_ROWS)) {
+        (Some(requests), Some(rows)) => {
+            (number(requests), format!("requests and {} rows for each count read", number(rows)))
         }
-        None => {
-            Figure { label: "Store reads", value: "–".to_owned(), words: "no reads".to_owned() }
-        }
-    }
+        _ => match present.ratio(ROWS, RANGE_COUNTS) {
+            Some(tiles) => {
+                let misses = rate(present.rate(TILE_MISSES));
+                (number(tiles), format!("tiles for each count, {misses} of them from disk"))
+            }
+            None => ("–".to_owned(), "no reads".to_owned()),
+        },
+    };
+    Figure { label: "Store reads", value, words }
 }
 
 fn lag(overview: &Overview) -> Figure {
