@@ -2,7 +2,7 @@
 //! client's core than a general one.
 
 use anyhow::{Context, Result, bail};
-use std::io::Write;
+pub use raingauge_resp_client::command;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -85,17 +85,6 @@ fn integer(digits: &[u8]) -> Result<i64> {
     text.parse().with_context(|| format!("not an integer: {text:?}"))
 }
 
-/// Appends a command to a pipeline.
-pub fn command(pipeline: &mut Vec<u8>, words: &[&[u8]]) {
-    // Writing to memory cannot fail.
-    let _ = write!(pipeline, "*{}\r\n", words.len());
-    for word in words {
-        let _ = write!(pipeline, "${}\r\n", word.len());
-        pipeline.extend_from_slice(word);
-        pipeline.extend_from_slice(b"\r\n");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,12 +102,5 @@ mod tests {
         assert_eq!(replies, [Array(3), Integer(-7), Nil, Integer(12), Done]);
         assert_eq!(parse(b"$2\r\n-7").unwrap(), None);
         assert!(parse(b"-ERR no such command\r\n").is_err());
-    }
-
-    #[test]
-    fn a_command_is_an_array_of_bulk_strings() {
-        let mut pipeline = Vec::new();
-        command(&mut pipeline, &[b"GET", b"key"]);
-        assert_eq!(pipeline, b"*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n");
     }
 }
