@@ -61,7 +61,7 @@ pub enum Command {
         #[arg(long, default_value_t = 200)]
         operations: usize,
     },
-    /// The counts of `lab counts` over the Redis door, as RAIN.COUNT in pipelines
+    /// The counts of `lab counts` over the Redis door, as RAIN.COUNT or RAIN.COUNTS in pipelines
     #[command(
         name = "redis-counts",
         after_help = "Example: raingauge lab redis-counts --server 127.0.0.1:8080 --resp 127.0.0.1:6380 --pipeline 100"
@@ -79,6 +79,9 @@ pub enum Command {
         /// Counts of a pipeline
         #[arg(long, default_value_t = 100)]
         pipeline: usize,
+        /// Counts of a command: RAIN.COUNT for one, RAIN.COUNTS for more
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+        together: u64,
         #[arg(long, default_value_t = 8)]
         connections: usize,
         /// Duration of each measurement, in seconds
@@ -190,6 +193,7 @@ pub fn run(command: Command) -> Result<()> {
             token,
             resp,
             pipeline,
+            together,
             connections,
             seconds,
             core,
@@ -207,9 +211,11 @@ pub fn run(command: Command) -> Result<()> {
             }
             let duration = Duration::from_secs(seconds);
             let run = Run { pace: Pace::Closed, warm_up: duration / 5, duration };
+            let shape = counts::Shape { pipeline, together: together as usize };
             let (measured, checked) =
-                counts::measure(&workload, resp, connections, pipeline, &run, !skip_load)?;
-            super::print(&format!("pipelines of {pipeline} RAIN.COUNT"), &measured, 0);
+                counts::measure(&workload, resp, connections, shape, &run, !skip_load)?;
+            let title = format!("pipelines of {pipeline} counts, {together} a command");
+            super::print(&title, &measured, 0);
             println!("counts compared: {checked}");
             write_json(&measured, json)
         }

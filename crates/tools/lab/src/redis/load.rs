@@ -13,8 +13,8 @@ use std::time::Instant;
 pub trait Work {
     /// Appends the commands of the slot's next pipeline. Returns their number.
     fn fill(&mut self, slot: usize, bytes: &mut Vec<u8>) -> usize;
-    /// Checks the replies, of which none is an error.
-    fn check(&mut self, slot: usize, replies: &[u8]) -> Result<()>;
+    /// Checks the replies, of which none is an error, and returns how many units they are.
+    fn check(&mut self, slot: usize, replies: &[u8]) -> Result<usize>;
 }
 
 struct Pipelines<'a, W> {
@@ -29,7 +29,7 @@ struct Slot {
     scanner: Scanner,
 }
 
-/// Runs the load. Units are commands.
+/// Runs the load. Units are those of the work.
 pub fn run<W: Work>(
     address: SocketAddr,
     connections: usize,
@@ -72,8 +72,7 @@ impl<W: Work> Source for Pipelines<'_, W> {
             bail!("{errors} commands failed: {}", text.chars().take(200).collect::<String>());
         }
 
-        self.work.check(slot, reply.body)?;
-        Ok(Outcome::Done(place.commands as u64))
+        Ok(Outcome::Done(self.work.check(slot, reply.body)? as u64))
     }
 }
 

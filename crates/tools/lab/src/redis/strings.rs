@@ -137,7 +137,7 @@ impl Work for Strings {
         self.shape.pipeline
     }
 
-    fn check(&mut self, slot: usize, replies: &[u8]) -> Result<()> {
+    fn check(&mut self, slot: usize, replies: &[u8]) -> Result<usize> {
         let mut rest = replies;
         while let Some(asked) = self.asked[slot].pop_front() {
             let Some(key) = asked else {
@@ -160,7 +160,7 @@ impl Work for Strings {
                 }
             }
         }
-        Ok(())
+        Ok(self.shape.pipeline)
     }
 }
 
