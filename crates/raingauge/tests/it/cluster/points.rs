@@ -104,22 +104,19 @@ fn what_kafka_dropped_is_named_and_skipped_by_a_command_alone() {
 
     let skipped = skip(&["--yes"]);
     assert!(skipped.status.success(), "{skipped:?}");
-    until("what is left is awarded", || {
-        let has_points = |number: usize| {
-            let path = format!("/v1/points/rain/members/{}", member(number));
-            awarding.get(&path).expect(200)["available"] != json!(0)
-        };
-        (0..MEMBERS).all(has_points).then_some(())
-    });
+    // The first member has the order before the loss and one after it. The second one has an order
+    // after it and the award by which the programme was waited for; the others have one order.
+    let points = |number: usize| {
+        let path = format!("/v1/points/rain/members/{}", member(number));
+        awarding.get(&path).expect(200)["available"].as_i64().expect("a number")
+    };
+    let expected: Vec<i64> = [2, 2, 1, 1, 1, 1, 1].map(|orders| orders * POINTS).to_vec();
+    let all = || (0..MEMBERS).map(points).collect::<Vec<i64>>();
+    until("what is left is awarded", || (all() == expected).then_some(()));
     until("nothing troubles it any more", || (readiness() == "ready\n").then_some(()));
     let again = skip(&["--yes"]);
     assert!(!again.status.success() && again.errors.contains("has lost nothing"), "{again:?}");
-    // The first member has the order before the loss and one after it. The second one has an order
-    // after it and the award by which the programme was waited for; the others have one order.
-    for (number, expected) in [2, 2, 1, 1].into_iter().enumerate() {
-        let path = format!("/v1/points/rain/members/{}", member(number));
-        assert_eq!(awarding.get(&path).expect(200)["available"], json!(expected * POINTS));
-    }
+    assert_eq!(all(), expected);
 }
 
 /// An event that a rule of the programme wants.
