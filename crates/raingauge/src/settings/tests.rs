@@ -191,7 +191,7 @@ fn every_key_can_be_set_by_its_variable_and_changes_the_settings() {
             given.push(("RAINGAUGE__SERVER__TLS_KEY".to_owned(), "other".to_owned()));
         }
 
-        if key.name == "roles" {
+        if key.name == "roles" || key.path() == "points.kafka_topic" {
             given.push(("RAINGAUGE__CLUSTER__ENGINES".to_owned(), "cluster".to_owned()));
         }
 
