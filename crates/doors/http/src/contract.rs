@@ -47,7 +47,11 @@ pub fn contract(routes: &Routes) -> Contract {
         let operation = (route.describe)().of_scope(route.scope);
         let methods = paths.entry(route.path).or_insert_with(|| json!({}));
         methods[route.method.as_str().to_ascii_lowercase()] = operation.document.into();
-        schemas.extend(operation.schemas);
+        for (name, schema) in operation.schemas {
+            let known = schemas.get(&name).unwrap_or(&schema);
+            debug_assert_eq!(*known, schema, "two types have the name {name}");
+            schemas.insert(name, schema);
+        }
     }
 
     schemas.extend(refusals::schemas());

@@ -56,7 +56,7 @@ pub enum Number {
 /// RFC 3339, or seconds since 1970.
 #[derive(ToSchema)]
 #[serde(untagged)]
-pub enum Moment {
+pub enum PointsTime {
     Text(String),
     Seconds(f64),
 }
@@ -64,7 +64,7 @@ pub enum Moment {
 /// Why an item of a batch was refused. A business refusal is an entry, and stays the answer for
 /// its key.
 #[derive(ToSchema)]
-pub struct ItemError {
+pub struct PointsItemError {
     pub code: String,
     pub detail: String,
     /// The entry of the refusal.
@@ -76,5 +76,5 @@ pub struct ItemError {
 
 #[derive(ToSchema)]
 pub struct RefusedItem {
-    pub error: ItemError,
+    pub error: PointsItemError,
 }

@@ -1,6 +1,6 @@
 //! Awards, transactions and corrections.
 
-use super::{Moment, Number, Points, RefusedItem, operation};
+use super::{Number, Points, PointsTime, RefusedItem, operation};
 use raingauge_awarding::limits::REQUEST_COMMANDS_MAX;
 use raingauge_core::code::Code;
 use raingauge_http::{Operation, Shared, header, query};
@@ -88,7 +88,7 @@ pub struct Award {
     #[schema(required = false)]
     pub factors: Option<Factors>,
     #[schema(required = false)]
-    pub occurred_at: Option<Moment>,
+    pub occurred_at: Option<PointsTime>,
     #[schema(required = false)]
     pub reason: Option<String>,
     /// What a refund names later.
@@ -152,7 +152,7 @@ pub struct Transaction {
     pub hold: Option<String>,
     /// When a hold ends by itself, or the last day of a tier.
     #[schema(required = false)]
-    pub until: Option<Moment>,
+    pub until: Option<PointsTime>,
     /// The reward that a hold is for.
     #[schema(required = false)]
     pub reward: Option<String>,
@@ -175,7 +175,7 @@ pub struct Transaction {
     #[schema(required = false)]
     pub expires_on: Option<String>,
     #[schema(required = false)]
-    pub occurred_at: Option<Moment>,
+    pub occurred_at: Option<PointsTime>,
 }
 
 #[derive(ToSchema)]

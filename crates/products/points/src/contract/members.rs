@@ -44,11 +44,12 @@ pub fn statement() -> Operation {
 }
 
 pub fn explain() -> Operation {
-    of_member("explainBalance", "Where the points of a member come from").answers::<Explanation>(
-        200,
-        "What is left of each award, and what took the rest.",
-        Value::Null,
-    )
+    of_member("explainBalance", "Where the points of a member come from")
+        .answers::<PointsExplanation>(
+            200,
+            "What is left of each award, and what took the rest.",
+            Value::Null,
+        )
 }
 
 pub fn entries() -> Operation {
@@ -125,7 +126,7 @@ pub struct BalancesBody {
     #[schema(max_items = 1_000)]
     pub members: Vec<MemberName>,
     #[schema(required = false)]
-    pub at: Option<super::Moment>,
+    pub at: Option<super::PointsTime>,
 }
 
 const _: () = assert!(BALANCES_LEN_MAX == 1_000);
@@ -184,7 +185,7 @@ pub struct Entry(pub Value);
 /// The lots of a member, with the awards that are left in them.
 #[derive(ToSchema)]
 #[schema(value_type = Object)]
-pub struct Explanation(pub Value);
+pub struct PointsExplanation(pub Value);
 
 /// The sums of a programme.
 #[derive(ToSchema)]

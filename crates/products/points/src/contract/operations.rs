@@ -35,14 +35,14 @@ pub fn redrive() -> Operation {
     of_queue("redrivePoints", "Send dead letters to their queue again")
         .body::<Selection>(json!({ "ids": ["order-7"] }))
         .optional_body()
-        .answers::<Changed>(200, "How many.", Value::Null)
+        .answers::<PointsChanged>(200, "How many.", Value::Null)
 }
 
 pub fn discard() -> Operation {
     of_queue("discardPoints", "Forget dead letters")
         .body::<Selection>(json!({ "ids": ["order-7"] }))
         .optional_body()
-        .answers::<Changed>(200, "How many.", Value::Null)
+        .answers::<PointsChanged>(200, "How many.", Value::Null)
 }
 
 pub fn sweeps() -> Operation {
@@ -126,7 +126,7 @@ pub struct Selection {
 }
 
 #[derive(ToSchema)]
-pub struct Changed {
+pub struct PointsChanged {
     #[schema(value_type = i128, minimum = 0)]
     pub changed: usize,
 }
