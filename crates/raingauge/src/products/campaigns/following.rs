@@ -24,6 +24,8 @@ impl InEffect for Effect {
 /// Follows the documents in effect.
 pub struct Following {
     worker: Handle,
+    /// From before the first look at the documents, so that no change between is missed.
+    changes: watch::Receiver<u64>,
     destinations: watch::Sender<Destinations>,
     stopped: watch::Sender<Arc<StoppedCampaigns>>,
     definitions: Definitions,
@@ -34,6 +36,7 @@ impl Following {
     pub fn start(worker: &Handle, definitions: Definitions) -> Self {
         let following = Self {
             worker: worker.clone(),
+            changes: worker.changes(),
             destinations: watch::Sender::default(),
             stopped: watch::Sender::default(),
             definitions,
@@ -51,10 +54,8 @@ impl Following {
     }
 
     /// Follows until the worker ends.
-    pub async fn run(self) {
-        let mut changes = self.worker.changes();
-        while changes.changed().await.is_ok() {
-            changes.mark_unchanged();
+    pub async fn run(mut self) {
+        while self.changes.changed().await.is_ok() {
             self.update();
         }
     }

@@ -23,15 +23,16 @@ fn a_destination_that_is_gone_is_disabled_until_it_is_enabled() {
     let versions = server.get("/v1/destinations/messages/versions").expect(200);
     assert_eq!(versions["versions"][0]["changedBy"], "raingauge", "{versions}");
 
-    // The next process knows it too, as soon as it has read what the log says of documents, and
-    // sends nothing.
+    // The next process knows it too, and sends nothing.
+    until("the document is in effect", || {
+        let status = server.get("/v1/destinations/messages/status").expect(200);
+        (status["version"] == 2).then_some(())
+    });
     server.kill();
     example.receiver.answer(204);
     let server = example.home.start();
-    let status = until("the next process has read the log", || {
-        let status = server.get("/v1/destinations/messages/status").expect(200);
-        (status["obstacle"] == "it answered 410 Gone").then_some(status)
-    });
+    let status = server.get("/v1/destinations/messages/status").expect(200);
+    assert_eq!(status["obstacle"], "it answered 410 Gone", "{status}");
     assert_eq!(status["pending"], 1, "{status}");
 
     let url = format!("http://{}", server.address);
