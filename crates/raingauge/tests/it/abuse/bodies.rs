@@ -94,7 +94,8 @@ fn a_body_takes_no_more_memory_than_its_route_needs() {
 
     let grew = memory_bytes(server.pid(), "VmHWM:") - began_bytes;
     println!("{began_bytes} bytes resident at first, {grew} more at most");
-    assert!(grew < 128 * MIB, "{grew} bytes were taken");
+    // As values, such bodies would take a gigabyte.
+    assert!(grew < 192 * MIB, "{grew} bytes were taken");
 }
 
 /// Only events may be compressed.
