@@ -177,11 +177,22 @@ impl Ends {
         Ok(())
     }
 
-    /// Returns the offset of the first message appended at or after a time. Blocks the thread.
+    /// Returns the offset of the first message appended at or after a time, and `None` if there is
+    /// none that late. Blocks the thread.
     pub fn first_since(&self, partition: i32, appended_ms: i64) -> Result<Option<i64>, KafkaError> {
         let time = Offset::Offset(appended_ms.max(0));
-        let answers = ask(&self.client, &self.topic, &[partition], time, self.timeout)?;
-        Ok(answers.first().map(|(_, offset)| *offset))
+        let mut asked = TopicPartitionList::with_capacity(1);
+        asked.add_partition_offset(&self.topic, partition, time)?;
+
+        let answered = self.client.offsets_for_times(asked, self.timeout)?;
+        let element = answered
+            .find_partition(&self.topic, partition)
+            .ok_or(KafkaError::OffsetFetch(RDKafkaErrorCode::UnknownPartition))?;
+        element.error()?;
+        match element.offset() {
+            Offset::Offset(offset) => Ok(Some(offset)),
+            _ => Ok(None),
+        }
     }
 
     /// Notes that a partition reaches at least to this offset.

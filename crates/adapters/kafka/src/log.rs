@@ -422,11 +422,14 @@ impl LogTimes for Log {
     /// Asks the broker. If it does not answer, the reader reads more than it needs, but misses
     /// nothing.
     fn begin_since(&self, appended_ms: i64) -> Offset {
+        // Asked first: what is appended until the brokers answer lies behind it.
+        let end = self.span.end();
         match self.shared.ends().first_since(self.partition.into(), appended_ms) {
-            Ok(Some(place)) => {
-                self.base + place.clamp(self.span.start(), self.span.end()) as Offset
+            Ok(place) => {
+                let place = place.unwrap_or(end).clamp(self.span.start(), self.span.end());
+                self.base + place as Offset
             }
-            Ok(None) | Err(_) => self.start(),
+            Err(_) => self.start(),
         }
     }
 

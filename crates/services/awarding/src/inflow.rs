@@ -6,6 +6,10 @@
 //!   …               one process at a time                  └──▶ place in the partition
 //! ```
 //!
+//! An event that was accepted after a programme was saved is priced by that version or a later one:
+//! a programme is in the books before it is answered, and they are asked after events were read.
+//! So where nobody awarded before, the events since the first programme was saved are awarded.
+//!
 //! A place is noted behind what is durable. After a crash the events between are priced again by
 //! the process that takes over, and keys, which follow from an event and its rule, keep them from
 //! being awarded twice. The same holds for a process that stood still and has lost the right.
@@ -19,10 +23,12 @@ use crate::limits::REQUEST_COMMANDS_MAX;
 use crate::places::Places;
 use crate::right::Right;
 use crate::shared::Shared;
+use crate::snapshot::{PROGRAMME, Snapshot};
 use crate::teller::CONSUMER;
 use futures_util::future::join_all;
 use raingauge_consumers::{Hold, Place, Registry};
 use raingauge_points::{Answer, Command};
+use raingauge_ports::campaigns::{DocumentStore, StoredDocument};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{self, Block, EventLog, Offset};
@@ -53,6 +59,7 @@ pub struct Inflow {
 /// What all partitions need.
 struct Context {
     places: Arc<Places>,
+    documents: Arc<dyn DocumentStore>,
     queues: Arc<dyn Queues>,
     clock: Arc<dyn Clock>,
     shared: Arc<Shared>,
@@ -95,6 +102,7 @@ impl Inflow {
         let stretches = deps.partitions.iter().map(stretch).collect();
         let context = Context {
             places,
+            documents: Arc::clone(&deps.documents),
             queues: Arc::clone(&deps.queues),
             clock: Arc::clone(&deps.clock),
             shared,
@@ -200,14 +208,14 @@ impl Stretch {
     }
 
     async fn advance(&mut self, context: &Context) -> Result<bool, Error> {
-        let stand = self.stand(context).await?;
+        let Some(stand) = self.stand(context).await? else { return Ok(false) };
         let blocks = self.read(stand.position, context.options.turn_bytes).await?;
         if blocks.is_empty() {
             self.note_in_time(context).await?;
             return Ok(false);
         }
 
-        let snapshot = context.shared.snapshot();
+        let Some(snapshot) = context.newest().await? else { return Ok(false) };
         let batch = Batch::of(&blocks, stand.position, snapshot.programmes(), None)?;
         let has_awards = !batch.purposes.is_empty() || !batch.unpriced.is_empty();
         context.award(&batch).await?;
@@ -220,27 +228,47 @@ impl Stretch {
         Ok(true)
     }
 
-    /// Where this partition is. Those that were there when points began begin at their end: there
-    /// was no programme before. One that was added since begins at its start.
-    async fn stand(&mut self, context: &Context) -> Result<Stand, Error> {
-        if let Some(stand) = self.stand {
-            return Ok(stand);
+    /// Where this partition is; `None` if that is not known yet.
+    async fn stand(&mut self, context: &Context) -> Result<Option<Stand>, Error> {
+        if self.stand.is_some() {
+            return Ok(self.stand);
         }
         let partition = self.log.partition();
         let noted_at_ms = context.clock.elapsed_ms();
         let position = match context.places.position(partition).await? {
             Some(position) => position,
             None => {
-                let is_added = context.places.have_begun().await?;
-                let begin = if is_added { self.log.start() } else { self.log.end() };
+                let Some(begin) = self.begin(context).await? else { return Ok(None) };
                 context.places.note(partition, begin).await?;
                 begin
             }
         };
         self.place.set_position(position);
-        let stand = Stand { position, noted: position, noted_at_ms };
-        self.stand = Some(stand);
-        Ok(stand)
+        self.stand = Some(Stand { position, noted: position, noted_at_ms });
+        Ok(self.stand)
+    }
+
+    /// Where this partition is awarded from: its start if it was added since points began, or else
+    /// the first event since a programme was saved. `None` if that is not known yet.
+    async fn begin(&self, context: &Context) -> Result<Option<Offset>, Error> {
+        if context.places.have_begun().await? {
+            return Ok(Some(self.log.start()));
+        }
+        // A programme that is not found now was saved after everything before this.
+        let end = self.log.end();
+        let Some(snapshot) = context.newest().await? else { return Ok(None) };
+        let Some(since_ms) = context.first_saved_ms(&snapshot).await? else { return Ok(Some(end)) };
+
+        let log = Arc::clone(&self.log);
+        let find = move || {
+            let begin = log.begin_since(since_ms).max(log.start());
+            let is_sure = begin >= end || log.appended_ms(begin).is_some_and(|ms| ms >= since_ms);
+            is_sure.then_some(begin)
+        };
+        let begin = tokio::task::spawn_blocking(find).await;
+        let begin = begin.map_err(|error| Error::Closed(error.to_string()))?;
+        let unknown = || Error::Log("it does not say where points begin".to_owned());
+        begin.map(Some).ok_or_else(unknown)
     }
 
     async fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
@@ -294,6 +322,24 @@ impl Stretch {
 }
 
 impl Context {
+    /// What is in force in the books; `None` until the teller has it too.
+    async fn newest(&self) -> Result<Option<Arc<Snapshot>>, Error> {
+        let head = self.places.head().await?;
+        let snapshot = self.shared.snapshot();
+        Ok(snapshot.missing(&[head]).is_empty().then_some(snapshot))
+    }
+
+    /// When the first of the programmes was saved; `None` if there is none.
+    async fn first_saved_ms(&self, snapshot: &Snapshot) -> Result<Option<i64>, Error> {
+        let mut first_ms = None;
+        for StoredDocument { id, .. } in snapshot.documents() {
+            let saved_ms =
+                self.documents.get(PROGRAMME, id, Some(1)).await?.map(|saved| saved.changed_ms);
+            first_ms = first_ms.into_iter().chain(saved_ms).min();
+        }
+        Ok(first_ms)
+    }
+
     /// Awards what has a price, and keeps the rest in a queue. All of it is durable when it
     /// returns; after an error some of it may be, and the caller repeats all.
     async fn award(&self, batch: &Batch<'_>) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-use crate::support::{One, options};
+use crate::support::{One, options, shown};
 use raingauge_kafka::{EPOCH_STEP, Options};
 use raingauge_ports::contract::log::{self as contract, batch, texts};
 use raingauge_ports::log::{Error, EventLog, EventSink, LogTimes};
@@ -148,4 +148,19 @@ async fn a_trimmed_range_is_reported() {
         matches!(one.log.read(7, 1), Err(Error::Trimmed { .. })),
         "an older epoch does not reach into what is gone"
     );
+}
+
+/// A search by time begins at the end when nothing is that late.
+#[tokio::test]
+async fn an_offset_is_found_by_its_time() {
+    let Some(options) = options("times") else {
+        return;
+    };
+    let one = One::new(&options).await;
+    let end = one.append(batch(&["a"])).await;
+    shown(&one.log, end);
+
+    let appended_ms = one.log.appended_ms(0).expect("it is there");
+    assert_eq!(one.log.begin_since(appended_ms), 0);
+    assert_eq!(one.log.begin_since(appended_ms + 1), end);
 }

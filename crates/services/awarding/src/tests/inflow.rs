@@ -33,8 +33,8 @@ struct Numbered {
 }
 
 impl Numbered {
-    fn new(partition: Partition) -> Arc<Self> {
-        let log = memory::Log::default();
+    fn new(partition: Partition, clock: Arc<dyn Clock>) -> Arc<Self> {
+        let log = memory::Log::dated(clock);
         Arc::new(Self {
             partition,
             log,
@@ -77,6 +77,16 @@ impl LogTimes for Numbered {
         self.log.start_ms()
     }
 
+    fn begin_since(&self, appended_ms: i64) -> Offset {
+        let blocks = self.log.read(0, usize::MAX).unwrap();
+        let later = blocks.iter().find(|block| block.appended_ms >= appended_ms);
+        later.map_or(self.log.end(), |block| block.base)
+    }
+
+    fn appended_ms(&self, offset: Offset) -> Option<i64> {
+        self.log.read(offset, 1).unwrap().first().map(|block| block.appended_ms)
+    }
+
     fn trim(&self, needs: Needs) -> Result<(), Error> {
         self.log.trim(needs)
     }
@@ -91,14 +101,19 @@ struct World {
 }
 
 impl World {
-    /// With the programme of the tests in force.
-    fn new() -> Self {
+    fn without_programme() -> Self {
         let mut stage = Stage::new(3, |_| Ok(Response::of_status(200)));
         stage.has_log = false;
-        stage.store(programme());
-        let logs: Vec<_> = (0..PARTITIONS).map(Numbered::new).collect();
+        let numbered = |partition| Numbered::new(partition, Arc::clone(&stage.clock) as _);
+        let logs: Vec<_> = (0..PARTITIONS).map(numbered).collect();
         let (process, inflow) = open(&stage, &logs);
-        let mut world = Self { stage, logs, process, inflow };
+        Self { stage, logs, process, inflow }
+    }
+
+    /// With the programme of the tests in force.
+    fn new() -> Self {
+        let mut world = Self::without_programme();
+        world.stage.store(programme());
         world.advance(HOUR_MS);
         world.stage.turn(&mut world.process).unwrap();
         world.step();
@@ -181,28 +196,48 @@ fn events_of_all_partitions_are_awarded() {
     assert_eq!((world.earned().len(), world.stage.available(&world.process, "bob")), (4, 160));
 }
 
-/// What is in the log before anybody awards points was not for points.
+/// What was accepted before the first programme was not for points.
 #[test]
-fn a_partition_that_was_never_awarded_begins_at_its_end() {
-    let mut world = World::new();
-    let stage = Stage::new(1, |_| Ok(Response::of_status(200)));
-    world.stage.books = stage.books;
+fn a_partition_begins_with_the_first_event_since_a_programme_was_saved() {
+    let mut world = World::without_programme();
     world.order(0, "o-1", "bob", 10);
-    world.begin_again();
-    assert!(!world.step());
+    world.advance(1);
+    world.stage.store(programme());
     world.order(0, "o-2", "bob", 10);
-    world.begin_again();
+    world.order(1, "o-3", "bob", 10);
     world.advance(HOUR_MS);
     world.stage.turn(&mut world.process).unwrap();
-    assert!(world.step(), "also where the next process begins");
-    assert_eq!(world.earned().len(), 1);
+    assert!(world.step() && !world.step());
+    assert_eq!(world.earned().len(), 2);
+
+    // The next process goes on behind them.
+    world.begin_again();
+    world.order(2, "o-4", "bob", 10);
+    assert!(world.step() && !world.step());
+    assert_eq!((world.earned().len(), world.stage.available(&world.process, "bob")), (3, 120));
+}
+
+/// Another process has put a programme into force that this one does not know yet.
+#[test]
+fn events_wait_for_the_programme_that_is_in_force() {
+    let mut world = World::without_programme();
+    world.step();
+    world.stage.store(programme());
+    let mut other = world.stage.open();
+    world.stage.turn(&mut other).unwrap();
+    world.order(0, "o-1", "bob", 10);
+    assert!(!world.step(), "the store of documents was asked less than its interval ago");
+    world.advance(HOUR_MS);
+    world.stage.turn(&mut world.process).unwrap();
+    assert!(world.step());
+    assert_eq!((world.earned().len(), world.stage.available(&world.process, "bob")), (1, 40));
 }
 
 /// A partition that is added has events before anybody knows of it.
 #[test]
 fn a_partition_that_was_added_begins_at_its_start() {
     let mut world = World::new();
-    world.logs.push(Numbered::new(PARTITIONS));
+    world.logs.push(Numbered::new(PARTITIONS, Arc::clone(&world.stage.clock) as _));
     world.order(PARTITIONS.into(), "o-1", "bob", 10);
     world.begin_again();
     assert!(world.step() && !world.step());

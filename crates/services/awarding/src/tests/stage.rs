@@ -186,7 +186,7 @@ impl Stage {
             configuration,
             changed_by: String::new(),
             reason: String::new(),
-            changed_ms: 0,
+            changed_ms: self.clock.now_ms(),
         };
         match self.runtime.block_on(self.documents.put(document, base)).unwrap() {
             Put::Stored(StoredDocument { kind, id, version, .. }) => {
