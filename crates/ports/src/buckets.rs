@@ -17,11 +17,18 @@ pub use reader::BucketReader;
 pub use retention::BucketRetention;
 pub use writer::BucketWriter;
 
+use crate::BoxFuture;
 use crate::log::Offset;
 use raingauge_core::bucket::Granularity;
 use raingauge_core::code::{Code, Refusal};
 use raingauge_core::plan::Plan;
 use raingauge_core::tile::Overflow;
+
+/// The sum of a range.
+pub type Sum = Result<i128, Overflow>;
+
+/// What the store answers once it has read.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
 /// A set of counts of one counter. A backfill fills a new generation beside the one that answers.
 pub type Generation = u32;

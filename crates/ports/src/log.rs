@@ -13,6 +13,7 @@ pub use event_log::EventLog;
 pub use event_sink::{EventSink, PayloadOf};
 pub use log_times::LogTimes;
 
+use crate::BoxFuture;
 use crate::record::{self, Entry, Identity};
 use raingauge_core::event::Event;
 use std::time::Duration;
@@ -22,6 +23,9 @@ pub type Offset = u64;
 
 /// The number of a partition; the first one is 0.
 pub type Partition = u16;
+
+/// What the log answers once entries are durable.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

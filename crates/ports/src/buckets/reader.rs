@@ -1,18 +1,13 @@
 //! The bucket store as readers use it.
 
-use super::{Cell, Error, Generation, Largest, Query};
+use super::{Answer, Cell, Error, Generation, Largest, Query, Sum};
 use crate::BoxFuture;
 use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::Overflow;
 
 pub trait BucketReader: Send + Sync {
     /// Returns the sum of a range if everything it needs is in memory. Never waits for storage.
-    fn sum_cached(
-        &self,
-        generation: Generation,
-        key: &str,
-        plan: &Plan,
-    ) -> Option<Result<i128, Overflow>>;
+    fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Sum>;
 
     /// Returns the sums of many ranges of one key, under the same condition.
     fn sums_cached(
@@ -21,14 +16,7 @@ pub trait BucketReader: Send + Sync {
         key: &str,
         plans: &[Plan],
     ) -> Option<Result<Vec<i128>, Overflow>> {
-        let mut sums = Vec::with_capacity(plans.len());
-        for plan in plans {
-            match self.sum_cached(generation, key, plan)? {
-                Ok(sum) => sums.push(sum),
-                Err(overflow) => return Some(Err(overflow)),
-            }
-        }
-        Some(Ok(sums))
+        plans.iter().map(|plan| self.sum_cached(generation, key, plan)).collect()
     }
 
     /// Records the number of sums that were found in memory.
@@ -38,12 +26,7 @@ pub trait BucketReader: Send + Sync {
     fn sums(&self, queries: Vec<Query>) -> BoxFuture<'_, Vec<Result<i128, Error>>>;
 
     /// Returns the existing cells of a slice, ordered by time.
-    fn cells(
-        &self,
-        generation: Generation,
-        key: String,
-        slice: Slice,
-    ) -> BoxFuture<'_, Result<Vec<Cell>, Error>>;
+    fn cells(&self, generation: Generation, key: String, slice: Slice) -> Answer<'_, Vec<Cell>>;
 
     /// Returns the `len_max` keys with the largest sums over the whole days of a slice. Examines at
     /// most `scan_max` tiles, or as many as the store can read in a moment.
@@ -53,5 +36,5 @@ pub trait BucketReader: Send + Sync {
         slice: Slice,
         len_max: usize,
         scan_max: usize,
-    ) -> BoxFuture<'_, Result<Largest, Error>>;
+    ) -> Answer<'_, Largest>;
 }

@@ -1,7 +1,6 @@
 //! The log as the ingest path appends to it.
 
-use super::{Appended, Batch, Error, Offset, Partition};
-use crate::BoxFuture;
+use super::{Answer, Appended, Batch, Error, Offset, Partition};
 
 /// The payload of a control entry for each partition.
 pub type PayloadOf = Box<dyn Fn(Partition) -> Vec<u8> + Send + Sync>;
@@ -19,29 +18,20 @@ pub trait EventSink: Send + Sync {
 
     /// Appends events. Duplicates are dropped here, or by [`EventLog::read`](super::EventLog::read)
     /// when only a reader can detect them.
-    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>>;
+    fn append(&self, batch: Batch) -> Answer<'_, Appended>;
 
     /// Appends a control entry to a partition and returns the offset behind it.
-    fn append_control(
-        &self,
-        partition: Partition,
-        payload: Vec<u8>,
-    ) -> BoxFuture<'_, Result<Offset, Error>>;
+    fn append_control(&self, partition: Partition, payload: Vec<u8>) -> Answer<'_, Offset>;
 
     /// Appends a control entry to all partitions, or, with [`Error::NotTaken`], to none. After any
     /// other error it may be in all or in none. Returns the offsets behind the entries. A log with
     /// one partition need not implement it.
-    fn append_to_all(
-        &self,
-        payload_of: PayloadOf,
-    ) -> BoxFuture<'_, Result<Vec<(Partition, Offset)>, Error>> {
+    fn append_to_all(&self, payload_of: PayloadOf) -> Answer<'_, Vec<(Partition, Offset)>> {
         Box::pin(async move {
             let mut ends = Vec::new();
             for partition in 0..self.partitions() {
-                ends.push((
-                    partition,
-                    self.append_control(partition, payload_of(partition)).await?,
-                ));
+                let end = self.append_control(partition, payload_of(partition)).await?;
+                ends.push((partition, end));
             }
             Ok(ends)
         })

@@ -1,8 +1,7 @@
 //! Tiles in the store.
 
 use super::Part;
-use crate::BoxFuture;
-use crate::buckets::Error;
+use crate::buckets::Answer;
 use raingauge_core::tile::id::TileId;
 
 /// Where tiles are read from.
@@ -11,5 +10,5 @@ use raingauge_core::tile::id::TileId;
 /// store.
 pub trait TileSource: Send + Sync {
     /// Returns all existing parts of these tiles of a key.
-    fn tiles(&self, key: String, ids: Vec<TileId>) -> BoxFuture<'_, Result<Vec<Part>, Error>>;
+    fn tiles(&self, key: String, ids: Vec<TileId>) -> Answer<'_, Vec<Part>>;
 }
