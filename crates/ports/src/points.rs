@@ -20,6 +20,7 @@ mod queue_control;
 mod queue_limits;
 mod reader;
 mod turns;
+mod verified;
 
 pub use awards::{Award, Awarded, NotAwarded, Points, Worth};
 pub use books::{Books, DueWallet, Head};
@@ -36,6 +37,7 @@ pub use queue_limits::{
 };
 pub use reader::{BookReader, FoundEntry};
 pub use turns::EncodedTurn;
+pub use verified::{BookDifference, Verified, VerifiedBooks};
 
 use crate::log::Offset;
 

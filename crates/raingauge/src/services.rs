@@ -28,7 +28,7 @@ mod waiting;
 pub use assemble::{Process, Surroundings};
 pub use books::{BookPlace, OpenBooks};
 pub use campaigns::{CampaignEngines, CampaignOptions};
-pub use cluster::migrate;
+pub use cluster::{migrate, verify_points as verify_shared_points};
 pub use database::open_people;
 pub use embedded::repair;
 pub use objects::{ObjectEngines, ObjectPlace, verify_store};

@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use options::Options;
-pub use verify::{Difference, Summary, rebuild, verify};
+pub use verify::{rebuild, verify};
 
 /// Version of the keys.
 const FORMAT: u32 = 1;

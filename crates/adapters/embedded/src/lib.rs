@@ -41,8 +41,7 @@ mod tiles;
 mod uploads;
 
 pub use books::{
-    Difference as BookDifference, Options as BookOptions, PointBooks, Summary as BookSummary,
-    rebuild as rebuild_books, verify as verify_books,
+    Options as BookOptions, PointBooks, rebuild as rebuild_books, verify as verify_books,
 };
 pub use clock::LogClock;
 pub use compaction::StoreCompactor;

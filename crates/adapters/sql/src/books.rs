@@ -19,6 +19,7 @@ pub mod many;
 mod read;
 pub mod rows;
 mod save;
+mod verify;
 
 use crate::database::{Change, Database, Statement, Unavailable, Written};
 use crate::queues::Queues;

@@ -114,6 +114,14 @@ impl BudgetId {
     pub fn new(programme: &Arc<str>, name: &Arc<str>) -> Self {
         Self { programme: programme.clone(), name: name.clone() }
     }
+
+    /// Whether it counts what this member redeems, so that no entries of others use it. No name of
+    /// a reward has a colon.
+    pub fn is_of_member(&self, member: &str) -> bool {
+        let rest = self.name.strip_prefix("reward:");
+        let rest = rest.and_then(|rest| rest.strip_suffix(member)?.strip_suffix(':'));
+        rest.is_some_and(|reward| !reward.contains(':'))
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +137,22 @@ mod tests {
         );
         assert_eq!(WalletId::new("grab-sg", "bob").book(16), 9);
         assert_eq!(WalletId::new("grab-sg", "bob").book(1), 0);
+    }
+
+    #[test]
+    fn budgets_of_a_member_differ_from_all_others() {
+        let is_of = |name: &str, member: &str| {
+            BudgetId::new(&"p".into(), &name.into()).is_of_member(member)
+        };
+        assert!(is_of("reward:coffee:bob", "bob") && is_of("reward:coffee:a:bob", "a:bob"));
+        for (name, member) in [
+            ("reward:coffee:a:bob", "bob"),
+            ("reward:coffee", "coffee"),
+            ("reward:coffee:bob", "ob"),
+            ("partner:coffee:bob", "bob"),
+        ] {
+            assert!(!is_of(name, member), "{name} of {member}");
+        }
     }
 
     #[test]

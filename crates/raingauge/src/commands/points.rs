@@ -13,7 +13,6 @@ pub use programmes::{apply, parse};
 use super::counters::reason;
 use crate::commands::arguments::Place;
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
 
 /// The path of the jobs of points.
 const JOBS: &str = "/v1/points/jobs";
@@ -102,20 +101,14 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Recompute everything in a data folder from the journal of points, and compare
+    /// Recompute everything from the journal of points, and compare
     ///
-    /// Ends with 0 and a summary, or with 1 and the first difference. No server may be running on
-    /// the folder. Only what a start does is changed, or, with --rebuild, what follows from the
-    /// journal.
-    #[command(after_help = "Example: raingauge points verify --data-dir /var/lib/raingauge")]
-    Verify {
-        /// Data folder
-        #[arg(long, value_name = "DIR")]
-        data_dir: PathBuf,
-        /// Make all that follows from the journal again, before it is compared
-        #[arg(long)]
-        rebuild: bool,
-    },
+    /// Ends with 0 and a summary, or with 1 and the first difference. No server may be running on a
+    /// data folder; only what a start does is changed in it, or, with --rebuild, what follows from
+    /// the journal. The ledger of a cluster is read as of one moment, while its processes go on,
+    /// and nothing in it is changed.
+    #[command(after_help = "Example: raingauge points verify --config config/cluster.toml")]
+    Verify(checks::Verify),
     /// Price the events of the log again, and compare with what was awarded
     #[command(after_help = "Example: raingauge points audit --programme grab-sg")]
     Audit {
@@ -179,7 +172,7 @@ impl Points {
             }
             Command::Queues(command) => command.run(json),
             Command::Sweep { place } => place.with(|session| checks::sweep(session, json)),
-            Command::Verify { data_dir, rebuild } => checks::verify(&data_dir, rebuild, json),
+            Command::Verify(verify) => verify.run(json),
             Command::Audit { programme, resend, place } => {
                 place.with(|session| checks::audit(session, programme.as_deref(), resend, json))
             }

@@ -14,9 +14,13 @@ use crate::settings::Settings;
 #[cfg(feature = "cluster")]
 use anyhow::Context as _;
 #[cfg(feature = "cluster")]
-use raingauge_ports::points::Error;
+use raingauge_ports::points::{Error, Verified};
 #[cfg(feature = "cluster")]
 use raingauge_sql::{MySqlBooks, MySqlOptions};
+#[cfg(feature = "cluster")]
+use std::time::Duration;
+#[cfg(feature = "cluster")]
+use tokio::runtime::Handle;
 
 /// How many books a cluster has. Turns of different books run beside each other, and a member
 /// belongs to the same one for ever, so the number never changes.
@@ -26,6 +30,13 @@ const BOOKS: u16 = 16;
 /// the balances that callers ask for.
 #[cfg(feature = "cluster")]
 const CONNECTIONS_MAX: u32 = 8;
+/// Longest time of a verification, which reads everything in one transaction.
+#[cfg(feature = "cluster")]
+const VERIFY_TIMEOUT: Duration = Duration::from_secs(86_400);
+
+#[cfg(feature = "cluster")]
+const NOWHERE: &str = "the points of a cluster are kept in MySQL: set cluster.catalog to \"mysql\", \
+                       or points.enabled to \"no\"";
 
 /// The books and queues of points as ports.
 pub struct OpenBooks {
@@ -77,18 +88,26 @@ impl BookPlace {
             #[cfg(feature = "cluster")]
             Self::Shared(place) => Ok(Some(place.open(Arc::clone(clock)).await?)),
             #[cfg(feature = "cluster")]
-            Self::Nowhere => anyhow::bail!(
-                "the points of a cluster are kept in MySQL: set cluster.catalog to \"mysql\", or \
-                 points.enabled to \"no\""
-            ),
+            Self::Nowhere => anyhow::bail!(NOWHERE),
         }
+    }
+
+    /// Computes again what follows from the entries of shared books, and compares.
+    #[cfg(feature = "cluster")]
+    pub async fn verify(&self) -> anyhow::Result<Verified> {
+        let Self::Shared(SharedPlace { options, .. }) = self else { anyhow::bail!(NOWHERE) };
+        let options = MySqlOptions { call_timeout: VERIFY_TIMEOUT, ..options.clone() };
+        let books = MySqlBooks::open(&options, BOOKS, Handle::current()).await?;
+        let verified = books.verify().await;
+        books.close().await;
+        Ok(verified?)
     }
 }
 
 #[cfg(feature = "cluster")]
 impl SharedPlace {
     async fn open(&self, clock: Arc<dyn Clock>) -> anyhow::Result<OpenBooks> {
-        let runtime = tokio::runtime::Handle::current();
+        let runtime = Handle::current();
         let is_final = |error: &Error| !matches!(error, Error::Unavailable(_));
         let open = async || MySqlBooks::open(&self.options, BOOKS, runtime.clone()).await;
         let opening = until_there(&self.startup, "the books of points in MySQL", is_final, open);

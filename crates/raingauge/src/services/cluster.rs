@@ -30,6 +30,7 @@ use raingauge_ports::buckets::{BucketReader, BucketWriter};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::cluster::{Checkpoints, Error, Membership, Partitions};
 use raingauge_ports::log::{EventLog, EventSink, Offset, Partition};
+use raingauge_ports::points::Verified;
 use raingauge_ports::published::Published;
 use raingauge_ports::tiles::{Hearing, TileFeed};
 use raingauge_sql::MySqlCatalog;
@@ -445,6 +446,11 @@ pub async fn skip_unpriced(
         Ok(raingauge_awarding::skip_lost(&*books, &log, skips)?)
     };
     tokio::task::spawn_blocking(find_and_skip).await?
+}
+
+/// Computes again what follows from the entries of the books, and compares.
+pub async fn verify_points(settings: &Settings) -> anyhow::Result<Verified> {
+    BookPlace::of_cluster(settings, &Startup::default()).verify().await
 }
 
 /// Creates the schema, the topics and the catalog, and returns what was done, in sentences.

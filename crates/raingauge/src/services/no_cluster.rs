@@ -6,6 +6,7 @@ use crate::settings::Settings;
 use raingauge_consumers::Overtaken;
 use raingauge_ports::cache::ResultCache;
 use raingauge_ports::log::Partition;
+use raingauge_ports::points::Verified;
 use std::sync::Arc;
 
 pub async fn open(_: &Settings, _: &Startup) -> anyhow::Result<Engines> {
@@ -25,6 +26,10 @@ pub async fn skip_unpriced(
     _: Partition,
     _: bool,
 ) -> anyhow::Result<Option<Overtaken>> {
+    anyhow::bail!(crate::settings::NO_CLUSTER)
+}
+
+pub async fn verify_points(_: &Settings) -> anyhow::Result<Verified> {
     anyhow::bail!(crate::settings::NO_CLUSTER)
 }
 

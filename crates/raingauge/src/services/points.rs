@@ -10,14 +10,12 @@
 use super::{BookPlace, OpenBooks, QueuePlace, files};
 use anyhow::bail;
 use raingauge_embedded::{
-    BookDifference, BookOptions, LetterQueues, PointBooks, QueueOptions, rebuild_books,
-    verify_books,
+    BookOptions, LetterQueues, PointBooks, QueueOptions, rebuild_books, verify_books,
 };
 use raingauge_outbound as outbound;
 use raingauge_ports::campaigns::sender::Sender;
 use raingauge_ports::clock::Clock;
-use raingauge_ports::points::{BookReader, Books, QueueControl, Queues};
-use serde_json::{Value, json};
+use raingauge_ports::points::{BookReader, Books, QueueControl, Queues, Verified};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -125,28 +123,9 @@ pub fn rebuild_points(data_dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Computes again what follows from the journal of a data folder, and compares. Returns a summary;
-/// an error is the first difference.
-pub fn verify_points(data_dir: &Path) -> anyhow::Result<Value> {
-    let folder = existing(data_dir)?;
-    match verify_books(&folder, &BookOptions::default())? {
-        Ok(summary) => Ok(json!({
-            "entries": summary.entries,
-            "records": summary.records,
-            "behind": summary.behind,
-            "position": summary.position,
-            "recordedMs": summary.recorded_ms,
-            "hash": summary.chain.to_string(),
-        })),
-        Err(BookDifference { record, expected, found }) => {
-            let value = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
-            bail!(
-                "{record} is not what follows from the journal: expected {}, found {}",
-                value(expected),
-                value(found)
-            )
-        }
-    }
+/// Computes again what follows from the journal of a data folder, and compares.
+pub fn verify_points(data_dir: &Path) -> anyhow::Result<Verified> {
+    Ok(verify_books(&existing(data_dir)?, &BookOptions::default())?)
 }
 
 fn existing(data_dir: &Path) -> anyhow::Result<PathBuf> {

@@ -10,7 +10,7 @@ use load::{Scene, same_content};
 use raingauge_memory::Books as Twin;
 use raingauge_points::Body;
 use raingauge_ports::contract::books::{self as contract, Clerk, award, burn, wait, wallet};
-use raingauge_ports::points::BookReader;
+use raingauge_ports::points::{BookReader, Verified};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -39,7 +39,7 @@ fn open(folder: &Path) -> Result<PointBooks, Error> {
     patiently(|| PointBooks::open(folder, &options()))
 }
 
-fn verified(folder: &Path) -> Result<Summary, Difference> {
+fn verified(folder: &Path) -> Verified {
     patiently(|| verify(folder, &options())).expect("it can be read")
 }
 

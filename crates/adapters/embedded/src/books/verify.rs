@@ -5,8 +5,7 @@ use super::records::Records;
 use super::recovery;
 use super::state::BOOK;
 use super::{JOURNAL_FOLDER, Options, STATE_FOLDER, keys, open_folder, open_records};
-use raingauge_ports::log::Offset;
-use raingauge_ports::points::{Chain, Error, Head};
+use raingauge_ports::points::{BookDifference, Error, Head, Verified, VerifiedBooks};
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
@@ -15,36 +14,10 @@ const COMPARED_FOLDER: &str = "verify";
 /// Records that are compared at once.
 const COMPARED_LEN: usize = 10_000;
 
-/// What a verification has found to be sound.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
-    pub entries: u64,
-    /// Records that follow from them: wallets, keys, due rows, references, sums and statement rows.
-    pub records: u64,
-    /// When the last entry was recorded, in milliseconds since 1970.
-    pub recorded_ms: i64,
-    /// The event log is included up to here.
-    pub position: Offset,
-    /// The hash over all entries.
-    pub chain: Chain,
-    /// Entries that the records lacked, as after a crash; the next start applies them.
-    pub behind: u64,
-}
-
-/// The first record that is not what follows from the journal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// The record, for people.
-    pub record: String,
-    /// Its value as it follows from the journal, in hexadecimal digits; `None` if it has none.
-    pub expected: Option<String>,
-    pub found: Option<String>,
-}
-
 /// Computes all records again from the journal, in a folder beside them, and compares. The end of
 /// the journal is mended and applied first, as a start does it. Needs as much room again as the
 /// records have. The books must not be open.
-pub fn verify(folder: &Path, options: &Options) -> Result<Result<Summary, Difference>, Error> {
+pub fn verify(folder: &Path, options: &Options) -> Result<Verified, Error> {
     let journal = open_folder(&folder.join(JOURNAL_FOLDER))?;
     let inspection = Inspection::of(journal, options.segment_bytes)?;
     let pages = inspection.pages.clone();
@@ -63,7 +36,7 @@ pub fn verify(folder: &Path, options: &Options) -> Result<Result<Summary, Differ
 
     drop(again);
     remove(&compared)?;
-    Ok(result?.map(|(head, records)| Summary {
+    Ok(result?.map(|(head, records)| VerifiedBooks {
         entries: head.sequence,
         records,
         recorded_ms: head.recorded_ms,
@@ -74,7 +47,7 @@ pub fn verify(folder: &Path, options: &Options) -> Result<Result<Summary, Differ
 }
 
 /// Removes the records and makes them again from the journal. The books must not be open.
-pub fn rebuild(folder: &Path, options: &Options) -> Result<Summary, Error> {
+pub fn rebuild(folder: &Path, options: &Options) -> Result<VerifiedBooks, Error> {
     {
         let _held = open_folder(&folder.join(JOURNAL_FOLDER))?;
         remove(&folder.join(STATE_FOLDER))?;
@@ -97,7 +70,7 @@ fn remove(folder: &Path) -> Result<(), Error> {
 }
 
 /// A head and the number of records, or the first difference.
-type Compared = Result<(Head, u64), Difference>;
+type Compared = Result<(Head, u64), BookDifference>;
 
 /// Compares the records with those that are made in an empty store, after the former have caught
 /// up in the same way: a crash may have left them behind.
@@ -111,7 +84,7 @@ pub(super) fn compare_all(
     let expected = recovery::catch_up(again, pages, Head::of_book(BOOK))?;
     if head != expected {
         let digits = |head: &Head| Some(format!("{head:?}"));
-        return Ok(Err(Difference {
+        return Ok(Err(BookDifference {
             record: "head".to_owned(),
             expected: digits(&expected),
             found: digits(&head),
@@ -127,7 +100,7 @@ fn compare(
     records: &dyn Records,
     again: &dyn Records,
     range: Range<Vec<u8>>,
-) -> Result<Result<u64, Difference>, Error> {
+) -> Result<Result<u64, BookDifference>, Error> {
     let mut from = range.start;
     let mut count = 0;
     loop {
@@ -159,7 +132,7 @@ fn part(records: &dyn Records, range: Range<Vec<u8>>) -> Result<Vec<Record>, Err
     Ok(found)
 }
 
-fn first_difference(expected: &[Record], found: &[Record]) -> Option<Difference> {
+fn first_difference(expected: &[Record], found: &[Record]) -> Option<BookDifference> {
     let place = (0..expected.len().max(found.len()))
         .find(|place| expected.get(*place) != found.get(*place))?;
     let key = expected.iter().skip(place).take(1).chain(found.iter().skip(place).take(1));
@@ -168,7 +141,7 @@ fn first_difference(expected: &[Record], found: &[Record]) -> Option<Difference>
         let record = records.get(place).filter(|(found, _)| found == key);
         record.map(|(_, value)| value.iter().map(|byte| format!("{byte:02x}")).collect())
     };
-    Some(Difference {
+    Some(BookDifference {
         record: keys::description(key),
         expected: value(expected),
         found: value(found),

@@ -146,7 +146,7 @@ async fn budgets<D: Database>(
     Ok(Some(budgets))
 }
 
-async fn rows<R: Row>(
+pub async fn rows<R: Row>(
     change: &mut impl Change,
     statements: Vec<Statement>,
 ) -> Result<Vec<R>, Unavailable> {
@@ -163,7 +163,7 @@ async fn wallets(
     ids: &[WalletId],
 ) -> Result<Map<WalletId, Wallet>, Error> {
     let mut wallets = Map::with_capacity(ids.len());
-    for (programme, statements) in wallet_searches(count, ids) {
+    for (programme, statements) in wallet_searches(&WALLETS, count, ids) {
         for (member, record) in rows::<(Vec<u8>, Vec<u8>)>(change, statements).await? {
             let id = WalletId { programme: Arc::clone(&programme), member: text_of(member)? };
             let wallet = wallet_of(&id, &record)?;
@@ -174,7 +174,11 @@ async fn wallets(
 }
 
 /// Returns the statements that find wallets, for each book and programme.
-pub fn wallet_searches(count: u16, ids: &[WalletId]) -> Vec<(Arc<str>, Vec<Statement>)> {
+pub fn wallet_searches(
+    wallets: &Many,
+    count: u16,
+    ids: &[WalletId],
+) -> Vec<(Arc<str>, Vec<Statement>)> {
     let mut members: BTreeMap<(u16, Arc<str>), Vec<Vec<Value>>> = BTreeMap::new();
     for id in ids {
         let place = (id.book(count), Arc::clone(&id.programme));
@@ -182,12 +186,12 @@ pub fn wallet_searches(count: u16, ids: &[WalletId]) -> Vec<(Arc<str>, Vec<State
     }
     let search = |((book, programme), members): ((u16, Arc<str>), Vec<Vec<Value>>)| {
         let first = [Value::from(i64::from(book)), bytes(&programme)];
-        (programme, WALLETS.finding(&first, &members))
+        (programme, wallets.finding(&first, &members))
     };
     members.into_iter().map(search).collect()
 }
 
-async fn keys(
+pub async fn keys(
     change: &mut impl Change,
     keys: &[Key],
 ) -> Result<Map<Key, Arc<raingauge_points::Entry>>, Error> {
@@ -201,7 +205,7 @@ async fn keys(
     rows.into_iter().map(entry).collect()
 }
 
-async fn references(
+pub async fn references(
     change: &mut impl Change,
     ids: BTreeSet<ReferenceId>,
 ) -> Result<Map<ReferenceId, Earned>, Error> {
@@ -245,7 +249,7 @@ fn book_head(head: &Head) -> BookHead {
     BookHead { book: head.book, sequence: head.sequence, recorded_ms: head.recorded_ms }
 }
 
-fn numbers(books: &[u16]) -> Vec<Vec<Value>> {
+pub fn numbers(books: &[u16]) -> Vec<Vec<Value>> {
     books.iter().map(|book| vec![i64::from(*book).into()]).collect()
 }
 

@@ -1,7 +1,7 @@
 //! The ports of books over the statements.
 
 use super::Books;
-use super::load::{BUDGET, BY_KEY, named, wallet_searches};
+use super::load::{BUDGET, BY_KEY, WALLETS, named, wallet_searches};
 use super::rows::{TotalRow, bytes, entry_of, number, text_of, total_of, wallet_of};
 use crate::database::{Change as _, Database, Statement};
 use raingauge_points::{
@@ -95,7 +95,7 @@ impl<D: Database> Books<D> {
     }
 
     async fn wallets_now(&self, ids: &[WalletId]) -> Result<Vec<Option<Wallet>>, Error> {
-        let searches = wallet_searches(self.count, ids);
+        let searches = wallet_searches(&WALLETS, self.count, ids);
         let mut found = HashMap::with_capacity(ids.len());
         if let [(programme, statements)] = &searches[..]
             && let [statement] = &statements[..]

@@ -15,3 +15,4 @@ mod schema;
 mod server;
 mod support;
 mod tls;
+mod verify;

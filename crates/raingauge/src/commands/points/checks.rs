@@ -1,4 +1,4 @@
-//! Sweeps, seals, audits and the check of a data folder.
+//! Sweeps, seals, audits and the verification of a ledger.
 
 use super::JOBS;
 use crate::commands::campaigns::tables::{print_rows, rows_of};
@@ -6,10 +6,12 @@ use crate::commands::campaigns::{POLL_INTERVAL, result_of, text};
 use crate::commands::session::Session;
 use crate::commands::table::Align;
 use crate::commands::{note, print, print_json};
-use crate::services;
-use anyhow::{Context as _, ensure};
+use crate::{serve, services};
+use anyhow::{Context as _, anyhow, ensure};
+use clap::Args;
+use raingauge_ports::points::{Verified, VerifiedBooks};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::PathBuf;
 
 pub fn sweep(session: &Session, is_json: bool) -> anyhow::Result<()> {
     let started = session.client.post("/v1/points/sweeps", &json!({}))?;
@@ -88,18 +90,57 @@ pub fn audit(
     Ok(())
 }
 
-/// Recomputes what the journal says, and compares. An error is the first difference.
-pub fn verify(data_dir: &Path, rebuilds: bool, is_json: bool) -> anyhow::Result<()> {
-    if rebuilds {
-        services::rebuild_points(data_dir)?;
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// Configuration file (TOML); that of a cluster names the database of its ledger
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Data folder, instead of the configured one
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    data_dir: Option<PathBuf>,
+    /// Make all that follows from the journal of a data folder again, before it is compared
+    #[arg(long)]
+    rebuild: bool,
+}
+
+impl Verify {
+    /// Recomputes what the journal says, and compares. An error is the first difference.
+    pub fn run(self, is_json: bool) -> anyhow::Result<()> {
+        let verified = self.verified()?.map_err(|difference| anyhow!("{difference}"))?;
+        let hash = verified.chain.to_string();
+        let VerifiedBooks { entries, records, behind, position, recorded_ms, .. } = verified;
+        if is_json {
+            return Ok(print_json(&json!({
+                "entries": entries,
+                "records": records,
+                "behind": behind,
+                "position": position,
+                "recordedMs": recorded_ms,
+                "hash": hash,
+            }))?);
+        }
+        Ok(print(&format!(
+            "The journal is sound: {records} records follow from its {entries} entries, as they \
+             are stored.\nThe hash over all entries is {hash}."
+        ))?)
     }
-    let summary = services::verify_points(data_dir)?;
-    if is_json {
-        return Ok(print_json(&summary)?);
+
+    fn verified(self) -> anyhow::Result<Verified> {
+        let folder = match self.data_dir {
+            Some(folder) => folder,
+            None => {
+                let settings = serve::load_settings(self.config.as_deref(), None, None)?;
+                if settings.cluster.is_cluster() {
+                    ensure!(!self.rebuild, "--rebuild is for data folders, and not for a cluster");
+                    let runtime = tokio::runtime::Runtime::new()?;
+                    return runtime.block_on(services::verify_shared_points(&settings));
+                }
+                settings.storage.data_dir
+            }
+        };
+        if self.rebuild {
+            services::rebuild_points(&folder)?;
+        }
+        services::verify_points(&folder)
     }
-    let [entries, records, hash] = ["entries", "records", "hash"].map(|name| text(&summary[name]));
-    Ok(print(&format!(
-        "The journal is sound: {records} records follow from its {entries} entries, as they are \
-         stored.\nThe hash over all entries is {hash}."
-    ))?)
 }

@@ -36,11 +36,13 @@ fn processes_share_the_ledger_and_any_may_die() {
         give_some(&dies, &entries, AWARDS / 2);
         dies.kill();
         let other = start(&homes[2], ROLES);
+        verify(&place);
         give_all(&other, &entries);
         giving.join().expect("the other one goes on");
         compare(&stays, &other);
     });
     assert_eq!(entries.lock().expect("no panic").len(), AWARDS);
+    assert!(verify(&place) >= AWARDS as u64, "each award has its entry");
     compare_stream(&place, &topic, &stays);
 }
 
@@ -117,6 +119,12 @@ fn what_kafka_dropped_is_named_and_skipped_by_a_command_alone() {
     let again = skip(&["--yes"]);
     assert!(!again.status.success() && again.errors.contains("has lost nothing"), "{again:?}");
     assert_eq!(all(), expected);
+}
+
+/// Proves the ledger while processes run, and returns how many entries it has.
+fn verify(place: &Place) -> u64 {
+    let verified = place.home.run(&["points", "verify", "--json"]).json();
+    verified["entries"].as_u64().expect("a number")
 }
 
 /// An event that a rule of the programme wants.
