@@ -134,14 +134,6 @@ fn next_revision(kept: Option<Row>, draft: &Draft) -> Result<u32, Error> {
 /// A row that was altered by hand is an error that names it; the draft is never left out.
 fn draft_of(row: Row) -> Result<Draft, Error> {
     let (id, revision, state, configuration, base_version, applied_version, ..) = row;
-    let author = row.6;
-    let reason = row.7;
-    let reviewer = row.8;
-    let comment = row.9;
-
-    let created_at = row.10;
-    let changed_at = row.11;
-    let changed_by = row.12;
     let unreadable = |why: &str| {
         Error::Unavailable(format!(
             "draft {id} cannot be read ({why}): restore the catalog from a backup"
@@ -163,13 +155,13 @@ fn draft_of(row: Row) -> Result<Draft, Error> {
         configuration,
         base_version: small(base_version)?,
         applied_version: small(applied_version)?,
-        author,
-        reason,
-        reviewer,
-        comment,
-        created_at,
-        changed_at,
-        changed_by,
+        author: row.6,
+        reason: row.7,
+        reviewer: row.8,
+        comment: row.9,
+        created_at: row.10,
+        changed_at: row.11,
+        changed_by: row.12,
         contributors,
     })
 }

@@ -3,13 +3,14 @@
 mod rows;
 
 use crate::database::{Change, Database, Lock, Statement, lock};
+use hex::encode as hex;
 use raingauge_core::limits::{AUDIT_ENTRIES_MAX, SESSIONS_PER_USER_MAX};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::people::{
     ApiToken, AuditTrail, Entry, Error, Filter, Hash, Invitation, Invitations, NewUser,
     RemovedUser, Session, Sessions, Tokens, User, UserChange, Users, handle,
 };
-use rows::{EntryRow, InvitationRow, SessionRow, TokenRow, UserRow, hex};
+use rows::{EntryRow, InvitationRow, SessionRow, TokenRow, UserRow};
 
 /// Every change of users, links and tokens begins by taking this lock.
 const LOCK: Lock = lock!("people_revision");
@@ -56,7 +57,7 @@ impl<D: Database> People<D> {
     async fn accept_now(&self, hash: Hash, new: NewUser) -> Result<User, Error> {
         let mut change = self.0.begin(Some(&LOCK)).await?;
         let found: Vec<InvitationRow> =
-            change.rows(Statement::new(rows::INVITATION).with(hex(&hash)).with(new.at_s)).await?;
+            change.rows(Statement::new(rows::INVITATION).with(hex(hash)).with(new.at_s)).await?;
         let users = users(&mut change).await?;
         let decision = || -> Result<(User, Invitation), Error> {
             let invitation = rows::invitation(found.into_iter().next().ok_or(Error::LinkSpent)?)?;
@@ -108,7 +109,7 @@ impl<D: Database> People<D> {
 
     async fn withdraw_now(&self, hash: Hash) -> Result<(), Error> {
         let mut change = self.0.begin(Some(&LOCK)).await?;
-        change.run(Statement::new(rows::WITHDRAW).with(hex(&hash))).await?;
+        change.run(Statement::new(rows::WITHDRAW).with(hex(hash))).await?;
         Ok(change.commit().await?)
     }
 
@@ -120,7 +121,7 @@ impl<D: Database> People<D> {
         for ended in
             self.sessions_now(session.user_id).await?.into_iter().skip(SESSIONS_PER_USER_MAX)
         {
-            self.0.run(Statement::new(rows::CLOSE_SESSION).with(hex(&ended.hash))).await?;
+            self.0.run(Statement::new(rows::CLOSE_SESSION).with(hex(ended.hash))).await?;
         }
         Ok(())
     }
@@ -133,7 +134,7 @@ impl<D: Database> People<D> {
 
     async fn session_now(&self, hash: Hash) -> Result<Option<(Session, User)>, Error> {
         let rows: Vec<SessionRow> =
-            self.0.rows(Statement::new(rows::SESSION).with(hex(&hash))).await?;
+            self.0.rows(Statement::new(rows::SESSION).with(hex(hash))).await?;
         let Some(session) = rows.into_iter().next().map(rows::session).transpose()? else {
             return Ok(None);
         };
@@ -225,7 +226,7 @@ impl<D: Database> Invitations for People<D> {
 
     fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>> {
         Box::pin(async move {
-            let statement = Statement::new(rows::INVITATION_OF_HASH).with(hex(&hash));
+            let statement = Statement::new(rows::INVITATION_OF_HASH).with(hex(hash));
             let rows: Vec<InvitationRow> = self.0.rows(statement).await?;
             rows.into_iter().next().map(rows::invitation).transpose()
         })
@@ -262,7 +263,7 @@ impl<D: Database> Sessions for People<D> {
     }
 
     fn touch_session(&self, hash: Hash, at_s: i64) -> BoxFuture<'_, Result<(), Error>> {
-        let statement = Statement::new(rows::TOUCH_SESSION).with(at_s).with(hex(&hash));
+        let statement = Statement::new(rows::TOUCH_SESSION).with(at_s).with(hex(hash));
         Box::pin(async { Ok(self.0.run(statement).await?) })
     }
 
@@ -271,12 +272,12 @@ impl<D: Database> Sessions for People<D> {
     }
 
     fn close_session(&self, hash: Hash) -> BoxFuture<'_, Result<(), Error>> {
-        let statement = Statement::new(rows::CLOSE_SESSION).with(hex(&hash));
+        let statement = Statement::new(rows::CLOSE_SESSION).with(hex(hash));
         Box::pin(async { Ok(self.0.run(statement).await?) })
     }
 
     fn close_sessions(&self, user_id: i64, but: Option<Hash>) -> BoxFuture<'_, Result<(), Error>> {
-        let but = but.map(|hash| hex(&hash)).unwrap_or_default();
+        let but = but.map(hex).unwrap_or_default();
         let statement = Statement::new(rows::CLOSE_SESSIONS).with(user_id).with(but);
         Box::pin(async { Ok(self.0.run(statement).await?) })
     }

@@ -1,6 +1,7 @@
 //! Statements and rows of people. Both databases understand every one.
 
 use crate::database::Statement;
+use hex::encode as hex;
 use raingauge_core::access::{Role, Scopes};
 use raingauge_ports::people::{ApiToken, Entry, Error, Hash, Invitation, Session, User, handle};
 
@@ -134,7 +135,7 @@ pub fn session(row: SessionRow) -> Result<Session, Error> {
 }
 
 pub fn insert_session(session: &Session) -> Statement {
-    let statement = Statement::new(INSERT_SESSION).with(hex(&session.hash)).with(session.user_id);
+    let statement = Statement::new(INSERT_SESSION).with(hex(session.hash)).with(session.user_id);
     let statement =
         statement.with(session.created_at).with(session.seen_at).with(session.expires_at);
     statement.with(&*session.address).with(&*session.browser)
@@ -152,9 +153,8 @@ pub fn invitation(row: InvitationRow) -> Result<Invitation, Error> {
 }
 
 pub fn insert_invitation(invitation: &Invitation) -> Statement {
-    let statement = Statement::new(INSERT_INVITATION)
-        .with(hex(&invitation.hash))
-        .with(handle(&invitation.name));
+    let statement =
+        Statement::new(INSERT_INVITATION).with(hex(invitation.hash)).with(handle(&invitation.name));
     let statement =
         statement.with(&*invitation.name).with(&*invitation.email).with(invitation.role.name());
     statement.with(&*invitation.invited_by).with(invitation.created_at).with(invitation.expires_at)
@@ -174,7 +174,7 @@ pub fn token(row: TokenRow) -> Result<ApiToken, Error> {
 
 pub fn insert_token(token: &ApiToken) -> Statement {
     let statement =
-        Statement::new(INSERT_TOKEN).with(token.id).with(hex(&token.hash)).with(&*token.name);
+        Statement::new(INSERT_TOKEN).with(token.id).with(hex(token.hash)).with(&*token.name);
     let statement = statement.with(token.scopes.to_string()).with(&*token.created_by);
     statement.with(token.created_at).with(token.expires_at)
 }
@@ -198,16 +198,8 @@ fn role_of(name: &str, what: &str) -> Result<Role, Error> {
 }
 
 fn hash_of(text: &str, what: &str) -> Result<Hash, Error> {
-    let digits = text.as_bytes();
     let mut hash = Hash::default();
-    if digits.len() != 2 * hash.len() {
-        return Err(unreadable(what));
-    }
-    for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
-        let pair =
-            std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        *byte = pair.ok_or_else(|| unreadable(what))?;
-    }
+    hex::decode_to_slice(text, &mut hash).map_err(|_| unreadable(what))?;
     Ok(hash)
 }
 
@@ -215,8 +207,4 @@ fn unreadable(what: &str) -> Error {
     Error::Unavailable(format!(
         "the row of {what} cannot be read: correct it, or restore the catalog from a backup"
     ))
-}
-
-pub fn hex(hash: &Hash) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
