@@ -132,27 +132,33 @@ impl People {
         let answer = work(&mut self.0.lock());
         Box::pin(async move { answer })
     }
+
+    /// As `with`, for work that cannot fail.
+    fn done<'a, T: Send + 'a>(
+        &self,
+        work: impl FnOnce(&mut State) -> T,
+    ) -> BoxFuture<'a, Result<T, Error>> {
+        self.with(|state| Ok(work(state)))
+    }
 }
 
 impl Users for People {
     fn users(&self) -> BoxFuture<'_, Result<Vec<User>, Error>> {
-        self.with(|state| Ok(state.users.clone()))
+        self.done(|state| state.users.clone())
     }
 
     fn has_users(&self) -> BoxFuture<'_, Result<bool, Error>> {
-        self.with(|state| Ok(!state.users.is_empty()))
+        self.done(|state| !state.users.is_empty())
     }
 
     fn user_called<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>> {
-        self.with(|state| {
-            Ok(state.users.iter().find(|user| handle(&user.name) == handle(name)).cloned())
-        })
+        let is_called = |user: &&User| handle(&user.name) == handle(name);
+        self.done(|state| state.users.iter().find(is_called).cloned())
     }
 
     fn user_of_openid<'a>(&'a self, openid: &'a str) -> BoxFuture<'a, Result<Option<User>, Error>> {
-        self.with(|state| {
-            Ok(state.users.iter().find(|user| user.openid == openid && !openid.is_empty()).cloned())
-        })
+        let is_of = |user: &&User| user.openid == openid && !openid.is_empty();
+        self.done(|state| state.users.iter().find(is_of).cloned())
     }
 
     fn add_user(&self, user: NewUser) -> BoxFuture<'_, Result<User, Error>> {
@@ -173,29 +179,26 @@ impl Invitations for People {
         self.with(|state| {
             Invitation::fits(state.invitations.len())?;
             state.invitations.push(invitation);
-            state
-                .invitations
-                .sort_by_key(|invitation| Reverse((invitation.created_at, invitation.hash)));
+            let age = |invitation: &Invitation| Reverse((invitation.created_at, invitation.hash));
+            state.invitations.sort_by_key(age);
             state.revision += 1;
             Ok(())
         })
     }
 
     fn invitation(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Invitation>, Error>> {
-        self.with(|state| {
-            Ok(state.invitations.iter().find(|invitation| invitation.hash == hash).cloned())
-        })
+        let is_of = |invitation: &&Invitation| invitation.hash == hash;
+        self.done(|state| state.invitations.iter().find(is_of).cloned())
     }
 
     fn invitations(&self) -> BoxFuture<'_, Result<Vec<Invitation>, Error>> {
-        self.with(|state| Ok(state.invitations.clone()))
+        self.done(|state| state.invitations.clone())
     }
 
     fn withdraw(&self, hash: Hash) -> BoxFuture<'_, Result<(), Error>> {
-        self.with(|state| {
+        self.done(|state| {
             state.invitations.retain(|invitation| invitation.hash != hash);
             state.revision += 1;
-            Ok(())
         })
     }
 
@@ -204,71 +207,53 @@ impl Invitations for People {
     }
 
     fn sweep_invitations(&self, now_s: i64) -> BoxFuture<'_, Result<(), Error>> {
-        self.with(|state| {
-            state.invitations.retain(|invitation| invitation.expires_at > now_s);
-            Ok(())
-        })
+        self.done(|state| state.invitations.retain(|invitation| invitation.expires_at > now_s))
     }
 }
 
 impl Sessions for People {
     fn open_session(&self, session: Session) -> BoxFuture<'_, Result<(), Error>> {
-        self.with(|state| {
-            state.open_session(session);
-            Ok(())
-        })
+        self.done(|state| state.open_session(session))
     }
 
     fn session(&self, hash: Hash) -> BoxFuture<'_, Result<Option<(Session, User)>, Error>> {
-        self.with(|state| {
-            let session = state.sessions.iter().find(|session| session.hash == hash);
-            let whose =
-                |session: &Session| state.users.iter().find(|user| user.id == session.user_id);
-            Ok(session.and_then(|session| Some((session.clone(), whose(session)?.clone()))))
+        self.done(|state| {
+            let session = state.sessions.iter().find(|session| session.hash == hash)?;
+            let user = state.users.iter().find(|user| user.id == session.user_id)?;
+            Some((session.clone(), user.clone()))
         })
     }
 
     fn touch_session(&self, hash: Hash, at_s: i64) -> BoxFuture<'_, Result<(), Error>> {
-        self.with(|state| {
+        self.done(|state| {
             let session = state.sessions.iter_mut().find(|session| session.hash == hash);
             session.into_iter().for_each(|session| session.seen_at = at_s);
-            Ok(())
         })
     }
 
     fn sessions(&self, user_id: i64) -> BoxFuture<'_, Result<Vec<Session>, Error>> {
-        self.with(|state| Ok(state.sessions(user_id)))
+        self.done(|state| state.sessions(user_id))
     }
 
     fn close_session(&self, hash: Hash) -> BoxFuture<'_, Result<(), Error>> {
-        self.with(|state| {
-            state.sessions.retain(|session| session.hash != hash);
-            Ok(())
-        })
+        self.done(|state| state.sessions.retain(|session| session.hash != hash))
     }
 
     fn close_sessions(&self, user_id: i64, but: Option<Hash>) -> BoxFuture<'_, Result<(), Error>> {
-        self.with(|state| {
-            state
-                .sessions
-                .retain(|session| session.user_id != user_id || Some(session.hash) == but);
-            Ok(())
-        })
+        let stays = |session: &Session| session.user_id != user_id || Some(session.hash) == but;
+        self.done(|state| state.sessions.retain(stays))
     }
 
     fn sweep_sessions(&self, now_s: i64, idle_since_s: i64) -> BoxFuture<'_, Result<(), Error>> {
-        self.with(|state| {
-            let is_open =
-                |session: &Session| session.expires_at > now_s && session.seen_at > idle_since_s;
-            state.sessions.retain(is_open);
-            Ok(())
-        })
+        let is_open =
+            |session: &Session| session.expires_at > now_s && session.seen_at > idle_since_s;
+        self.done(|state| state.sessions.retain(is_open))
     }
 }
 
 impl Tokens for People {
     fn tokens(&self) -> BoxFuture<'_, Result<Vec<ApiToken>, Error>> {
-        self.with(|state| Ok(state.tokens.clone()))
+        self.done(|state| state.tokens.clone())
     }
 
     fn add_token(&self, token: ApiToken) -> BoxFuture<'_, Result<ApiToken, Error>> {
@@ -280,38 +265,33 @@ impl Tokens for People {
     }
 
     fn note_tokens_used(&self, used: Vec<(i64, i64)>) -> BoxFuture<'_, Result<(), Error>> {
-        self.with(|state| {
+        self.done(|state| {
             for (id, at_s) in used {
                 let token = state.tokens.iter_mut().find(|token| token.id == id);
                 token.into_iter().for_each(|token| token.used_at = Some(at_s));
             }
-            Ok(())
         })
     }
 
     fn revision(&self) -> BoxFuture<'_, Result<i64, Error>> {
-        self.with(|state| Ok(state.revision))
+        self.done(|state| state.revision)
     }
 }
 
 impl AuditTrail for People {
     fn record(&self, entry: Entry) -> BoxFuture<'_, Result<(), Error>> {
-        self.with(|state| {
+        self.done(|state| {
             state.entries_ever += 1;
             state.entries.push(Entry { id: state.entries_ever, ..entry });
-            Ok(())
         })
     }
 
     fn entries(&self, filter: Filter) -> BoxFuture<'_, Result<Vec<Entry>, Error>> {
-        self.with(|state| Ok(state.entries(&filter)))
+        self.done(|state| state.entries(&filter))
     }
 
     fn sweep_entries(&self, before_s: i64) -> BoxFuture<'_, Result<(), Error>> {
-        self.with(|state| {
-            state.entries.retain(|entry| entry.at_s >= before_s);
-            Ok(())
-        })
+        self.done(|state| state.entries.retain(|entry| entry.at_s >= before_s))
     }
 }
 
