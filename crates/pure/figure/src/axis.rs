@@ -5,18 +5,10 @@ const STEPS: f64 = 4.0;
 /// Largest number of decades labelled on a logarithmic axis.
 const DECADES_MAX: i32 = 6;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    Linear,
-    Logarithmic,
-}
-
-impl Scale {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Linear => "linear",
-            Self::Logarithmic => "log",
-        }
+raingauge_core::names! {
+    pub enum Scale {
+        Linear = "linear",
+        Logarithmic = "log",
     }
 }
 

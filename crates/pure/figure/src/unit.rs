@@ -3,34 +3,23 @@
 use crate::number;
 use raingauge_core::number::grouped;
 
-/// The unit of the values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Whole numbers of things.
-    Count,
-    Number,
-    /// Multiples of the mean.
-    Times,
-    PerSecond,
-    Seconds,
-    Bytes,
-    /// Fractions of 1, shown in percent.
-    Share,
+raingauge_core::names! {
+    /// The unit of the values.
+    pub enum Unit {
+        /// Whole numbers of things.
+        Count = "count",
+        Number = "number",
+        /// Multiples of the mean.
+        Times = "times",
+        PerSecond = "per_second",
+        Seconds = "seconds",
+        Bytes = "bytes",
+        /// Fractions of 1, shown in percent.
+        Share = "share",
+    }
 }
 
 impl Unit {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::Number => "number",
-            Self::Times => "times",
-            Self::PerSecond => "per_second",
-            Self::Seconds => "seconds",
-            Self::Bytes => "bytes",
-            Self::Share => "share",
-        }
-    }
-
     /// Formats a value for an axis.
     pub fn short(self, value: f64) -> String {
         match self {

@@ -34,20 +34,11 @@ impl Default for Options {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    Closed,
-    HalfOpen,
-    Open,
-}
-
-impl State {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::HalfOpen => "half_open",
-            Self::Open => "open",
-        }
+raingauge_core::names! {
+    pub enum State {
+        Closed = "closed",
+        HalfOpen = "half_open",
+        Open = "open",
     }
 }
 

@@ -10,31 +10,20 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How the counts of a counter are cached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Strategy {
-    /// Every count is read from the bucket store.
-    None,
-    /// The sum of a key over a floored range is kept for some minutes.
-    Result,
-    /// As `result`, but each key moves on to the next quarter hour at a moment of its own.
-    Phased,
-    /// Tiles of active keys are kept in memory and follow the writer's stream of changes.
-    #[default]
-    Live,
-}
-
-impl Strategy {
-    pub const ALL: [Self; 4] = [Self::None, Self::Result, Self::Phased, Self::Live];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Result => "result",
-            Self::Phased => "phased",
-            Self::Live => "live",
-        }
+raingauge_core::names! {
+    /// How the counts of a counter are cached.
+    #[derive(Default, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Strategy {
+        /// Every count is read from the bucket store.
+        None = "none",
+        /// The sum of a key over a floored range is kept for some minutes.
+        Result = "result",
+        /// As `result`, but each key moves on to the next quarter hour at a moment of its own.
+        Phased = "phased",
+        /// Tiles of active keys are kept in memory and follow the writer's stream of changes.
+        #[default]
+        Live = "live",
     }
 }
 

@@ -65,8 +65,7 @@ enum Command {
 }
 
 fn strategy(text: &str) -> Result<Strategy, String> {
-    let found = Strategy::ALL.into_iter().find(|strategy| strategy.name() == text);
-    found.ok_or_else(|| "a strategy is none, result, phased or live".to_owned())
+    Strategy::from_name(text).ok_or_else(|| "a strategy is none, result, phased or live".to_owned())
 }
 
 fn step(text: &str) -> Result<Step, String> {

@@ -79,8 +79,7 @@ pub struct LimitOptions {
 
 fn strategy(name: &str) -> Result<Strategy> {
     let names = || Strategy::ALL.map(Strategy::name).join(", ");
-    let found = Strategy::ALL.into_iter().find(|strategy| strategy.name() == name);
-    found.ok_or_else(|| anyhow!("must be one of {}", names()))
+    Strategy::from_name(name).ok_or_else(|| anyhow!("must be one of {}", names()))
 }
 
 /// A rollout that has ended.

@@ -55,28 +55,19 @@ impl<'a> ButtonForm<'a> {
     }
 }
 
-/// The kind of a notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mood {
-    Good,
-    Wait,
-    Bad,
-}
-
-impl Mood {
-    const fn class(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Wait => "wait",
-            Self::Bad => "bad",
-        }
+raingauge_core::names! {
+    /// The kind of a notice, by its class.
+    pub enum Mood {
+        Good = "good",
+        Wait = "wait",
+        Bad = "bad",
     }
 }
 
 /// A highlighted sentence. Screen readers announce an error at once.
 pub fn notice(mood: Mood, words: &Markup) -> Markup {
     let role = if mood == Mood::Bad { "alert" } else { "status" };
-    html! { div class={ "notice " (mood.class()) } role=(role) { (words) } }
+    html! { div class={ "notice " (mood.name()) } role=(role) { (words) } }
 }
 
 /// The text in place of an empty list: what is missing, and what to do.

@@ -238,8 +238,7 @@ impl Form {
 }
 
 fn strategy_of(name: &str) -> Result<Strategy, String> {
-    let found = Strategy::ALL.into_iter().find(|strategy| strategy.name() == name);
-    found.ok_or_else(|| "Choose a strategy.".to_owned())
+    Strategy::from_name(name).ok_or_else(|| "Choose a strategy.".to_owned())
 }
 
 fn step_of(

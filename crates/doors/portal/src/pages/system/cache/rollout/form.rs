@@ -142,7 +142,7 @@ impl Form {
     /// Returns the plan that was entered. On error, `problems` says what is wrong.
     pub fn plan(&mut self) -> Result<Plan, ()> {
         let mut problems = Vec::new();
-        let to = Strategy::ALL.into_iter().find(|strategy| strategy.name() == self.to);
+        let to = Strategy::from_name(&self.to);
         if to.is_none() {
             problems.push(("to", "Choose a strategy.".to_owned()));
         }
