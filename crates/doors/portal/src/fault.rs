@@ -75,20 +75,19 @@ impl IntoResponse for Fault {
 
 impl From<catalog::Error> for Fault {
     fn from(error: catalog::Error) -> Self {
+        use catalog::Error;
+
         let advice = error.to_string();
-        match error {
-            catalog::Error::NotFound(_) => Self::not_found("such counter"),
-            catalog::Error::VersionMismatch { .. } | catalog::Error::PolicyMismatch { .. } => {
-                Self::new(StatusCode::CONFLICT, OVERTAKEN, advice)
+        let (status, title) = match error {
+            Error::NotFound(_) => return Self::not_found("such counter"),
+            Error::VersionMismatch { .. } | Error::PolicyMismatch { .. } => {
+                (StatusCode::CONFLICT, OVERTAKEN)
             }
-            catalog::Error::IdTaken(_) => {
-                Self::new(StatusCode::CONFLICT, "The id is taken", advice)
-            }
-            catalog::Error::Invalid(problems) => Self::invalid(&problems),
-            catalog::Error::Unavailable(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, CATALOG_AWAY, advice)
-            }
-        }
+            Error::IdTaken(_) => (StatusCode::CONFLICT, "The id is taken"),
+            Error::Invalid(problems) => return Self::invalid(&problems),
+            Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, CATALOG_AWAY),
+        };
+        Self::new(status, title, advice)
     }
 }
 
@@ -135,26 +134,22 @@ impl From<replay::Error> for Fault {
 
 impl From<drafts::Error> for Fault {
     fn from(error: drafts::Error) -> Self {
+        use drafts::Error;
+
         let advice = error.to_string();
         let (status, title) = match error {
-            drafts::Error::NotFound(_) => return Self::not_found("such draft"),
-            drafts::Error::Document(error) => return error.into(),
-            drafts::Error::People(error) => return error.into(),
-            drafts::Error::Changed(_) | drafts::Error::Conflict { .. } => {
-                (StatusCode::CONFLICT, OVERTAKEN)
-            }
-            drafts::Error::Ended(_) => (StatusCode::CONFLICT, "This draft has ended"),
-            drafts::Error::TooMany => (StatusCode::CONFLICT, "There are too many drafts"),
-            drafts::Error::KindUnknown(_)
-            | drafts::Error::ReasonMissing
-            | drafts::Error::ReasonTooLong => {
+            Error::NotFound(_) => return Self::not_found("such draft"),
+            Error::Document(error) => return error.into(),
+            Error::People(error) => return error.into(),
+            Error::Changed(_) | Error::Conflict { .. } => (StatusCode::CONFLICT, OVERTAKEN),
+            Error::Ended(_) => (StatusCode::CONFLICT, "This draft has ended"),
+            Error::TooMany => (StatusCode::CONFLICT, "There are too many drafts"),
+            Error::KindUnknown(_) | Error::ReasonMissing | Error::ReasonTooLong => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "This cannot be done")
             }
-            drafts::Error::ApprovalNeeded => (StatusCode::FORBIDDEN, "This has to be approved"),
-            drafts::Error::NotSecond(_) => {
-                (StatusCode::FORBIDDEN, "A second person has to approve this")
-            }
-            drafts::Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, CATALOG_AWAY),
+            Error::ApprovalNeeded => (StatusCode::FORBIDDEN, "This has to be approved"),
+            Error::NotSecond(_) => (StatusCode::FORBIDDEN, "A second person has to approve this"),
+            Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, CATALOG_AWAY),
         };
         Self::new(status, title, advice)
     }
@@ -190,16 +185,16 @@ impl From<documents::Error> for Fault {
 
 impl From<counters::Error> for Fault {
     fn from(error: counters::Error) -> Self {
+        use counters::Error;
+
         match error {
-            counters::Error::Catalog(error) => error.into(),
-            counters::Error::VersionUnknown { .. } => {
-                Self::not_found("such version of the counter")
-            }
-            counters::Error::KeyOfAnother { .. }
-            | counters::Error::NotArchived(_)
-            | counters::Error::ReasonTooLong
-            | counters::Error::ChangedTooOften(_)
-            | counters::Error::TooManyVersions(_) => {
+            Error::Catalog(error) => error.into(),
+            Error::VersionUnknown { .. } => Self::not_found("such version of the counter"),
+            Error::KeyOfAnother { .. }
+            | Error::NotArchived(_)
+            | Error::ReasonTooLong
+            | Error::ChangedTooOften(_)
+            | Error::TooManyVersions(_) => {
                 Self::new(StatusCode::CONFLICT, "The change was not made", error.to_string())
             }
             error => {
@@ -212,19 +207,18 @@ impl From<counters::Error> for Fault {
 
 impl From<people::Error> for Fault {
     fn from(error: people::Error) -> Self {
+        use people::Error;
+
         let advice = error.to_string();
-        match error {
-            people::Error::NotFound(what) => Self::not_found(&format!("such {what}")),
-            people::Error::LinkSpent => {
-                Self::new(StatusCode::GONE, "This link is no longer valid", advice)
+        let (status, title) = match error {
+            Error::NotFound(what) => return Self::not_found(&format!("such {what}")),
+            Error::LinkSpent => (StatusCode::GONE, "This link is no longer valid"),
+            Error::Unavailable(_) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "The database of people is unavailable")
             }
-            people::Error::Unavailable(_) => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "The database of people is unavailable",
-                advice,
-            ),
-            _ => Self::new(StatusCode::CONFLICT, "This cannot be done", advice),
-        }
+            _ => (StatusCode::CONFLICT, "This cannot be done"),
+        };
+        Self::new(status, title, advice)
     }
 }
 

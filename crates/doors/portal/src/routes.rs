@@ -65,7 +65,7 @@ type Mount = Box<dyn FnOnce(Guard) -> MethodRouter<Portal> + Send>;
 /// The router of all pages, with those of products, and of the files that they load.
 pub fn router(portal: Portal, products: Pages) -> Router {
     let mut router = Router::new();
-    for Route { path, needs, verb, mount, .. } in routes().into_iter().chain(products.routes) {
+    for Route { path, needs, verb, mount, .. } in routes().join(products).routes {
         let guard = Guard { portal: portal.clone(), needs, path, verb };
         router = router.route(path, mount(guard));
     }
@@ -78,18 +78,14 @@ pub fn router(portal: Portal, products: Pages) -> Router {
     router.layer(CompressionLayer::new()).with_state(portal)
 }
 
-/// The whole table.
-pub fn routes() -> Vec<Route> {
-    table().routes
-}
-
-fn table() -> Pages {
+/// The whole table, without the pages of products.
+pub fn routes() -> Pages {
     people(watching(editing(reading(Pages::default()))))
 }
 
 /// The links of the navigation: counting, the products, then what they share.
 pub fn navigation(products: &Pages) -> Vec<Link> {
-    let own = table().links;
+    let own = routes().links;
     let (counting, shared): (Vec<Link>, Vec<Link>) =
         own.into_iter().partition(|link| link.group == COUNTING);
     [counting, products.links.clone(), shared].concat()

@@ -44,7 +44,7 @@ async fn each_route_lets_in_whom_it_should() {
         users.push((role, world.user(name, role).await));
     }
 
-    for route in &routes() {
+    for route in routes().iter() {
         let page = ask(&mut world.browser(), route).await;
         match (route.needs, &route.method) {
             (Needs::Nothing, _) => assert!(!is_turned_away(&page), "{route:?}: {}", page.status),
@@ -124,9 +124,9 @@ async fn each_form_is_accepted_from_our_own_pages_alone() {
 async fn each_answer_protects_itself() {
     let world = World::closed();
     let root = world.user("root", Role::Admin).await;
-    for route in routes() {
+    for route in routes().iter() {
         for browser in [&mut world.browser(), &mut world.only_browser_of(&root).await] {
-            let page = ask(browser, &route).await;
+            let page = ask(browser, route).await;
             for (name, value) in [
                 ("content-security-policy", CONTENT_SECURITY_POLICY),
                 ("x-content-type-options", "nosniff"),
