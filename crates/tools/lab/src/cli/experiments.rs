@@ -163,7 +163,7 @@ fn run_cache_removal(options: &experiment::Options) -> Result<()> {
 fn write_report(record: &Record, out: &Path) -> Result<()> {
     let summary = report::write(record, out)?;
     for finding in &summary.findings {
-        println!("{:<14} {}", finding.verdict.words(), finding.claim);
+        println!("{:<14} {}", finding.verdict.name(), finding.claim);
     }
     println!("{}", out.join("index.html").display());
     Ok(())

@@ -288,11 +288,7 @@ impl Drop for Role {
 }
 
 fn free_address() -> Result<SocketAddr> {
-    for _ in 0..1_000 {
-        let address = SocketAddr::from(([127, 0, 0, 1], rand::rng().random_range(PORTS)));
-        if TcpListener::bind(address).is_ok() {
-            return Ok(address);
-        }
-    }
-    bail!("no free port was found")
+    let address = |_| SocketAddr::from(([127, 0, 0, 1], rand::rng().random_range(PORTS)));
+    let mut addresses = (0..1_000).map(address);
+    addresses.find(|address| TcpListener::bind(address).is_ok()).context("no free port was found")
 }

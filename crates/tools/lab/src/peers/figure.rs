@@ -131,7 +131,7 @@ fn latencies(report: &Report) -> Picture {
 
             Some(Row { low: Some(latency.p50_us / 1_000.0), ..row })
         });
-        Panel { title: format!("{}: p50 to p99 in ms", proper(kind.words())), rows: rows.collect() }
+        Panel { title: format!("{}: p50 to p99 in ms", proper(kind.name())), rows: rows.collect() }
     };
     Picture {
         stem: "peers-latency",

@@ -13,32 +13,20 @@ const QUESTIONS: usize = 1_024;
 /// Length of a series, in whole days.
 const SERIES_DAYS: i64 = 30;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    Day,
-    Week,
-    Month,
-    Quarter,
-    Batch,
-    Series,
+raingauge_core::names! {
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Kind {
+        Day = "1 day",
+        Week = "7 days",
+        Month = "30 days",
+        Quarter = "90 days",
+        Batch = "batch of ten",
+        Series = "series of 30 days",
+    }
 }
 
 impl Kind {
-    pub const ALL: [Kind; 6] =
-        [Self::Day, Self::Week, Self::Month, Self::Quarter, Self::Batch, Self::Series];
-
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Day => "1 day",
-            Self::Week => "7 days",
-            Self::Month => "30 days",
-            Self::Quarter => "90 days",
-            Self::Batch => "batch of ten",
-            Self::Series => "series of 30 days",
-        }
-    }
-
     fn days(self) -> i64 {
         match self {
             Self::Day => 1,

@@ -184,7 +184,7 @@ impl Report {
         );
 
         for kind in Kind::ALL {
-            let _ = write!(text, " {} |", kind.words());
+            let _ = write!(text, " {} |", kind.name());
         }
         text.push_str("\n|---|--:|--:|--:|--:|--:|--:|\n");
 

@@ -311,7 +311,7 @@ impl Bench {
             say(&format!(
                 "{}, {}: {:.0}/s, p50 {:.3} ms, p99 {:.3} ms",
                 place.name,
-                kind.words(),
+                kind.name(),
                 read.greatest.requests_per_s,
                 read.half.latency.p50_us / 1_000.0,
                 read.half.latency.p99_us / 1_000.0
@@ -343,7 +343,7 @@ impl Bench {
         let after = usage(&place.pids)?;
         let busy = watch.busy()?;
 
-        ensure!(greatest.requests > 0, "no answer to {} within {duration:?}", kind.words());
+        ensure!(greatest.requests > 0, "no answer to {} within {duration:?}", kind.name());
         let pace = Pace::Open(greatest.requests_per_s / 2.0);
         let (half, askers) = drive::drive(&self.runtime, askers, &run(pace, duration))?;
         let units = greatest.units_per_s * greatest.elapsed_s;

@@ -122,7 +122,7 @@ fn verdicts(analysis: &Analysis, findings: &[Finding]) -> Markup {
 }
 
 fn chip(verdict: Verdict) -> Markup {
-    html! { span class={ "chip " (verdict.class()) } { (verdict.words()) } }
+    html! { span class={ "chip " (verdict.class()) } { (verdict.name()) } }
 }
 
 fn section(analysis: &Analysis, figure: &Figure, findings: &[Finding]) -> Markup {

@@ -6,38 +6,31 @@
 use super::fold::Spike;
 use serde::Serialize;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Verdict {
-    Agrees,
-    Differs,
-    #[serde(rename = "cannotBeTold")]
-    Undecided,
+raingauge_core::names! {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    pub enum Verdict {
+        Agrees = "agrees",
+        Differs = "differs",
+        #[serde(rename = "cannotBeTold")]
+        Undecided = "undecided",
+    }
 }
 
 impl Verdict {
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Agrees => "agrees",
-            Self::Differs => "differs",
-            Self::Undecided => "undecided",
-        }
-    }
-
     /// Verb form for `len` findings ("agrees", "agree").
     pub const fn words_for(self, len: usize) -> &'static str {
         match self {
             Self::Agrees if len != 1 => "agree",
             Self::Differs if len != 1 => "differ",
-            _ => self.words(),
+            _ => self.name(),
         }
     }
 
     pub const fn class(self) -> &'static str {
         match self {
-            Self::Agrees => "agrees",
-            Self::Differs => "differs",
             Self::Undecided => "untold",
+            _ => self.name(),
         }
     }
 

@@ -112,7 +112,7 @@ impl Record {
         }
         for finding in &self.findings {
             let Finding { claim, reference, here, verdict, .. } = finding;
-            let _ = writeln!(text, "| {claim} | {reference} | {here} | {} |", verdict.words());
+            let _ = writeln!(text, "| {claim} | {reference} | {here} | {} |", verdict.name());
         }
         text
     }
