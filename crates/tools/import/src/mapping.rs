@@ -29,31 +29,36 @@
 //!
 //! In NDJSON a column is a top-level member; dots address nested members.
 
+mod section;
+
 use crate::error::Error;
-use crate::limits::{COLUMNS_JOINED_MAX, FIELDS_MAX, SMALL_FILE_LEN_MAX};
+use crate::limits::{FIELDS_MAX, SMALL_FILE_LEN_MAX};
 use crate::times::Times;
 use raingauge_core::field::Field;
-use raingauge_core::limits::ATTRIBUTE_LEN_MAX;
+use raingauge_core::names;
+use section::Section;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use toml::{Table, Value};
 use xxhash_rust::xxh3::xxh3_64;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    Csv,
-    Ndjson,
+names! {
+    pub enum Format {
+        Csv = "csv",
+        Ndjson = "ndjson",
+    }
 }
 
-/// The required type of a data field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Auto,
-    String,
-    Number,
-    Integer,
-    Boolean,
+names! {
+    /// The required type of a data field.
+    pub(crate) enum Kind {
+        Auto = "auto",
+        String = "string",
+        Number = "number",
+        Integer = "integer",
+        Boolean = "boolean",
+    }
 }
 
 /// The source of a data field's value.
@@ -111,10 +116,9 @@ impl Mapping {
     fn of_table(table: Table, hash: u64, problems: &mut Vec<String>) -> Option<Self> {
         let mut top = Section { table, path: "", problems };
         let format = top.text("format");
-        let format = format.and_then(|name| match name.as_str() {
-            "csv" => Some(Format::Csv),
-            "ndjson" => Some(Format::Ndjson),
-            _ => top.problem("format", &format!("\"{name}\" is neither \"csv\" nor \"ndjson\"")),
+        let format = format.and_then(|name| {
+            let what = || format!("\"{name}\" is neither \"csv\" nor \"ndjson\"");
+            Format::from_name(&name).or_else(|| top.problem("format", &what()))
         });
 
         let kind = top.attribute("type");
@@ -219,95 +223,16 @@ fn content_of(name: &str, value: Value, problems: &mut Vec<String>) -> Option<Co
     }
 
     let column = section.text("column");
-    let kind = match section.optional_text("type").as_deref() {
-        None | Some("auto") => Some(Kind::Auto),
-        Some("string") => Some(Kind::String),
-        Some("number") => Some(Kind::Number),
-        Some("integer") => Some(Kind::Integer),
-        Some("boolean") => Some(Kind::Boolean),
-        Some(other) => section.problem(
-            "type",
-            &format!("\"{other}\" is not one of auto, string, number, integer, boolean"),
-        ),
+    let kind = match section.optional_text("type") {
+        None => Some(Kind::Auto),
+        Some(name) => Kind::from_name(&name).or_else(|| {
+            let kinds = Kind::ALL.map(Kind::name).join(", ");
+            section.problem("type", &format!("\"{name}\" is not one of {kinds}"))
+        }),
     };
 
     section.finish();
     Some(Content::Column { column: column?, kind: kind? })
-}
-
-/// One table of the mapping. Known keys are removed as they are read; each remaining key is a
-/// problem.
-struct Section<'a> {
-    table: Table,
-    path: &'a str,
-    problems: &'a mut Vec<String>,
-}
-
-impl Section<'_> {
-    fn problem<T>(&mut self, name: &str, what: &str) -> Option<T> {
-        self.problems.push(format!("{}{name}: {what}", self.path));
-        None
-    }
-
-    fn text(&mut self, name: &str) -> Option<String> {
-        if !self.table.contains_key(name) {
-            return self.problem(name, "is missing");
-        }
-        self.optional_text(name)
-    }
-
-    fn optional_text(&mut self, name: &str) -> Option<String> {
-        match self.table.remove(name)? {
-            Value::String(text) if !text.is_empty() => Some(text),
-            _ => self.problem(name, "must be text in quotes, and not empty"),
-        }
-    }
-
-    fn attribute(&mut self, name: &str) -> Option<String> {
-        let text = self.text(name)?;
-        if text.len() > ATTRIBUTE_LEN_MAX {
-            return self.problem(name, &format!("is longer than {ATTRIBUTE_LEN_MAX} bytes"));
-        }
-        Some(text)
-    }
-
-    /// Reads an optional list of at least `least` columns.
-    fn columns(&mut self, name: &str, least: usize) -> Option<Vec<String>> {
-        let value = self.table.remove(name)?;
-        let columns: Option<Vec<String>> = value.as_array().and_then(|list| {
-            list.iter()
-                .map(|item| item.as_str().filter(|text| !text.is_empty()).map(str::to_owned))
-                .collect()
-        });
-
-        match columns {
-            Some(columns) if (least..=COLUMNS_JOINED_MAX).contains(&columns.len()) => Some(columns),
-            _ => self.problem(
-                name,
-                &format!("must be a list of {least} to {COLUMNS_JOINED_MAX} columns, such as [\"a\", \"b\"]"),
-            ),
-        }
-    }
-
-    fn table(&mut self, name: &str) -> Option<Table> {
-        if !self.table.contains_key(name) {
-            return self.problem(name, &format!("is missing: add the table [{name}]"));
-        }
-        self.optional_table(name)
-    }
-
-    fn optional_table(&mut self, name: &str) -> Option<Table> {
-        match self.table.remove(name)? {
-            Value::Table(table) => Some(table),
-            _ => self.problem(name, "must be a table"),
-        }
-    }
-
-    fn finish(self) {
-        for name in self.table.keys() {
-            self.problems.push(format!("{}{name}: is not a known key", self.path));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::fmt::strtime::{self, BrokenDownTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
-use raingauge_core::time::{civil_from_days, days_from_civil, is_countable_s, parse_rfc3339_ms};
+use raingauge_core::time::{is_countable_s, parse_rfc3339_ms};
 
 /// Parses the time column of one mapping.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ impl Times {
             Shape::EpochMillis => epoch(text, 0)?,
             Shape::Strftime { format, steps } => {
                 match steps.as_deref().and_then(|steps| Civil::read(steps, text)) {
-                    Some(civil) => self.place(civil)?,
+                    Some(local) => self.place(local)?,
                     None => self.read_by_jiff(format, text)?,
                 }
             }
@@ -116,11 +116,8 @@ impl Times {
         if is_countable_s(time_ms.div_euclid(1_000)) { Ok(time_ms) } else { Err(Fault::OutOfSpan) }
     }
 
-    fn place(&self, civil: Civil) -> Result<i64, Fault> {
-        match &self.zone {
-            None => Ok(civil.utc_ms()),
-            Some(zone) => placed_ms(zone, civil.to_datetime().ok_or(Fault::Unreadable)?),
-        }
+    fn place(&self, local: DateTime) -> Result<i64, Fault> {
+        placed_ms(self.zone.as_ref().unwrap_or(&TimeZone::UTC), local)
     }
 
     #[cold]
@@ -133,7 +130,7 @@ impl Times {
         if let Some(name) = parts.iana_time_zone() {
             return placed_ms(&TimeZone::get(name).map_err(|_| Fault::Unreadable)?, local);
         }
-        placed_ms(self.zone.as_ref().unwrap_or(&TimeZone::UTC), local)
+        self.place(local)
     }
 }
 
@@ -219,21 +216,21 @@ fn names_offset(format: &str) -> Result<bool, String> {
     Ok(parts.offset().is_some() || parts.iana_time_zone().is_some())
 }
 
-/// A valid local time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The parts of a local time.
+#[derive(Default)]
 struct Civil {
-    year: i64,
-    month: i64,
-    day: i64,
-    hour: i64,
-    minute: i64,
-    second: i64,
-    millisecond: i64,
+    year: i16,
+    month: i8,
+    day: i8,
+    hour: i8,
+    minute: i8,
+    second: i8,
+    millisecond: i32,
 }
 
 impl Civil {
     /// Parses a text in which every part has its full width; jiff handles any other.
-    fn read(steps: &[Step], text: &str) -> Option<Self> {
+    fn read(steps: &[Step], text: &str) -> Option<DateTime> {
         let mut civil = Self::default();
         let mut rest = text.as_bytes();
         for step in steps {
@@ -242,48 +239,24 @@ impl Civil {
                     rest = rest.strip_prefix(std::slice::from_ref(literal))?
                 }
                 Step::Year => civil.year = take_digits::<4>(&mut rest)?,
-                Step::Month => civil.month = take_digits::<2>(&mut rest)?,
-                Step::Day => civil.day = take_digits::<2>(&mut rest)?,
-                Step::Hour => civil.hour = take_digits::<2>(&mut rest)?,
-                Step::Minute => civil.minute = take_digits::<2>(&mut rest)?,
-                Step::Second => civil.second = take_digits::<2>(&mut rest)?,
+                Step::Month => civil.month = take_digits::<2>(&mut rest)? as i8,
+                Step::Day => civil.day = take_digits::<2>(&mut rest)? as i8,
+                Step::Hour => civil.hour = take_digits::<2>(&mut rest)? as i8,
+                Step::Minute => civil.minute = take_digits::<2>(&mut rest)? as i8,
+                Step::Second => civil.second = take_digits::<2>(&mut rest)? as i8,
                 Step::Fraction => civil.millisecond = take_fraction_ms(&mut rest)?,
             }
         }
 
-        (rest.is_empty() && civil.is_valid()).then_some(civil)
-    }
-
-    fn is_valid(&self) -> bool {
-        let date = (self.year, self.month, self.day);
-        let in_calendar = (1..=12).contains(&self.month)
-            && self.day >= 1
-            && (self.day <= 28
-                || civil_from_days(days_from_civil(self.year, self.month, self.day)) == date);
-        in_calendar && self.hour < 24 && self.minute < 60 && self.second < 60
-    }
-
-    fn utc_ms(&self) -> i64 {
-        let hours = days_from_civil(self.year, self.month, self.day) * 24 + self.hour;
-        ((hours * 60 + self.minute) * 60 + self.second) * 1_000 + self.millisecond
-    }
-
-    fn to_datetime(self) -> Option<DateTime> {
-        let small = |number: i64| i8::try_from(number).ok();
-        DateTime::new(
-            i16::try_from(self.year).ok()?,
-            small(self.month)?,
-            small(self.day)?,
-            small(self.hour)?,
-            small(self.minute)?,
-            small(self.second)?,
-            i32::try_from(self.millisecond * 1_000_000).ok()?,
-        )
-        .ok()
+        let Self { year, month, day, hour, minute, second, millisecond } = civil;
+        let local =
+            DateTime::new(year, month, day, hour, minute, second, millisecond * 1_000_000).ok();
+        local.filter(|_| rest.is_empty())
     }
 }
 
-fn take_digits<const WIDTH: usize>(rest: &mut &[u8]) -> Option<i64> {
+/// The number of up to four digits.
+fn take_digits<const WIDTH: usize>(rest: &mut &[u8]) -> Option<i16> {
     let (digits, after) = rest.split_first_chunk::<WIDTH>()?;
     let mut number = 0;
     for digit in digits {
@@ -291,13 +264,13 @@ fn take_digits<const WIDTH: usize>(rest: &mut &[u8]) -> Option<i64> {
         if value > 9 {
             return None;
         }
-        number = number * 10 + i64::from(value);
+        number = number * 10 + i16::from(value);
     }
     *rest = after;
     Some(number)
 }
 
-fn take_fraction_ms(rest: &mut &[u8]) -> Option<i64> {
+fn take_fraction_ms(rest: &mut &[u8]) -> Option<i32> {
     let Some(digits) = rest.strip_prefix(b".") else {
         return Some(0);
     };
@@ -312,7 +285,7 @@ fn take_fraction_ms(rest: &mut &[u8]) -> Option<i64> {
             .iter()
             .chain(b"00")
             .take(3)
-            .fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')),
+            .fold(0, |sum, digit| sum * 10 + i32::from(digit - b'0')),
     )
 }
 
