@@ -52,15 +52,8 @@ impl Accounts {
         let audit = AuditLog::new(people.clone(), Arc::clone(&clock));
         let passwords = Passwords::default();
         let attempts = Attempts::default();
-        Self {
-            people,
-            options,
-            audit,
-            clock,
-            passwords,
-            attempts,
-            has_people: AtomicBool::new(false),
-        }
+        let has_people = AtomicBool::new(false);
+        Self { people, options, audit, clock, passwords, attempts, has_people }
     }
 
     /// Returns the principal of the session with this secret, or `None` when nobody is signed in by
@@ -208,22 +201,18 @@ impl Accounts {
 
     /// Ends one of the user's own sessions, or all but the current one.
     pub async fn end_sessions(&self, own: &OwnSession, one: Option<Hash>) -> Result<(), Error> {
-        match one {
-            Some(hash) => self.close_own(own, hash).await,
-            None => self.people.close_sessions(own.user_id, Some(own.hash)).await,
-        }
+        let Some(hash) = one else {
+            return self.people.close_sessions(own.user_id, Some(own.hash)).await;
+        };
+        let sessions = self.people.sessions(own.user_id).await?;
+        let is_own = sessions.iter().any(|session| session.hash == hash);
+        if is_own { self.people.close_session(hash).await } else { Err(Error::NotFound("session")) }
     }
 
     /// Whether the user signs in with a password, not only at a provider.
     pub async fn has_password(&self, principal: &Principal) -> Result<bool, Error> {
         let user = self.people.user_called(&principal.name).await?;
         Ok(self.options.passwords && user.is_some_and(|user| !user.password.is_empty()))
-    }
-
-    async fn close_own(&self, own: &OwnSession, hash: Hash) -> Result<(), Error> {
-        let is_own =
-            self.people.sessions(own.user_id).await?.iter().any(|session| session.hash == hash);
-        if is_own { self.people.close_session(hash).await } else { Err(Error::NotFound("session")) }
     }
 
     /// Changes the user's own password and ends all their other sessions. The current password is

@@ -201,18 +201,14 @@ impl Counters {
     fn check_bucket(&self, bucket: &Bucket) -> Result<(), Refusal> {
         if bucket.key.len() > KEY_LEN_MAX {
             let len = bucket.key.len();
-            return Err(Refusal::new(
-                Code::KeyTooLong,
-                format!("a key has at most {KEY_LEN_MAX} bytes; this one has {len}"),
-            ));
+            let detail = format!("a key has at most {KEY_LEN_MAX} bytes; this one has {len}");
+            return Err(Refusal::new(Code::KeyTooLong, detail));
         }
 
         let view = self.published.view();
         let Some(index) = view.ruleset.index_of_key(&bucket.key) else {
-            return Err(Refusal::new(
-                Code::KeyUnknown,
-                format!("no counter has a template that renders `{}`", bucket.key),
-            ));
+            let detail = format!("no counter has a template that renders `{}`", bucket.key);
+            return Err(Refusal::new(Code::KeyUnknown, detail));
         };
 
         let id = view.ruleset.rules()[index].counter.id;
@@ -226,31 +222,23 @@ impl Counters {
 
         if !is_countable_s(bucket.time) || !bucket.granularity.starts_at(bucket.time) {
             let width = bucket.granularity.name();
-            return Err(Refusal::new(
-                Code::TimeNotAligned,
-                format!("no {width} begins at {}: times are UTC", bucket.time),
-            ));
+            let detail = format!("no {width} begins at {}: times are UTC", bucket.time);
+            return Err(Refusal::new(Code::TimeNotAligned, detail));
         }
 
         let now_s = self.clock.now_s();
         if bucket.time > now_s {
             let ahead_s = bucket.time - now_s;
-            return Err(Refusal::new(
-                Code::TimeInFuture,
-                format!("this bucket begins {ahead_s} s ahead of this server's clock"),
-            ));
+            let detail = format!("this bucket begins {ahead_s} s ahead of this server's clock");
+            return Err(Refusal::new(Code::TimeInFuture, detail));
         }
 
         let horizons = view.horizons(index, now_s);
         if !horizons.keeps(bucket.granularity, bucket.time) {
+            let width = bucket.granularity.name();
             let kept = format_rfc3339(horizons.of(bucket.granularity));
-            return Err(Refusal::new(
-                Code::TooLate,
-                format!(
-                    "this counter keeps its {} buckets since {kept}",
-                    bucket.granularity.name()
-                ),
-            ));
+            let detail = format!("this counter keeps its {width} buckets since {kept}");
+            return Err(Refusal::new(Code::TooLate, detail));
         }
 
         if bucket.count == OVERFLOWED {
