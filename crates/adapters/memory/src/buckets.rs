@@ -8,8 +8,8 @@ use raingauge_core::retention::Horizons;
 use raingauge_core::tile::Overflow;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Addition, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
-    KeySource, Largest, Query,
+    Addition, Answer, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error,
+    Generation, KeySource, Largest, Query, Sum,
 };
 use raingauge_ports::log::Offset;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ impl Buckets {
         self.inner.lock().prolonged.clone()
     }
 
-    fn sum(&self, generation: Generation, key: &str, plan: &Plan) -> Result<i128, Overflow> {
+    fn sum(&self, generation: Generation, key: &str, plan: &Plan) -> Sum {
         let inner = self.inner.lock();
         let mut sum = 0;
         for slice in plan.slices() {
@@ -68,12 +68,7 @@ impl Buckets {
 }
 
 impl BucketReader for Buckets {
-    fn sum_cached(
-        &self,
-        generation: Generation,
-        key: &str,
-        plan: &Plan,
-    ) -> Option<Result<i128, Overflow>> {
+    fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Sum> {
         Some(self.sum(generation, key, plan))
     }
 
@@ -85,12 +80,7 @@ impl BucketReader for Buckets {
         Box::pin(async move { sums })
     }
 
-    fn cells(
-        &self,
-        generation: Generation,
-        key: String,
-        slice: Slice,
-    ) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
+    fn cells(&self, generation: Generation, key: String, slice: Slice) -> Answer<'_, Vec<Cell>> {
         let cells = self.slice(generation, &key, slice);
         Box::pin(async move { cells })
     }
@@ -101,7 +91,7 @@ impl BucketReader for Buckets {
         slice: Slice,
         len_max: usize,
         _scan_max: usize,
-    ) -> BoxFuture<'_, Result<Largest, Error>> {
+    ) -> Answer<'_, Largest> {
         let mut sums = BTreeMap::<String, i64>::new();
         for ((of, key, granularity, time_s), count) in &self.inner.lock().cells {
             let inside = (slice.from_s..slice.to_s).contains(time_s);
@@ -117,7 +107,7 @@ impl BucketReader for Buckets {
 }
 
 impl KeySource for Buckets {
-    fn key_hashes(&self, generation: Generation) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
+    fn key_hashes(&self, generation: Generation) -> Answer<'_, Vec<u64>> {
         let inner = self.inner.lock();
         let own = inner.cells.keys().filter(|(of, ..)| *of == generation);
         let mut hashes: Vec<u64> = own.map(|(_, key, ..)| key_hash(key)).collect();

@@ -25,10 +25,11 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use pulse::Pulse;
 use raingauge_core::plan::{Plan, Slice};
-use raingauge_core::tile::Overflow;
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{BucketReader, Cell, Error, Generation, Largest, Query};
+use raingauge_ports::buckets::{
+    Answer, BucketReader, Cell, Error, Generation, Largest, Query, Sum,
+};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::leases::{LEASE_MS, Lease};
 use raingauge_ports::log::{Offset, Partition};
@@ -215,12 +216,7 @@ impl LiveTiles {
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
-    fn sum_in_memory(
-        &self,
-        generation: Generation,
-        key: &str,
-        plan: &Plan,
-    ) -> Option<Result<i128, Overflow>> {
+    fn sum_in_memory(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Sum> {
         if !self.is_live() {
             return None;
         }
@@ -286,7 +282,7 @@ impl LiveTiles {
     }
 }
 
-fn sum_of_parts(query: &Query, parts: &[Part]) -> Result<i128, Overflow> {
+fn sum_of_parts(query: &Query, parts: &[Part]) -> Sum {
     let own =
         parts.iter().filter(|part| raingauge_ports::tiles::is_of(part.writer, query.generation));
     own.map(|part| id::sum_of(&query.plan, part.id, &part.tile)).sum()
@@ -322,12 +318,7 @@ impl Hearing for LiveTiles {
 }
 
 impl BucketReader for LiveTiles {
-    fn sum_cached(
-        &self,
-        generation: Generation,
-        key: &str,
-        plan: &Plan,
-    ) -> Option<Result<i128, Overflow>> {
+    fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Sum> {
         let sum = self.sum_in_memory(generation, key, plan);
         if sum.is_some() { &self.metrics.hits } else { &self.metrics.misses }.increment(1);
         sum
@@ -337,12 +328,7 @@ impl BucketReader for LiveTiles {
         Box::pin(join_all(queries.into_iter().map(|query| self.sum(query))))
     }
 
-    fn cells(
-        &self,
-        generation: Generation,
-        key: String,
-        slice: Slice,
-    ) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
+    fn cells(&self, generation: Generation, key: String, slice: Slice) -> Answer<'_, Vec<Cell>> {
         self.inner.cells(generation, key, slice)
     }
 
@@ -352,7 +338,7 @@ impl BucketReader for LiveTiles {
         slice: Slice,
         len_max: usize,
         scan_max: usize,
-    ) -> BoxFuture<'_, Result<Largest, Error>> {
+    ) -> Answer<'_, Largest> {
         self.inner.largest_keys(generation, slice, len_max, scan_max)
     }
 }

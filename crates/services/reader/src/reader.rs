@@ -13,9 +13,8 @@ use crate::step::Step;
 use crate::storage::{Deadline, Storage};
 use raingauge_core::code::Refusal;
 use raingauge_core::plan::Plan;
-use raingauge_core::tile::Overflow;
 use raingauge_policy::cache::Strategy;
-use raingauge_ports::buckets::{BucketReader, Generation, Query};
+use raingauge_ports::buckets::{BucketReader, Generation, Query, Sum};
 use raingauge_ports::cache::ResultCache;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::published::{Published, View};
@@ -95,7 +94,7 @@ pub struct Reader {
 /// How a range gets its answer.
 enum Route {
     /// All its tiles are in memory, and this is their sum.
-    Memory(ReadPlan, Result<i128, Overflow>),
+    Memory(ReadPlan, Sum),
     /// The result cache may have it.
     Cache(ReadPlan, Windows, Lookup),
     /// It has to be read; from the engine of `live` where that is true.
@@ -267,21 +266,10 @@ impl Reader {
     }
 
     /// The sum of a plan, when all its tiles are in memory. Never waits.
-    fn sum_in_memory(
-        &self,
-        key: &str,
-        plan: &ReadPlan,
-        is_live: bool,
-    ) -> Option<Result<i128, Overflow>> {
+    fn sum_in_memory(&self, key: &str, plan: &ReadPlan, is_live: bool) -> Option<Sum> {
         let buckets = &self.storage_of(is_live).buckets;
-        let mut total = 0;
-        for (generation, plan) in &plan.plans {
-            match buckets.sum_cached(*generation, key, plan)? {
-                Ok(sum) => total += sum,
-                Err(overflow) => return Some(Err(overflow)),
-            }
-        }
-        Some(Ok(total))
+        let plans = plan.plans.iter();
+        plans.map(|(generation, plan)| buckets.sum_cached(*generation, key, plan)).sum()
     }
 
     fn storage_of(&self, is_live: bool) -> &Storage {

@@ -3,8 +3,8 @@
 use lru::LruCache;
 use raingauge_core::plan::Plan;
 use raingauge_core::tile::id::{self, TileId};
-use raingauge_core::tile::{Overflow, Tile};
-use raingauge_ports::buckets::Generation;
+use raingauge_core::tile::Tile;
+use raingauge_ports::buckets::{Generation, Sum};
 use raingauge_ports::log::Offset;
 use raingauge_ports::tiles::{Part, WriterId, is_of};
 
@@ -93,12 +93,7 @@ impl Record {
     }
 
     /// The sum over a plan, when all its tiles have been read.
-    fn sum(
-        &self,
-        generation: Generation,
-        plan: &Plan,
-        has_plain_rows: bool,
-    ) -> Option<Result<i128, Overflow>> {
+    fn sum(&self, generation: Generation, plan: &Plan, has_plain_rows: bool) -> Option<Sum> {
         let mut total = 0;
         let mut is_empty = true;
         let edges = plan.edges.iter().flatten().map(|edge| TileId::day(edge.day));
@@ -135,7 +130,7 @@ impl Shard {
         key: &str,
         plan: &Plan,
         has_plain_rows: bool,
-    ) -> Option<Result<i128, Overflow>> {
+    ) -> Option<Sum> {
         self.records.get(key)?.sum(generation, plan, has_plain_rows)
     }
 
