@@ -9,7 +9,7 @@
 //! A key has one record, its *head*: a whole string, a small collection, or the description of a
 //! *wide* one, whose entries are records of their own. The bytes of heads and entries belong to the
 //! service; an engine stores them and knows three things beside them: when a head expires, which
-//! wide object it leads to, and whether its key existed before.
+//! wide object it leads to, and whether its key had one before that expired or stayed.
 //!
 //! Effects are absolute. A group that is applied twice, in its place of the order, leaves what it
 //! left the first time.
@@ -27,7 +27,7 @@ pub use limits::{
     OBJECT_REMOVAL_RESERVE_DIVISOR, OBJECT_SCAN_HEAD_LEN, OBJECT_VALUE_LEN_MAX,
 };
 pub use progress::Progress;
-pub use store::{Durability, EntryPage, FoundHead, ObjectStore};
+pub use store::{Durability, EntryPage, FoundHead, KeyCount, ObjectStore};
 
 /// Databases of a client, from 0 on.
 pub const DATABASES: u8 = 16;

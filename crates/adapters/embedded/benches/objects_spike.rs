@@ -498,7 +498,7 @@ fn measure_store(run: &Run, leaves: bool) {
     let took = began.elapsed();
     let cpu_us = cpu_us() - cpu_before;
     let count = Instant::now();
-    let keys = runtime.block_on(store.count(0)).expect("a count");
+    let keys = runtime.block_on(store.count(0)).expect("a count").keys;
     let count = count.elapsed();
     reads.sort_unstable();
     let payload = (run.values * (run.rounds + 1)) as f64 * (run.bytes + 20) as f64;

@@ -23,8 +23,10 @@ mod log_thread;
 mod options;
 mod read_ahead;
 mod reader;
+mod recount;
 mod state;
 mod tables;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -40,8 +42,8 @@ use journal::{ADVICE, Inspection, Journal};
 use keys::{ANCHOR, Anchor, Generation, Place};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::objects::{
-    Durability, EntryPage, Error, FoundHead, Group, Key, ObjectControl, ObjectStore, Progress,
-    Status, SyncMode,
+    Durability, EntryPage, Error, FoundHead, Group, Key, KeyCount, ObjectControl, ObjectStore,
+    Progress, Status, SyncMode,
 };
 use state::{Opened, Shared, State};
 use std::collections::BTreeSet;
@@ -133,8 +135,12 @@ fn recover(
     let anchor = tables::complete(&journal, &*records, anchor, begun)?;
     remove_flushed(&*records, &anchor)?;
     let dead = read_dead(&*records, &anchor)?;
+    let is_counted = anchor.expiring.is_some();
     let mut state = State::new(anchor, dead);
     replay(&journal, &*records, &mut state, end)?;
+    if !is_counted {
+        recount::count_expiring(&*records, &mut state)?;
+    }
     Ok(Shared::new(Opened { journal, records, room, state }, options))
 }
 
@@ -331,7 +337,7 @@ impl ObjectStore for ObjectFiles {
         self.in_background(move |shared| reader::scan(shared, database, after, len_max))
     }
 
-    fn count(&self, database: u8) -> BoxFuture<'_, Result<u64, Error>> {
+    fn count(&self, database: u8) -> BoxFuture<'_, Result<KeyCount, Error>> {
         self.in_background(move |shared| reader::count(shared, database))
     }
 
@@ -362,15 +368,10 @@ impl ObjectControl for ObjectFiles {
         let log_bytes = self.shared.journal.bytes();
         let disk_bytes = self.shared.records.bytes();
         let state = self.shared.state.lock();
-        let added = |generation: Generation| {
-            let layers = [Some(&state.current), state.frozen.as_ref().map(|frozen| &*frozen.layer)];
-            let of = |layer: &layer::Layer| {
-                layer.generations.get(&generation).map_or(0, |changes| changes.added)
-            };
-            layers.into_iter().flatten().map(of).sum::<i64>()
-        };
         let keys = state.current.databases.iter().map(|generation| {
-            state.counts.get(generation).copied().unwrap_or(0) + added(*generation)
+            let layers = [Some(&state.current), state.frozen.as_ref().map(|frozen| &*frozen.layer)];
+            let added = layers.into_iter().flatten().map(|layer| layer.added(*generation).keys);
+            state.counts.get(generation).map_or(0, |count| count.keys) + added.sum::<i64>()
         });
 
         Status {

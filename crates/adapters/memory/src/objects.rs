@@ -4,8 +4,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::objects::{
-    Durability, Effect, EntryPage, Error, FoundHead, Group, Key, ObjectControl, ObjectStore, Old,
-    Progress, Status, SyncMode,
+    Durability, Effect, EntryPage, Error, FoundHead, Group, Key, KeyCount, ObjectControl,
+    ObjectStore, Old, Progress, Status, SyncMode,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
@@ -58,11 +58,13 @@ impl Content {
                 let database = self.database(key.database);
                 let head = Head { bytes, expires_ms, wide };
                 let before = database.heads.insert(key.name, head);
+                check_claim(old, before.as_ref());
                 database.leave(before.filter(|before| before.wide != wide), old);
             }
             Effect::DropHead { key, old } => {
                 let database = self.database(key.database);
                 let before = database.heads.remove(&key.name);
+                check_claim(old, before.as_ref());
                 database.leave(before, old);
             }
             Effect::PutEntry { database, id, sub, value } => {
@@ -86,6 +88,12 @@ impl Content {
     fn note_id(&mut self, id: Option<u64>) {
         self.next_id = self.next_id.max(id.map_or(0, |id| id + 1));
     }
+}
+
+/// Panics if a group is wrong about what a key had: other engines count by it.
+fn check_claim(claim: Old, before: Option<&Head>) {
+    let before = before.map_or(Old::Absent, |before| Old::held(before.expires_ms));
+    assert!(claim == Old::Unknown || claim == before, "{before:?} is taken for {claim:?}");
 }
 
 impl Database {
@@ -228,8 +236,12 @@ impl ObjectStore for Objects {
         })
     }
 
-    fn count(&self, database: u8) -> BoxFuture<'_, Result<u64, Error>> {
-        self.read(|content| content.database(database).heads.len() as u64)
+    fn count(&self, database: u8) -> BoxFuture<'_, Result<KeyCount, Error>> {
+        self.read(|content| {
+            let heads = &content.database(database).heads;
+            let expiring = heads.values().filter(|head| head.expires_ms.is_some()).count();
+            KeyCount { keys: heads.len() as u64, expiring: expiring as u64 }
+        })
     }
 
     fn due(&self, until_ms: i64, len_max: usize) -> BoxFuture<'_, Result<Vec<Key>, Error>> {

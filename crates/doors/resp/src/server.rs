@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use raingauge_objects::Objects;
 use raingauge_people::tokens::Tokens;
 use raingauge_ports::clock::Clock;
+use raingauge_ports::objects::KeyCount;
 use raingauge_resp::{Failure, SlotNode, Slots};
 use sha2::{Digest, Sha256};
 
@@ -60,7 +61,7 @@ pub(crate) struct Server {
     pub(crate) unsent: Arc<AtomicUsize>,
     unsent_max: usize,
     /// Keys of each database, as of the last time that they were asked for.
-    pub(crate) keyspace: Mutex<Vec<(u8, u64)>>,
+    pub(crate) keyspace: Mutex<Vec<(u8, KeyCount)>>,
 }
 
 /// Numbers of `INFO stats`.

@@ -18,6 +18,7 @@ where
         heads::what_is_put_is_found(&new().await).await;
         heads::effects_happen_in_their_order(&new().await).await;
         heads::keys_are_counted_whatever_was_known_of_them(&new().await).await;
+        heads::keys_that_expire_are_counted(&new().await).await;
         heads::keys_are_scanned_in_order(&new().await).await;
         heads::what_expires_becomes_due(&new().await).await;
         heads::limits_are_errors(&new().await).await;
@@ -68,7 +69,7 @@ impl<S: ObjectStore + ObjectControl> Subject<S> {
     }
 
     async fn count(&self, database: u8) -> u64 {
-        self.store.count(database).await.expect("a count")
+        self.store.count(database).await.expect("a count").keys
     }
 }
 

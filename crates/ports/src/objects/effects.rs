@@ -24,11 +24,26 @@ impl Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Old {
     Absent,
-    /// A wide object that the key leaves behind is killed by an effect of the same group.
+    /// One that does not expire. A wide object that the key leaves behind is killed by an effect of
+    /// the same group.
     Present,
+    /// One that expires, and otherwise as [`Old::Present`].
+    Expiring,
     /// The store finds out, later, and kills the wide object of the head that goes, unless the new
     /// head describes the same one.
     Unknown,
+}
+
+impl Old {
+    /// Of a head that is held.
+    pub fn held(expires_ms: Option<i64>) -> Self {
+        if expires_ms.is_some() { Self::Expiring } else { Self::Present }
+    }
+
+    /// Whether a head is known to be held.
+    pub fn is_held(self) -> bool {
+        matches!(self, Self::Present | Self::Expiring)
+    }
 }
 
 /// A change. The wide objects of a database are numbered by the service, which uses no number

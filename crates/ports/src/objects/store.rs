@@ -22,6 +22,14 @@ pub struct EntryPage {
     pub has_more: bool,
 }
 
+/// How many heads a database has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyCount {
+    pub keys: u64,
+    /// Those of them that expire.
+    pub expiring: u64,
+}
+
 /// A key with the beginning of its head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundHead {
@@ -69,7 +77,7 @@ pub trait ObjectStore: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<FoundHead>, Error>>;
 
     /// Counts the heads of a database exactly, expired ones too.
-    fn count(&self, database: u8) -> BoxFuture<'_, Result<u64, Error>>;
+    fn count(&self, database: u8) -> BoxFuture<'_, Result<KeyCount, Error>>;
 
     /// Returns at most `len_max` keys whose heads expire at or before `until_ms`, in milliseconds
     /// since 1970. They are returned again until the caller drops them. An engine may be late, by a

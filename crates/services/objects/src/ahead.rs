@@ -25,7 +25,8 @@ impl Objects {
         match spec.id {
             Id::Dbsize => {
                 let count = store.count(database).await;
-                count.map(Answer::Count).map_err(|error| failures::of_store(&error))
+                let count = count.map_err(|error| failures::of_store(&error))?;
+                Ok(Answer::Count(count.keys))
             }
             Id::Keys => scan::keys(store, database, expired_ms, arguments.at(1)).await,
             Id::Scan => scan::scan(store, self.places(), database, expired_ms, arguments).await,

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::objects::{
-    DATABASES, Durability, Error, Group, ObjectControl, ObjectStore, Status, SyncMode,
+    DATABASES, Durability, Error, Group, KeyCount, ObjectControl, ObjectStore, Status, SyncMode,
 };
 use raingauge_resp::Failure;
 use rand::Rng as _;
@@ -133,11 +133,11 @@ impl Objects {
     }
 
     /// The databases that have keys, and how many.
-    pub async fn keyspace(&self) -> Result<Vec<(u8, u64)>, Error> {
+    pub async fn keyspace(&self) -> Result<Vec<(u8, KeyCount)>, Error> {
         let mut counts = Vec::new();
         for database in 0..DATABASES {
             let count = self.store.count(database).await?;
-            if count > 0 {
+            if count.keys > 0 {
                 counts.push((database, count));
             }
         }

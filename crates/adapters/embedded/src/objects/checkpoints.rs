@@ -19,7 +19,7 @@ use crate::store::Fault;
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
 use parking_lot::MutexGuard;
-use raingauge_ports::objects::Error;
+use raingauge_ports::objects::{Error, KeyCount};
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -136,7 +136,10 @@ pub type LeftObjects = HashMap<Generation, Vec<u64>>;
 /// Returns it with the records of the index of expiries that led nowhere by then.
 fn freeze(shared: &Shared) -> Option<(Arc<Layer>, Vec<DueKey>)> {
     let mut state = shared.state.lock();
-    if state.current.is_empty_since(state.anchor.stamp) && state.dead_letters.is_empty() {
+    // Numbers that an earlier version did not write are a change.
+    let is_counted = state.anchor.expiring.is_some();
+    let is_empty = state.current.is_empty_since(state.anchor.stamp);
+    if is_empty && state.dead_letters.is_empty() && is_counted {
         return None;
     }
     let next = state.current.next();
@@ -154,17 +157,19 @@ impl State {
     /// The anchor with which a layer becomes durable.
     fn anchor_of(&self, layer: &Layer) -> Anchor {
         let found = self.frozen.as_ref().map(|frozen| &frozen.found);
-        let keys = |generation: Generation| {
-            let before = self.counts.get(&generation).copied().unwrap_or(0);
-            let added = layer.generations.get(&generation).map_or(0, |changes| changes.added);
+        let count = |generation: Generation| -> KeyCount {
+            let before = self.counts.get(&generation).copied().unwrap_or_default();
+            let added = layer.added(generation);
             let found = found.and_then(|found| found.get(&generation));
-            (before + added - found.map_or(0, |found| found.present)).max(0) as u64
+            let found = found.map(|found| found.present).unwrap_or_default();
+            (before + added - found).into()
         };
         Anchor {
             stamp: layer.stamp,
             next_id: layer.next_id,
             next_generation: layer.next_generation,
-            databases: layer.databases.map(|generation| (generation, keys(generation))),
+            databases: layer.databases.map(|generation| (generation, count(generation).keys)),
+            expiring: Some(layer.databases.map(|generation| count(generation).expiring)),
         }
     }
 
@@ -193,8 +198,7 @@ fn settle(shared: &Shared, layer: Arc<Layer>) -> (Arc<Layer>, Option<Frozen>) {
         }
     }
     state.dead.retain(|generation, ids| !ids.is_empty() && !layer.flushed.contains(generation));
-    state.counts =
-        anchor.databases.iter().map(|(generation, keys)| (*generation, *keys as i64)).collect();
+    state.counts = anchor.counts();
     state.anchor = anchor;
     drop(state);
     // They are dropped by the caller, after others could go on.
@@ -278,8 +282,8 @@ pub fn find(
             let Some(record) = records.get(Place::Heads(generation), &keys::head(name))? else {
                 continue;
             };
-            found.present += 1;
             let head = Head::decode(record).ok_or_else(|| malformed(name))?;
+            found.present = found.present + head.tally();
             found.left.extend(head.wide.filter(|id| Some(*id) != *spared));
         }
         Ok(found)
@@ -292,7 +296,7 @@ pub fn find(
         let mut found = find_all(own)?;
         for other in others {
             let other = other.join().unwrap_or_else(|why| std::panic::resume_unwind(why))?;
-            found.present += other.present;
+            found.present = found.present + other.present;
             found.left.extend(other.left);
         }
         Ok(found)

@@ -10,7 +10,7 @@
 //!  5 kill        id u64
 //!  6 flush
 //!  7 swap        other database u8
-//! flags       bits 0–1: 0 absent, 1 present, 2 unknown │ bit 2: expires │ bit 3: wide
+//! flags       bits 0–1: 0 absent, 1 present, 2 unknown, 3 expiring │ bit 2: expires │ bit 3: wide
 //! ```
 
 use bytes::{Buf, Bytes};
@@ -94,6 +94,7 @@ fn old_bits(old: Old) -> u8 {
         Old::Absent => 0,
         Old::Present => 1,
         Old::Unknown => 2,
+        Old::Expiring => 3,
     }
 }
 
@@ -136,13 +137,13 @@ fn split_effect(bytes: &mut Bytes) -> Option<Effect> {
             };
             let key = Key { database, name: take(bytes, name_len.into())? };
             let head = take(bytes, head_len as usize)?;
-            Some(Effect::PutHead { key, head, expires_ms, wide, old: old(flags)? })
+            Some(Effect::PutHead { key, head, expires_ms, wide, old: old(flags) })
         }
         DROP_HEAD => {
             let flags = bytes.try_get_u8().ok()?;
             let name_len = bytes.try_get_u16_le().ok()?;
             let key = Key { database, name: take(bytes, name_len.into())? };
-            Some(Effect::DropHead { key, old: old(flags)? })
+            Some(Effect::DropHead { key, old: old(flags) })
         }
         PUT_ENTRY => {
             let id = bytes.try_get_u64_le().ok()?;
@@ -163,12 +164,13 @@ fn split_effect(bytes: &mut Bytes) -> Option<Effect> {
     }
 }
 
-fn old(flags: u8) -> Option<Old> {
+/// What a key had. Earlier versions wrote that a head was present whether or not it expired.
+fn old(flags: u8) -> Old {
     match flags & OLD_BITS {
-        0 => Some(Old::Absent),
-        1 => Some(Old::Present),
-        2 => Some(Old::Unknown),
-        _ => None,
+        0 => Old::Absent,
+        1 => Old::Present,
+        2 => Old::Unknown,
+        _ => Old::Expiring,
     }
 }
 
@@ -190,7 +192,7 @@ mod tests {
     }
 
     fn any_old() -> impl Strategy<Value = Old> {
-        prop_oneof![Just(Old::Absent), Just(Old::Present), Just(Old::Unknown)]
+        prop_oneof![Just(Old::Absent), Just(Old::Present), Just(Old::Expiring), Just(Old::Unknown)]
     }
 
     fn effect() -> impl Strategy<Value = Effect> {

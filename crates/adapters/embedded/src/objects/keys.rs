@@ -17,7 +17,9 @@
 //!
 //! A database is a generation of two keyspaces, so that a flush removes files and not records.
 
+use super::tally::Tally;
 use bytes::{Buf, Bytes};
+use hashbrown::HashMap;
 use raingauge_ports::objects::{DATABASES, OBJECT_ENTRY_LEN_MAX};
 use std::ops::Range;
 
@@ -33,7 +35,8 @@ pub const BEGUN: &[u8] = &[4];
 const HEAD: u8 = 1;
 const DUE: u8 = 2;
 const DEAD: u8 = 3;
-const EXPIRES: u8 = 1;
+/// The flag of a head that expires, in the first byte of its record.
+pub const EXPIRES: u8 = 1;
 const WIDE: u8 = 2;
 
 /// Where a record lies.
@@ -81,6 +84,10 @@ pub struct Head {
 }
 
 impl Head {
+    pub fn tally(&self) -> Tally {
+        Tally::of_one(self.expires_ms.is_some())
+    }
+
     /// Appends the record.
     pub fn write(&self, bytes: &mut Vec<u8>) {
         let expires = self.expires_ms.map_or(0, |_| EXPIRES);
@@ -119,6 +126,8 @@ pub struct Anchor {
     pub next_generation: Generation,
     /// The generation of each database, and how many heads it has.
     pub databases: [(Generation, u64); DATABASES_LEN],
+    /// How many heads of each database expire. Records of earlier versions have no such numbers.
+    pub expiring: Option<[u64; DATABASES_LEN]>,
 }
 
 impl Anchor {
@@ -128,7 +137,23 @@ impl Anchor {
         for (generation, (database, _)) in (0..).zip(&mut databases) {
             *database = generation;
         }
-        Self { stamp: 0, next_id: 0, next_generation: DATABASES_LEN as Generation, databases }
+        Self {
+            stamp: 0,
+            next_id: 0,
+            next_generation: DATABASES_LEN as Generation,
+            databases,
+            expiring: Some([0; DATABASES_LEN]),
+        }
+    }
+
+    /// The numbers of heads, none that expires where that is not known.
+    pub fn counts(&self) -> HashMap<Generation, Tally> {
+        let expiring = self.expiring.unwrap_or_default();
+        let databases = self.databases.into_iter().zip(expiring);
+        let tally = |((generation, keys), expiring)| {
+            (generation, Tally { keys: keys as i64, expiring: expiring as i64 })
+        };
+        databases.map(tally).collect()
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -138,6 +163,9 @@ impl Anchor {
         bytes.extend_from_slice(&self.next_generation.to_be_bytes());
         for (generation, keys) in self.databases {
             bytes.extend_from_slice(&generation.to_be_bytes());
+            bytes.extend_from_slice(&keys.to_be_bytes());
+        }
+        for keys in self.expiring.into_iter().flatten() {
             bytes.extend_from_slice(&keys.to_be_bytes());
         }
         bytes
@@ -150,10 +178,18 @@ impl Anchor {
             next_id: record.try_get_u64().ok()?,
             next_generation: record.try_get_u32().ok()?,
             databases: [(0, 0); DATABASES_LEN],
+            expiring: None,
         };
         for (generation, keys) in &mut anchor.databases {
             *generation = record.try_get_u32().ok()?;
             *keys = record.try_get_u64().ok()?;
+        }
+
+        if !record.is_empty() {
+            let expiring = anchor.expiring.insert([0; DATABASES_LEN]);
+            for keys in expiring {
+                *keys = record.try_get_u64().ok()?;
+            }
         }
         record.is_empty().then_some(anchor)
     }
@@ -295,6 +331,8 @@ mod tests {
         let anchor = Anchor { stamp: 7, next_id: 9, ..Anchor::first() };
         assert_eq!(Anchor::decode(&anchor.encode()), Some(anchor.clone()));
         assert_eq!(Anchor::decode(&anchor.encode()[1..]), None);
+        let earlier = Anchor { expiring: None, ..anchor };
+        assert_eq!(Anchor::decode(&earlier.encode()), Some(earlier));
 
         for (expires_ms, wide) in [(None, None), (Some(-5), None), (Some(5), Some(u64::MAX))] {
             let head = Head { bytes: Bytes::from_static(b"head"), expires_ms, wide };

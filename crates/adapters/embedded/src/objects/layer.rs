@@ -5,6 +5,7 @@
 //! applied, so that a flush drops a map and an exchange swaps two numbers.
 
 use super::keys::{Anchor, DATABASES_LEN, DueKey, Generation, Head};
+use super::tally::Tally;
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
@@ -41,8 +42,8 @@ pub struct Changes {
     /// Entries by the number of their object, `None` for those that were dropped.
     pub entries: HashMap<u64, BTreeMap<Bytes, Option<Bytes>>>,
     pub killed: HashSet<u64>,
-    /// Heads that the changes add, as far as it is known whether they were there before.
-    pub added: i64,
+    /// Heads that the changes add, as far as it is known what was there before.
+    pub added: Tally,
     /// Keys of which it is not known, with the wide object that the new head describes.
     pub unknown: Vec<(Bytes, Option<u64>)>,
     bytes: usize,
@@ -77,9 +78,20 @@ pub enum Below {
     Absent,
     Present {
         wide: Option<u64>,
+        expires: bool,
     },
     /// Only the disk knows.
     Disk,
+}
+
+impl Below {
+    /// Of a layer that knows the key.
+    pub fn of(head: Option<&Head>) -> Self {
+        head.map_or(Self::Absent, |head| Self::Present {
+            wide: head.wide,
+            expires: head.expires_ms.is_some(),
+        })
+    }
 }
 
 impl Layer {
@@ -137,6 +149,11 @@ impl Layer {
         changes.heads.get(name).map(Option::as_ref)
     }
 
+    /// Heads that the changes of a generation add.
+    pub fn added(&self, generation: Generation) -> Tally {
+        self.generations.get(&generation).map(|changes| changes.added).unwrap_or_default()
+    }
+
     /// Applies an effect. `below` tells what lies below the layer.
     pub fn apply(&mut self, effect: Effect, below: &dyn Fn(Generation, &Bytes) -> Below) {
         match effect {
@@ -186,7 +203,7 @@ impl Layer {
     ) {
         let new_bytes = head.as_ref().map_or(0, |head| head.bytes.len());
         let wide = head.as_ref().and_then(|head| head.wide);
-        let is_put = head.is_some();
+        let after = head.as_ref().map(Head::tally).unwrap_or_default();
         let changes = self.changes(generation);
         let bytes_before = changes.bytes;
         changes.bytes += new_bytes;
@@ -196,7 +213,7 @@ impl Layer {
             Some(known) => {
                 let before = std::mem::replace(known, head);
                 changes.bytes -= before.as_ref().map_or(0, |before| before.bytes.len());
-                before.map_or(Below::Absent, |before| Below::Present { wide: before.wide })
+                Below::of(before.as_ref())
             }
             None => {
                 let below = below(generation, &name);
@@ -207,24 +224,25 @@ impl Layer {
             }
         };
 
-        let was_there = match before {
-            Below::Absent => false,
-            Below::Present { wide: before } => {
+        let before = match before {
+            Below::Absent => Tally::default(),
+            Below::Present { wide: before, expires } => {
                 if let (Old::Unknown, Some(id)) = (old, before.filter(|id| Some(*id) != wide)) {
                     changes.kill(id);
                 }
-                true
+                Tally::of_one(expires)
             }
             Below::Disk => match old {
-                Old::Absent => false,
-                Old::Present => true,
+                Old::Absent => Tally::default(),
+                Old::Present => Tally::of_one(false),
+                Old::Expiring => Tally::of_one(true),
                 Old::Unknown => {
                     changes.unknown.push((name, wide));
-                    false
+                    Tally::default()
                 }
             },
         };
-        changes.added += i64::from(is_put) - i64::from(was_there);
+        changes.added = changes.added + after - before;
         let bytes = changes.bytes;
         self.bytes = (self.bytes + bytes).saturating_sub(bytes_before);
     }
@@ -279,7 +297,7 @@ impl Changes {
 
     /// Takes over what a look at the disk found out about keys of which nothing was known.
     pub fn resolve(&mut self, found: &Found) {
-        self.added -= found.present;
+        self.added = self.added - found.present;
         for id in &found.left {
             self.kill(*id);
         }
@@ -290,7 +308,7 @@ impl Changes {
 #[derive(Debug, Default)]
 pub struct Found {
     /// How many of them had a head.
-    pub present: i64,
+    pub present: Tally,
     /// Wide objects that they left behind.
     pub left: Vec<u64>,
 }

@@ -6,7 +6,7 @@ use super::layer::Layer;
 use super::state::{Shared, State};
 use crate::store::Fault;
 use bytes::Bytes;
-use raingauge_ports::objects::{EntryPage, Error, FoundHead, Key};
+use raingauge_ports::objects::{EntryPage, Error, FoundHead, Key, KeyCount};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
@@ -324,7 +324,7 @@ pub fn scan(
 }
 
 /// Counts the heads of a database. Keys of which nothing is known are looked up first.
-pub fn count(shared: &Shared, database: u8) -> Result<u64, Error> {
+pub fn count(shared: &Shared, database: u8) -> Result<KeyCount, Error> {
     // No layer is frozen with keys of which nothing is known while this is held.
     let _resolving = shared.resolving.lock();
     let (generation, unknown) = {
@@ -351,12 +351,10 @@ pub fn count(shared: &Shared, database: u8) -> Result<u64, Error> {
         }
     }
 
-    let added =
-        |layer: &Layer| layer.generations.get(&generation).map_or(0, |changes| changes.added);
-    let of_frozen = frozen.as_ref().map_or(0, |frozen| {
-        let found = frozen.found.get(&generation);
-        added(&frozen.layer) - found.map_or(0, |found| found.present)
+    let of_frozen = frozen.as_ref().map(|frozen| {
+        let found = frozen.found.get(&generation).map(|found| found.present);
+        frozen.layer.added(generation) - found.unwrap_or_default()
     });
-    let on_disk = counts.get(&generation).copied().unwrap_or(0);
-    Ok((on_disk + of_frozen + added(current)).max(0) as u64)
+    let on_disk = counts.get(&generation).copied().unwrap_or_default();
+    Ok((on_disk + of_frozen.unwrap_or_default() + current.added(generation)).into())
 }

@@ -3,6 +3,7 @@
 use super::journal::{Journal, PAYLOAD_HEAD_LEN, now_ms};
 use super::keys::{Anchor, DueKey, Generation, Head, Place};
 use super::layer::{Below, Found, Layer};
+use super::tally::Tally;
 use super::waiters::Waiters;
 use super::{disk, groups};
 use crate::log::segment::{BLOCK_HEADER_LEN, PAYLOAD_LEN_MAX};
@@ -83,7 +84,7 @@ pub struct State {
     /// What the last checkpoint includes.
     pub anchor: Anchor,
     /// Heads on disk by generation.
-    pub counts: HashMap<Generation, i64>,
+    pub counts: HashMap<Generation, Tally>,
     /// Dead wide objects with entries on disk.
     pub dead: HashMap<Generation, BTreeSet<u64>>,
     /// Records of the index of expiries that lead nowhere.
@@ -114,13 +115,11 @@ struct Block {
 
 impl State {
     pub fn new(anchor: Anchor, dead: HashMap<Generation, BTreeSet<u64>>) -> Self {
-        let counts =
-            anchor.databases.iter().map(|(generation, keys)| (*generation, *keys as i64)).collect();
         Self {
             current: Layer::above(&anchor),
             frozen: None,
+            counts: anchor.counts(),
             anchor,
-            counts,
             dead,
             dead_letters: Vec::new(),
             queue: VecDeque::new(),
@@ -145,8 +144,7 @@ impl State {
         let below = |generation: Generation, name: &Bytes| {
             let frozen = frozen.as_ref().and_then(|frozen| frozen.layer.head(generation, name));
             match frozen {
-                Some(Some(head)) => Below::Present { wide: head.wide },
-                Some(None) => Below::Absent,
+                Some(head) => Below::of(head),
                 None if records.has(Place::Heads(generation)) => Below::Disk,
                 None => Below::Absent,
             }

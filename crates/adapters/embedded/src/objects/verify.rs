@@ -115,16 +115,24 @@ fn compare(
         Summary { dead: dead.values().map(|ids| ids.len() as u64).sum(), ..Summary::default() };
 
     let none = BTreeSet::new();
-    for (number, (generation, keys)) in (0..).zip(anchor.databases) {
+    let expiring = anchor.expiring.unwrap_or_default();
+    for (number, ((generation, keys), expiring)) in
+        (0..).zip(anchor.databases.into_iter().zip(expiring))
+    {
         let dead = dead.get(&generation).unwrap_or(&none);
         let database =
             Database { records, number, generation, dead, next_id: anchor.next_id, describe };
-        let before = found.keys;
+        let before = found.clone();
         let wide = database.check_heads(&mut found)?;
-        if found.keys - before != keys {
-            let stored = found.keys - before;
-            let why = format!("it counts {keys} keys of database {number}, which has {stored}");
-            return Err(different("the position", why));
+        for (what, counted, stored) in [
+            ("keys", keys, found.keys - before.keys),
+            ("keys that expire", expiring, found.expiring - before.expiring),
+        ] {
+            if counted != stored {
+                let why =
+                    format!("it counts {counted} {what} of database {number}, which has {stored}");
+                return Err(different("the position", why));
+            }
         }
         database.check_entries(wide, &mut found)?;
     }

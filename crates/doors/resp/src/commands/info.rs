@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use raingauge_objects::Space;
+use raingauge_ports::objects::KeyCount;
 use raingauge_resp::{Arguments, Replies};
 
 use super::configuration;
@@ -257,8 +258,9 @@ fn cluster(server: &Server, text: &mut Text) {
 }
 
 fn keyspace(server: &Server, text: &mut Text) {
-    for (database, keys) in server.keyspace.lock().iter().filter(|(_, keys)| *keys > 0) {
-        text.line(&format!("db{database}"), format_args!("keys={keys},expires=0,avg_ttl=0"));
+    for (database, KeyCount { keys, expiring }) in server.keyspace.lock().iter() {
+        let counts = format_args!("keys={keys},expires={expiring},avg_ttl=0");
+        text.line(&format!("db{database}"), counts);
     }
 }
 

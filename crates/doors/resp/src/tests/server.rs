@@ -39,7 +39,7 @@ async fn parameters_are_read_and_set() {
 async fn the_server_describes_itself_under_the_names_that_tools_know() {
     let house = House::open().await;
     let mut client = house.connect().await;
-    client.ask("set k v\r\nget k\r\nget none\r\nnope\r\nhset k a b\r\n", "+OK\r\n$1\r\nv\r\n$-1\r\n-ERR unknown command 'nope', with args beginning with: \r\n-WRONGTYPE Operation against a key holding the wrong kind of value\r\n").await;
+    client.ask("set k v ex 9\r\nget k\r\nget none\r\nnope\r\nhset k a b\r\n", "+OK\r\n$1\r\nv\r\n$-1\r\n-ERR unknown command 'nope', with args beginning with: \r\n-WRONGTYPE Operation against a key holding the wrong kind of value\r\n").await;
 
     let info = client.text("info").await;
     for part in [
@@ -49,7 +49,7 @@ async fn the_server_describes_itself_under_the_names_that_tools_know() {
         "keyspace_hits:1\r\n",
         "keyspace_misses:1\r\n",
         "role:master\r\n",
-        "# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0\r\n",
+        "# Keyspace\r\ndb0:keys=1,expires=1,avg_ttl=0\r\n",
         "cluster_enabled:0\r\n",
     ] {
         assert!(info.contains(part), "{part} in {info}");

@@ -2,8 +2,8 @@
 
 use super::{Subject, drop_head, key, put};
 use crate::objects::{
-    Effect, Error, Group, INTERNAL_DATABASE, Key, OBJECT_NAME_LEN_MAX, OBJECT_SCAN_HEAD_LEN,
-    ObjectControl, ObjectStore, Old,
+    Effect, Error, Group, INTERNAL_DATABASE, Key, KeyCount, OBJECT_NAME_LEN_MAX,
+    OBJECT_SCAN_HEAD_LEN, ObjectControl, ObjectStore, Old,
 };
 use bytes::Bytes;
 
@@ -83,6 +83,52 @@ pub async fn keys_are_counted_whatever_was_known_of_them(
     assert_eq!(subject.count(1).await, 0);
 }
 
+pub async fn keys_that_expire_are_counted(subject: &Subject<impl ObjectStore + ObjectControl>) {
+    let stays = |name: &str, old: Old| put(0, name, "v", old);
+    let expires = |database: u8, name: &str, old: Old| Effect::PutHead {
+        key: key(database, name),
+        head: Bytes::from_static(b"v"),
+        expires_ms: Some(9_000_000_000_000),
+        wide: None,
+        old,
+    };
+    let assert_counted = async |database: u8, keys: u64, expiring: u64| {
+        assert_eq!(subject.store.count(database).await, Ok(KeyCount { keys, expiring }));
+    };
+
+    subject
+        .put(vec![
+            expires(0, "a", Old::Absent),
+            expires(0, "b", Old::Unknown),
+            stays("c", Old::Absent),
+        ])
+        .await;
+    assert_counted(0, 3, 2).await;
+    for (effects, expiring) in [
+        (vec![stays("a", Old::Expiring)], 1),
+        (vec![stays("b", Old::Unknown)], 0),
+        (vec![expires(0, "c", Old::Present)], 1),
+        (vec![expires(0, "c", Old::Expiring), expires(0, "c", Old::Unknown)], 1),
+        (vec![expires(0, "b", Old::Unknown)], 2),
+        (vec![drop_head(0, "c", Old::Expiring), expires(0, "d", Old::Absent)], 2),
+    ] {
+        subject.put(effects).await;
+        assert_counted(0, 3, expiring).await;
+    }
+
+    subject.put(vec![drop_head(0, "b", Old::Unknown), expires(1, "b", Old::Absent)]).await;
+    assert_counted(0, 2, 1).await;
+    assert_counted(1, 1, 1).await;
+    subject.put(vec![Effect::Swap { a: 0, b: 1 }]).await;
+    assert_counted(0, 1, 1).await;
+    assert_counted(1, 2, 1).await;
+
+    subject.put(vec![Effect::Flush { database: 1 }, expires(1, "e", Old::Unknown)]).await;
+    assert_counted(1, 1, 1).await;
+    subject.put(vec![drop_head(1, "e", Old::Expiring)]).await;
+    assert_counted(1, 0, 0).await;
+}
+
 pub async fn keys_are_scanned_in_order(subject: &Subject<impl ObjectStore + ObjectControl>) {
     let names: Vec<String> = (0..20).map(|number| format!("key {number:02}")).collect();
     for name in names.iter().rev() {
@@ -137,7 +183,7 @@ pub async fn what_expires_becomes_due(subject: &Subject<impl ObjectStore + Objec
         .put(vec![
             expiring(0, "persisted", None),
             expiring(0, "prolonged", Some(9_000_000_000_000)),
-            drop_head(0, "dropped", Old::Present),
+            drop_head(0, "dropped", Old::Expiring),
         ])
         .await;
 
@@ -153,7 +199,7 @@ pub async fn what_expires_becomes_due(subject: &Subject<impl ObjectStore + Objec
     assert_eq!(subject.store.due(1_000_000, 1).await.expect("due keys").len(), 1);
     assert_eq!(subject.store.due(999, 10).await, Ok(Vec::new()));
 
-    subject.put(vec![drop_head(0, "past", Old::Present)]).await;
+    subject.put(vec![drop_head(0, "past", Old::Expiring)]).await;
     assert_eq!(due().await, expected[1..]);
 }
 

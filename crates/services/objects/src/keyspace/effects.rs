@@ -127,7 +127,8 @@ impl Keyspace {
 
         let slot = &mut self.databases[usize::from(database)].slots[place.index];
         slot.is_dirty = false;
-        slot.stored = if slot.object.is_some() { Old::Present } else { Old::Absent };
+        let object = slot.object.as_ref();
+        slot.stored = object.map_or(Old::Absent, |object| Old::held(object.expires_ms));
         let key = Key { database, name };
 
         let Some(object) = &mut slot.object else {

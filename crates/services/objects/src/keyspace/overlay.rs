@@ -4,7 +4,6 @@ use super::{Keyspace, Place};
 use crate::answer::{Answer, Page};
 use crate::scan::Walk;
 use bytes::Bytes;
-use raingauge_ports::objects::Old;
 use raingauge_resp::{Arguments, Failure, glob};
 use raingauge_values::Kind;
 use std::collections::HashMap;
@@ -45,7 +44,7 @@ impl Keyspace {
 
             // The first change of a key knows what the store has, its place what there is now.
             if let Entry::Vacant(entry) = keys.entry(self.name(place).clone()) {
-                let was_there = change.stored == Old::Present;
+                let was_there = change.stored.is_held();
                 entry.insert(ChangedKey { was_there, kind: self.kind(place) });
             }
         }

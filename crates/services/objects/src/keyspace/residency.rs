@@ -27,8 +27,11 @@ impl Keyspace {
 
         let (object, stored, expired) = match object {
             LoadedObject::Absent => (None, Old::Absent, None),
-            LoadedObject::Whole(object) => (Some(object), Old::Present, None),
-            LoadedObject::Expired { wide } => (None, Old::Present, Some(wide)),
+            LoadedObject::Whole(object) => {
+                let stored = Old::held(object.expires_ms);
+                (Some(object), stored, None)
+            }
+            LoadedObject::Expired { wide } => (None, Old::Expiring, Some(wide)),
             LoadedObject::Changed(failure) => return Some((Key { database, name }, failure)),
         };
 

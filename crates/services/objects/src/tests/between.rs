@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use raingauge_memory as memory;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::objects::{
-    Durability, Effect, EntryPage, Error, FoundHead, Group, Key, ObjectStore, Progress,
+    Durability, Effect, EntryPage, Error, FoundHead, Group, Key, KeyCount, ObjectStore, Progress,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -80,7 +80,7 @@ impl ObjectStore for Between {
         self.store.scan(database, after, len_max)
     }
 
-    fn count(&self, database: u8) -> BoxFuture<'_, Result<u64, Error>> {
+    fn count(&self, database: u8) -> BoxFuture<'_, Result<KeyCount, Error>> {
         self.store.count(database)
     }
 

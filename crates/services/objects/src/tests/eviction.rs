@@ -169,6 +169,7 @@ async fn compare(commands: &[String], resident: usize, cuts: u64) {
         );
     }
 
+    assert_eq!(tiny.objects.keyspace().await, large.objects.keyspace().await);
     assert_eq!(tiny.store.orphans(), [], "wide objects without a head");
     assert_eq!(large.store.orphans(), [], "wide objects without a head");
     let reopened = tiny.reopened();

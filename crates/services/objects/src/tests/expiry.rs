@@ -43,6 +43,56 @@ async fn times_are_set_compared_and_removed() {
 }
 
 #[tokio::test]
+async fn keys_that_expire_are_counted() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    let fields: Vec<String> = (0..200).map(|number| format!("f{number} v")).collect();
+    let wide = format!("HSET wide {}", fields.join(" "));
+    for (command, expiring) in [
+        ("SET a 1 EX 50", [1, 0]),
+        ("SET b 1", [1, 0]),
+        (wide.as_str(), [1, 0]),
+        ("EXPIRE wide 50", [2, 0]),
+        ("HSET wide other 1", [2, 0]),
+        ("APPEND a 2", [2, 0]),
+        ("PERSIST a", [1, 0]),
+        ("GETEX a EX 50", [2, 0]),
+        ("SET a 2 KEEPTTL", [2, 0]),
+        ("SET a 3", [1, 0]),
+        ("RENAME wide b", [1, 0]),
+        ("COPY b c", [2, 0]),
+        ("COPY b c DB 1", [2, 1]),
+        ("MOVE c 2", [1, 1]),
+        ("SWAPDB 0 1", [1, 1]),
+        ("SWAPDB 0 1", [1, 1]),
+        ("DEL b", [0, 1]),
+        ("MSET a 1 b 1", [0, 1]),
+        ("EXPIRE b 5", [1, 1]),
+        ("FLUSHDB", [0, 1]),
+        ("SET d 1 EX 5", [1, 1]),
+    ] {
+        client.send(command).await;
+        for (database, expiring) in (0..).zip(expiring) {
+            let count = stage.store.count(database).await.expect("a count");
+            assert_eq!(count.expiring, expiring, "{command} in database {database}");
+        }
+    }
+
+    // What has expired is counted until it is removed.
+    let stage = stage.reopened();
+    stage.clock.set_s(NOW_S + 50);
+    let counted = async || {
+        let counts = stage.objects.keyspace().await.expect("counts").into_iter();
+        counts.map(|(database, count)| (database, count.keys, count.expiring)).collect::<Vec<_>>()
+    };
+    assert_eq!(counted().await, [(0, 1, 1), (1, 1, 1), (2, 1, 1)]);
+    stage.client().expect(&[("EXISTS d", ":0")]).await;
+    assert_eq!(counted().await, [(1, 1, 1), (2, 1, 1)]);
+    assert_eq!(stage.objects.sweep().await, Ok(2));
+    assert_eq!(counted().await, []);
+}
+
+#[tokio::test]
 async fn a_key_is_gone_at_its_millisecond() {
     let stage = Stage::new();
     let mut client = stage.client();

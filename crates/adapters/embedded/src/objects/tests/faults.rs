@@ -21,7 +21,8 @@ fn group(number: u64) -> Group {
     let key = Key::new(1, format!("wide {id}"));
     if number % 11 < 10 {
         let head = Bytes::from(number.to_string());
-        let old = if number.is_multiple_of(11) || number == 1 { Old::Absent } else { Old::Present };
+        let is_first = number.is_multiple_of(11) || number == 1;
+        let old = if is_first { Old::Absent } else { Old::Expiring };
         let sub = Bytes::copy_from_slice(&number.to_be_bytes());
         effects.push(Effect::PutHead { key, head, expires_ms: Some(1_000), wide: Some(id), old });
         effects.push(Effect::PutEntry { database: 1, id, sub, value: name.into() });
@@ -90,7 +91,7 @@ fn is_sound(folder: &Path, committed: u64) -> Result<(), String> {
                 let keys = names.iter().map(|found| Key::new(database, found.name.clone()));
                 let heads = store.heads(keys.collect(), usize::MAX).await?;
                 let count = store.count(database).await?;
-                found.push(format!("{database}: {count} {names:?} {heads:?}"));
+                found.push(format!("{database}: {count:?} {names:?} {heads:?}"));
             }
             for id in 0..=stamp / 11 {
                 found.push(format!("{id}: {:?}", store.entries(1, id, None, 1 << 20).await?));

@@ -67,7 +67,9 @@ fn records_have_the_form_of_version_1() {
     let encoded = hex(&anchor.encode());
     let head = "0000000000000005000000000000000600000011";
     assert!(encoded.starts_with(&format!("{head}000000110000000000000009")), "{encoded}");
-    assert_eq!(encoded.len(), 2 * (20 + 17 * 12));
+    assert_eq!(encoded.len(), 2 * (20 + 17 * 12 + 17 * 8));
+    let earlier = Anchor { expiring: None, ..anchor };
+    assert_eq!(earlier.encode().len(), 20 + 17 * 12);
 }
 
 /// A log of version 1, as a process has left it.

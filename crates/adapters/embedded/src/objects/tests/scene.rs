@@ -20,10 +20,17 @@ const FAR_MS: i64 = 9_000_000_000_000;
 pub struct Scene {
     random: Random,
     pub groups: Vec<Group>,
-    /// Heads with the wide object that each describes.
-    heads: BTreeMap<(u8, &'static str), Option<u64>>,
+    heads: BTreeMap<(u8, &'static str), KnownHead>,
     next_id: u64,
     values: u64,
+}
+
+/// What a service knows of a head.
+#[derive(Clone, Copy)]
+struct KnownHead {
+    /// The wide object that it describes.
+    wide: Option<u64>,
+    expires_ms: Option<i64>,
 }
 
 impl Scene {
@@ -66,7 +73,10 @@ impl Scene {
             (key.database, *name.expect("one of these"))
         };
         match effect {
-            Effect::PutHead { key, wide, .. } => drop(self.heads.insert(name_of(key), *wide)),
+            Effect::PutHead { key, wide, expires_ms, .. } => {
+                let head = KnownHead { wide: *wide, expires_ms: *expires_ms };
+                self.heads.insert(name_of(key), head);
+            }
             Effect::DropHead { key, .. } => drop(self.heads.remove(&name_of(key))),
             Effect::Flush { database } => self.heads.retain(|(of, _), _| of != database),
             Effect::Swap { a, b } => {
@@ -80,7 +90,7 @@ impl Scene {
                     }
                 };
                 let heads = std::mem::take(&mut self.heads).into_iter();
-                self.heads = heads.map(|((of, name), wide)| ((other(of), name), wide)).collect();
+                self.heads = heads.map(|((of, name), head)| ((other(of), name), head)).collect();
             }
             _ => {}
         }
@@ -104,7 +114,11 @@ impl Scene {
     }
 
     fn old(&self, key: (u8, &'static str)) -> Old {
-        if self.heads.contains_key(&key) { Old::Present } else { Old::Absent }
+        self.heads.get(&key).map_or(Old::Absent, |head| Old::held(head.expires_ms))
+    }
+
+    fn wide(&self, key: (u8, &'static str)) -> Option<u64> {
+        self.heads.get(&key)?.wide
     }
 
     /// What a service says of a head that goes. It kills the wide object if it says what was there.
@@ -112,8 +126,8 @@ impl Scene {
         if self.random.chance(50) {
             return Old::Unknown;
         }
-        if let Some(Some(id)) = self.heads.get(&key) {
-            effects.push(Effect::Kill { database: key.0, id: *id });
+        if let Some(id) = self.wide(key) {
+            effects.push(Effect::Kill { database: key.0, id });
         }
         self.old(key)
     }
@@ -149,8 +163,8 @@ impl Scene {
                 self.change_entries(key.0, id, effects);
             }
             65..85 => {
-                if let Some(Some(id)) = self.heads.get(&key).copied() {
-                    let old = if self.random.chance(50) { Old::Present } else { Old::Unknown };
+                if let Some(id) = self.wide(key) {
+                    let old = if self.random.chance(50) { self.old(key) } else { Old::Unknown };
                     let put = self.put(key, Some(id), old);
                     self.push(effects, put);
                     self.change_entries(key.0, id, effects);
@@ -180,16 +194,17 @@ impl Scene {
     /// Moves a head to another key of its database.
     fn rename(&mut self, from: (u8, &'static str), effects: &mut Vec<Effect>) {
         let to = (from.0, NAMES[self.random.below(NAMES.len())]);
-        let Some(wide) = self.heads.get(&from).copied().filter(|_| from.1 != to.1) else {
+        let Some(head) = self.heads.get(&from).copied().filter(|_| from.1 != to.1) else {
             return;
         };
-        let dropped = Effect::DropHead { key: Key::new(from.0, from.1), old: Old::Present };
+        let old = self.old(from);
+        let dropped = Effect::DropHead { key: Key::new(from.0, from.1), old };
         self.push(effects, dropped);
-        if let Some(Some(id)) = self.heads.get(&to) {
-            effects.push(Effect::Kill { database: to.0, id: *id });
+        if let Some(id) = self.wide(to) {
+            effects.push(Effect::Kill { database: to.0, id });
         }
         let old = self.old(to);
-        let put = self.put(to, wide, old);
+        let put = self.put(to, head.wide, old);
         self.push(effects, put);
     }
 
@@ -245,7 +260,7 @@ impl Scene {
     fn compare_entries(&mut self, shared: &Shared, twin: &Objects) {
         let stamp = shared.progress.submitted();
         let wides: Vec<(u8, u64)> =
-            self.heads.iter().filter_map(|((of, _), wide)| Some((*of, (*wide)?))).collect();
+            self.heads.iter().filter_map(|((of, _), head)| Some((*of, head.wide?))).collect();
         for (database, id) in wides {
             let expected = wait(twin.entries(database, id, None, 1 << 20)).expect("entries");
             let found = reader::entries(shared, database, id, None, 1 << 20).expect("entries");

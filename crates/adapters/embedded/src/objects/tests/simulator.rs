@@ -7,7 +7,7 @@
 
 use super::super::disk::{Fill, Records, Visit, Write};
 use super::super::journal::Inspection;
-use super::super::keys::{Generation, Place};
+use super::super::keys::{ANCHOR, Anchor, BEGUN, Generation, Place};
 use super::super::state::Shared;
 use super::super::{checkpoints, recover};
 use super::options;
@@ -46,6 +46,17 @@ struct Shaky {
 impl ShakyRecords {
     fn is_troubled(&self) -> bool {
         self.0.lock().fails_after.is_some()
+    }
+
+    /// Makes them records of an earlier version, which did not count the keys that expire.
+    fn forget_expiring(&self) {
+        let mut held = self.0.lock();
+        for name in [ANCHOR, BEGUN] {
+            if let Some(record) = held.records.get_mut(&(Place::Meta, name.to_vec())) {
+                let anchor = Anchor::decode(record).expect("a position");
+                *record = Anchor { expiring: None, ..anchor }.encode();
+            }
+        }
     }
 }
 
@@ -286,6 +297,9 @@ impl World {
     fn open(&mut self) {
         self.store = None;
         loop {
+            if self.random.chance(15) {
+                self.records.forget_expiring();
+            }
             let is_faulty = self.random.chance(20);
             if is_faulty {
                 self.plan_a_fault();

@@ -1,7 +1,7 @@
 //! What a verification finds.
 
 use super::super::disk::{FjallRecords, Records, Write};
-use super::super::keys::{DueKey, Head};
+use super::super::keys::{DATABASES_LEN, DueKey, Head};
 use super::super::verify::{Description, Difference, Summary, WideObject, verify};
 use super::*;
 
@@ -87,7 +87,7 @@ async fn a_sound_store_is_verified_with_the_end_of_its_log() {
     assert_eq!(verified(copy.path()), Ok(Summary { behind: 0, ..expected }));
 }
 
-fn copy_folder(from: &Path, to: &Path) {
+pub fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder");
     for entry in std::fs::read_dir(from).expect("a folder") {
         let entry = entry.expect("an entry");
@@ -116,6 +116,14 @@ async fn a_damaged_head_is_found() {
 
     let found = after(|_| vec![Write::remove(place, keys::head(b"string"))]).await;
     assert_eq!(found.why, "it counts 3 keys of database 0, which has 2");
+    let miscounted = |records: &dyn Records| {
+        let record = records.get(Place::Meta, ANCHOR).expect("read").expect("a position");
+        let anchor = Anchor::decode(&record).expect("a position");
+        let anchor = Anchor { expiring: Some([2; DATABASES_LEN]), ..anchor };
+        vec![Write::put(Place::Meta, ANCHOR.to_vec(), anchor.encode())]
+    };
+    let found = after(miscounted).await;
+    assert_eq!(found.why, "it counts 2 keys that expire of database 0, which has 1");
 }
 
 #[tokio::test]

@@ -279,7 +279,7 @@ impl<'a> Table<'a> {
     fn compare(&mut self) -> Result<Option<(Words, String, String)>> {
         let expected = state::of(&self.addresses[0])?;
         let actual = state::of(&self.addresses[1])?;
-        self.compared += expected.len() as u64;
+        self.compared += expected.keys.len() as u64;
         let different = state::difference(&expected, &actual);
         Ok(different.map(|(key, left, right)| (vec![b"(state)".to_vec(), key], left, right)))
     }

@@ -1,30 +1,60 @@
-//! The state of a server: every key of every database with its value and its expiry.
+//! The state of a server: every key of every database with its value and its expiry, and how many
+//! there are.
 
 use super::rules::{self, Rule};
 use anyhow::{Context, Result};
 use raingauge_resp_client::{Address, Connection, Reply};
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 const DATABASES: usize = 16;
+/// What has expired is counted until it is removed: this long at most.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(4);
+const SWEEP_PAUSE: Duration = Duration::from_millis(20);
 
-/// By database and key: the value as text, and the reply to PEXPIRETIME.
-pub type State = BTreeMap<(usize, Vec<u8>), (String, Reply)>;
+pub struct State {
+    /// By database and key: the value as text, and the reply to PEXPIRETIME.
+    pub keys: BTreeMap<(usize, Vec<u8>), (String, Reply)>,
+    /// The lines of `INFO keyspace`, without the mean time to live, which Redis estimates.
+    counts: Vec<String>,
+}
 
 /// Reads the state of a server.
 pub fn of(address: &Address) -> Result<State> {
     let mut connection = Connection::open(address)?;
-    let mut state = State::new();
+    let mut keys = BTreeMap::new();
+    let mut walked = Vec::new();
     for database in 0..DATABASES {
         connection.done(&[b"SELECT", database.to_string().as_bytes()])?;
-        let keys = connection.done(&[b"KEYS", b"*"])?;
-        for key in keys.elements().unwrap_or_default() {
+        let names = connection.done(&[b"KEYS", b"*"])?;
+        let names = names.elements().unwrap_or_default();
+        let mut expiring = 0;
+        for key in names {
             let key = key.bytes().context("a key is a string")?;
             let value = value(&mut connection, key)?;
             let expiry = connection.done(&[b"PEXPIRETIME", key])?;
-            state.insert((database, key.to_vec()), (value, expiry));
+            expiring += usize::from(expiry.integer() != Some(-1));
+            keys.insert((database, key.to_vec()), (value, expiry));
+        }
+        if !names.is_empty() {
+            walked.push(format!("db{database}:keys={},expires={expiring}", names.len()));
         }
     }
-    Ok(state)
+
+    let until = Instant::now() + SWEEP_PATIENCE;
+    let mut counts = read_counts(&mut connection)?;
+    while counts != walked && Instant::now() < until {
+        std::thread::sleep(SWEEP_PAUSE);
+        counts = read_counts(&mut connection)?;
+    }
+    Ok(State { keys, counts })
+}
+
+fn read_counts(connection: &mut Connection) -> Result<Vec<String>> {
+    let reply = connection.done(&[b"INFO", b"keyspace"])?;
+    let text = String::from_utf8_lossy(reply.bytes().context("INFO is a text")?);
+    let counts = text.lines().filter_map(|line| line.split_once(",avg_ttl="));
+    Ok(counts.map(|(counts, _)| counts.to_owned()).collect())
 }
 
 fn value(connection: &mut Connection, key: &[u8]) -> Result<String> {
@@ -60,11 +90,11 @@ fn scores(reply: &Reply) -> String {
     pairs.collect::<Vec<_>>().join(" ")
 }
 
-/// The first key that differs, with what both have.
+/// The first key that differs, with what both have, or how many they have.
 pub fn difference(expected: &State, actual: &State) -> Option<(Vec<u8>, String, String)> {
-    let places = expected.keys().chain(actual.keys());
-    places.into_iter().find_map(|place| {
-        let (left, right) = (expected.get(place), actual.get(place));
+    let places = expected.keys.keys().chain(actual.keys.keys());
+    let different_key = places.into_iter().find_map(|place| {
+        let (left, right) = (expected.keys.get(place), actual.keys.get(place));
         let is_same = match (left, right) {
             (Some((left, left_expiry)), Some((right, right_expiry))) => {
                 left == right && rules::is_same(Rule::Milliseconds, left_expiry, right_expiry)
@@ -76,5 +106,10 @@ pub fn difference(expected: &State, actual: &State) -> Option<(Vec<u8>, String, 
             let name = format!("{}:{}", place.0, place.1.escape_ascii());
             (name.into_bytes(), format!("{left:?}"), format!("{right:?}"))
         })
+    });
+
+    different_key.or_else(|| {
+        let [left, right] = [expected, actual].map(|state| format!("{:?}", state.counts));
+        (left != right).then(|| (b"INFO keyspace".to_vec(), left, right))
     })
 }
