@@ -30,6 +30,7 @@ mod options;
 mod reader;
 pub mod schema;
 mod session;
+mod statements;
 mod states;
 mod tables;
 mod writer;

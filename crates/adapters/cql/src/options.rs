@@ -1,6 +1,7 @@
 //! How to reach, read and write the store.
 
-use raingauge_settings::{FromText, Reader, Wrong, settings};
+use raingauge_settings::{Reader, settings, words};
+use scylla::client::execution_profile::{ExecutionProfile, ExecutionProfileBuilder};
 use scylla::statement::Consistency;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,7 +45,7 @@ settings! {
         /// Most requests of one kind under way at once.
         in_flight_max: usize = whole(512, 1..=32_768, "requests");
         /// Whether a count reads packed tiles, or slices of the three count tables.
-        read_plan: ReadPlan = one_of(&["tiles", "tables"]);
+        read_plan: ReadPlan = one_of(ReadPlan::WORDS);
         /// Whether other systems write rows into the count tables: then a key without tiles in a
         /// range is asked of the store every time, also under live.
         has_foreign_rows as "foreign_rows": bool = one_of(&["yes", "no"]);
@@ -141,19 +142,14 @@ pub struct Tls {
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// What a range count reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadPlan {
-    /// At most four rows in one request, up to 128 days; the three tables if the key has no tiles
-    /// there.
-    Tiles,
-    /// The three tables, up to five slices, as the published description reads them.
-    Tables,
-}
-
-impl FromText for ReadPlan {
-    fn from_text(word: &str) -> Result<Self, Wrong> {
-        Ok(if word == "tables" { Self::Tables } else { Self::Tiles })
+words! {
+    /// What a range count reads.
+    pub enum ReadPlan {
+        /// At most four rows in one request, up to 128 days; the three tables if the key has no
+        /// tiles there.
+        Tiles = "tiles",
+        /// The three tables, up to five slices, as the published description reads them.
+        Tables = "tables",
     }
 }
 
@@ -167,6 +163,12 @@ impl Options {
     /// The store's address, for messages.
     pub fn place(&self) -> String {
         format!("keyspace {} of {}", self.keyspace, self.contact_points.join(", "))
+    }
+
+    pub(crate) fn profile(&self, consistency: Consistency) -> ExecutionProfileBuilder {
+        ExecutionProfile::builder()
+            .consistency(consistency)
+            .request_timeout(Some(self.request_timeout))
     }
 }
 

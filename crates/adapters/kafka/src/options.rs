@@ -1,6 +1,7 @@
 //! How to reach, write and read the topic.
 
 use crate::control::ControlRules;
+use raingauge_settings::words;
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 use sha2::{Digest, Sha256};
@@ -79,11 +80,12 @@ pub struct Sasl {
     pub password: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaslMechanism {
-    Plain,
-    ScramSha256,
-    ScramSha512,
+words! {
+    pub enum SaslMechanism {
+        Plain = "plain",
+        ScramSha256 = "scram-sha-256",
+        ScramSha512 = "scram-sha-512",
+    }
 }
 
 impl std::fmt::Debug for Sasl {

@@ -2,7 +2,7 @@
 
 use crate::options::{Sasl, SaslMechanism, Security, Tls};
 use core::time::Duration;
-use raingauge_settings::{FromText, Reader, Wrong, settings};
+use raingauge_settings::{Reader, settings};
 use std::path::PathBuf;
 
 /// Shortest key of control entries, in characters.
@@ -43,7 +43,7 @@ settings! {
         /// Password of that user.
         password: Option<String> = secret();
         /// How user and password are shown; SCRAM needs a build with kafka-tls.
-        sasl_mechanism: SaslMechanism = one_of(&["plain", "scram-sha-256", "scram-sha-512"]);
+        sasl_mechanism: SaslMechanism = one_of(SaslMechanism::WORDS);
         /// Whether brokers are reached by TLS, which needs a build with kafka-tls.
         has_tls as "tls": bool = one_of(&["no", "yes"]);
         /// Certificate authority of the brokers, PEM; empty for those that the machine trusts.
@@ -101,15 +101,5 @@ impl Settings {
             tls: self.has_tls.then_some(Tls { ca: ca_file, certificate }),
             sasl: user.zip(password).map(|(user, password)| Sasl { mechanism, user, password }),
         }
-    }
-}
-
-impl FromText for SaslMechanism {
-    fn from_text(word: &str) -> Result<Self, Wrong> {
-        Ok(match word {
-            "scram-sha-256" => Self::ScramSha256,
-            "scram-sha-512" => Self::ScramSha512,
-            _ => Self::Plain,
-        })
     }
 }

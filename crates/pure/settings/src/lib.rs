@@ -22,6 +22,7 @@ mod problem;
 mod raw;
 mod reader;
 mod value;
+mod words;
 
 pub use declare::{Kind, PROGRAM, Setting, kinds};
 pub use problem::{Origin, Problem, quote};

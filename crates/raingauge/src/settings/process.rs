@@ -1,6 +1,6 @@
 //! The settings that the wiring of this process uses itself.
 
-use raingauge_settings::{FromText, Wrong, settings};
+use raingauge_settings::{settings, words};
 use std::path::PathBuf;
 
 settings! {
@@ -21,7 +21,7 @@ settings! {
         /// How much is logged to standard error; the variable RUST_LOG wins over it.
         log_level: &'static str = word("info", &["error", "warn", "info", "debug", "trace"]);
         /// Lines for people, or one JSON object a line.
-        log_format: LogFormat = one_of(&["text", "json"]);
+        log_format: LogFormat = one_of(LogFormat::WORDS);
     }
 }
 
@@ -29,37 +29,23 @@ settings! {
     /// Where sums are kept for counters under `result` and `phased`.
     pub struct Cache in "cache" {
         /// Where sums are kept for counters under the strategies result and phased.
-        result: ResultCache = one_of(&["none", "memory", "redis"]);
+        result: ResultCache = one_of(ResultCache::WORDS);
         /// Most sums that are kept in memory.
         memory_entries_max: usize = whole(1_000_000, 1..=1_000_000_000, "sums");
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    Text,
-    Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResultCache {
-    None,
-    Memory,
-    Redis,
-}
-
-impl FromText for LogFormat {
-    fn from_text(word: &str) -> Result<Self, Wrong> {
-        Ok(if word == "json" { Self::Json } else { Self::Text })
+words! {
+    pub enum LogFormat {
+        Text = "text",
+        Json = "json",
     }
 }
 
-impl FromText for ResultCache {
-    fn from_text(word: &str) -> Result<Self, Wrong> {
-        Ok(match word {
-            "memory" => Self::Memory,
-            "redis" => Self::Redis,
-            _ => Self::None,
-        })
+words! {
+    pub enum ResultCache {
+        None = "none",
+        Memory = "memory",
+        Redis = "redis",
     }
 }

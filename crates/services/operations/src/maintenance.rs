@@ -22,7 +22,7 @@ pub use keeper::Maintenance;
 pub use schedule::{Due, Schedules};
 pub use status::{Compaction, NodeState, Outcome, Run, Status, Trigger, Upcoming};
 
-use raingauge_settings::{FromText, Reader, Wrong, settings};
+use raingauge_settings::{Reader, settings, words};
 use std::time::Duration;
 
 settings! {
@@ -39,7 +39,7 @@ settings! {
         /// Rest between two nodes.
         pause as "pause_s": Duration = seconds(30, 0..=86_400);
         /// Whether the other nodes are compacted when one fails.
-        on_failure: OnFailure = one_of(&["continue", "stop"]);
+        on_failure: OnFailure = one_of(OnFailure::WORDS);
     } with {
         /// The schedule in its time zone.
         schedules: Schedules = Schedules::none();
@@ -64,16 +64,11 @@ impl Options {
     }
 }
 
-/// What a run does when a node fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnFailure {
-    /// The other nodes are still compacted.
-    Continue,
-    Stop,
-}
-
-impl FromText for OnFailure {
-    fn from_text(word: &str) -> Result<Self, Wrong> {
-        Ok(if word == "stop" { Self::Stop } else { Self::Continue })
+words! {
+    /// What a run does when a node fails.
+    pub enum OnFailure {
+        /// The other nodes are still compacted.
+        Continue = "continue",
+        Stop = "stop",
     }
 }

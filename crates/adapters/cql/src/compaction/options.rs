@@ -1,6 +1,6 @@
 //! How nodes are asked to compact, and which tables.
 
-use raingauge_settings::{FromText, Reader, Wrong, settings};
+use raingauge_settings::{Reader, settings, words};
 
 /// Stands for the node's address in the command and in the URL.
 pub const HOST: &str = "{host}";
@@ -10,7 +10,7 @@ settings! {
     pub struct CompactionOptions in "maintenance" checked by CompactionOptions::check {
         /// How nodes are made to compact: nodetool for Cassandra, the REST interface for Scylla, or
         /// what suits the server.
-        way as "compaction_way": CompactionWay = one_of(&["auto", "nodetool", "rest"]);
+        way as "compaction_way": CompactionWay = one_of(CompactionWay::WORDS);
         /// Command that reaches a node of Cassandra, words with spaces; {host} is the node's
         /// address, and what to do is appended.
         command_line as "compaction_command": String = text("nodetool -h {host} -p 7199");
@@ -18,7 +18,7 @@ settings! {
         url as "compaction_url": String = text("http://{host}:10000");
         /// Tables that are compacted; auto leaves those with time windows to Cassandra, which would
         /// mix their windows.
-        tables as "compaction_tables": CompactionTables = one_of(&["auto", "all"]);
+        tables as "compaction_tables": CompactionTables = one_of(CompactionTables::WORDS);
     } with {
         /// The words of the command line. What it must do is appended: `compact KEYSPACE TABLE`,
         /// `compactionstats`, `stop -id ID`.
@@ -32,35 +32,21 @@ impl CompactionOptions {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompactionWay {
-    /// Depends on the server.
-    Auto,
-    Nodetool,
-    Rest,
-}
-
-/// Which tables of the keyspace are compacted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompactionTables {
-    /// All tables on Scylla. On Cassandra those without time windows: a major compaction would
-    /// merge all windows into one file, which could then not be dropped when its time is over.
-    Auto,
-    All,
-}
-
-impl FromText for CompactionWay {
-    fn from_text(word: &str) -> Result<Self, Wrong> {
-        Ok(match word {
-            "nodetool" => Self::Nodetool,
-            "rest" => Self::Rest,
-            _ => Self::Auto,
-        })
+words! {
+    pub enum CompactionWay {
+        /// Depends on the server.
+        Auto = "auto",
+        Nodetool = "nodetool",
+        Rest = "rest",
     }
 }
 
-impl FromText for CompactionTables {
-    fn from_text(word: &str) -> Result<Self, Wrong> {
-        Ok(if word == "all" { Self::All } else { Self::Auto })
+words! {
+    /// Which tables of the keyspace are compacted.
+    pub enum CompactionTables {
+        /// All tables on Scylla. On Cassandra those without time windows: a major compaction would
+        /// merge all windows into one file, which could then not be dropped when its time is over.
+        Auto = "auto",
+        All = "all",
     }
 }

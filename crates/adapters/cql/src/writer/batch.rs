@@ -1,7 +1,7 @@
 //! Statements of a commit for tiles and their rows, cut into batches of bounded size.
 
 use super::tiles::Slot;
-use crate::session::Statements;
+use crate::statements::Statements;
 use crate::{Cluster, Error, cell, error, keys};
 use raingauge_core::bucket::Granularity;
 use raingauge_core::tile::id::TileId;
