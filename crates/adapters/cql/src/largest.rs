@@ -19,7 +19,6 @@ use raingauge_core::tile::id::{self, TileId};
 use raingauge_ports::buckets::{Error, Generation, Largest, Query};
 use scylla::response::PagingState;
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum number of keys examined, listed ones and those read one by one together.
@@ -64,10 +63,8 @@ pub async fn find(
     };
 
     let walk = async { if is_listed { search.lists().await } else { search.keys().await } };
-    let is_complete = match tokio::time::timeout(reader.cql.options.scan_time_max, walk).await {
-        Ok(is_complete) => is_complete?,
-        Err(_) => false,
-    };
+    let is_complete =
+        tokio::time::timeout(reader.cql.options.scan_time_max, walk).await.unwrap_or(Ok(false))?;
     search.keep_largest();
 
     Ok(Largest { keys: search.found.into_inner(), is_complete })
@@ -179,10 +176,7 @@ impl Search<'_> {
             }
         }
 
-        Ok(match next.into_paging_control_flow() {
-            ControlFlow::Continue(state) => Some(state),
-            ControlFlow::Break(()) => None,
-        })
+        Ok(next.into_paging_control_flow().continue_value())
     }
 
     /// Adds a key without listed tiles.
@@ -224,16 +218,14 @@ impl Search<'_> {
             ReadPlan::Tables => HashMap::new(),
         };
         for key in keys {
-            let sum = match found.remove(&key) {
+            let sum = found.remove(&key);
+            let query = Query { generation: self.generation, key, plan: self.plan };
+            let sum = match sum {
                 Some(sum) => sum,
                 // It has no tiles in the range, or is read from the count tables.
-                None => {
-                    let generation = self.generation;
-                    let plan = self.plan;
-                    self.reader.sum(&Query { generation, key: key.clone(), plan }).await?
-                }
+                None => self.reader.sum(&query).await?,
             };
-            self.add([(key, sum)]);
+            self.add([(query.key, sum)]);
         }
 
         Ok(())
@@ -271,10 +263,8 @@ impl Search<'_> {
 
     /// Takes from the number of keys that may be examined; returns how many it got.
     fn take(&self, wanted: usize) -> usize {
-        let left = self.keys_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
-            Some(left.saturating_sub(wanted))
-        });
-        left.map_or(0, |left| left.min(wanted))
+        let rest = |left: usize| left.saturating_sub(wanted);
+        self.keys_left.update(Ordering::AcqRel, Ordering::Acquire, rest).min(wanted)
     }
 
     /// Adds keys. When there are many, drops those that can no longer be among the largest.

@@ -8,7 +8,9 @@ use raingauge_core::plan::{Plan, Slice};
 use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
-use raingauge_ports::buckets::{self, BucketReader, Cell, Generation, KeySource, Largest, Query};
+use raingauge_ports::buckets::{
+    self, Answer, BucketReader, Cell, Generation, KeySource, Largest, Query, Sum,
+};
 use raingauge_ports::log::Offset;
 use raingauge_ports::tiles::{Part, TileSource};
 use std::collections::{BTreeMap, HashMap};
@@ -159,11 +161,7 @@ impl Reader {
 }
 
 impl TileSource for Reader {
-    fn tiles(
-        &self,
-        key: String,
-        ids: Vec<TileId>,
-    ) -> BoxFuture<'_, Result<Vec<Part>, buckets::Error>> {
+    fn tiles(&self, key: String, ids: Vec<TileId>) -> Answer<'_, Vec<Part>> {
         Box::pin(async move {
             let _permit = self.in_flight.acquire().await;
             let cost = Cost::default();
@@ -176,10 +174,7 @@ impl TileSource for Reader {
 }
 
 impl KeySource for Reader {
-    fn key_hashes(
-        &self,
-        generation: Generation,
-    ) -> BoxFuture<'_, Result<Vec<u64>, buckets::Error>> {
+    fn key_hashes(&self, generation: Generation) -> Answer<'_, Vec<u64>> {
         Box::pin(async move {
             let mut pages = keys::Pages::new(&self.cql, generation);
             let mut hashes = Vec::new();
@@ -198,12 +193,7 @@ impl KeySource for Reader {
 }
 
 impl BucketReader for Reader {
-    fn sum_cached(
-        &self,
-        _generation: Generation,
-        _key: &str,
-        _plan: &Plan,
-    ) -> Option<Result<i128, Overflow>> {
+    fn sum_cached(&self, _: Generation, _: &str, _: &Plan) -> Option<Sum> {
         None
     }
 
@@ -211,12 +201,7 @@ impl BucketReader for Reader {
         Box::pin(async move { join_all(queries.iter().map(|query| self.sum(query))).await })
     }
 
-    fn cells(
-        &self,
-        generation: Generation,
-        key: String,
-        slice: Slice,
-    ) -> BoxFuture<'_, Result<Vec<Cell>, buckets::Error>> {
+    fn cells(&self, generation: Generation, key: String, slice: Slice) -> Answer<'_, Vec<Cell>> {
         Box::pin(async move { self.cells_within(generation, &key, slice).await })
     }
 
@@ -226,7 +211,7 @@ impl BucketReader for Reader {
         slice: Slice,
         len_max: usize,
         scan_max: usize,
-    ) -> BoxFuture<'_, Result<Largest, buckets::Error>> {
+    ) -> Answer<'_, Largest> {
         Box::pin(largest::find(self, generation, slice, len_max, scan_max))
     }
 }

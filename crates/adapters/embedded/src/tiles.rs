@@ -27,8 +27,8 @@ use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::{Overflow, Tile};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::buckets::{
-    Addition, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error, Generation,
-    KeySource, Largest, Query,
+    Addition, Answer, BucketReader, BucketRetention, BucketWriter, Cell, Checkpoint, Error,
+    Generation, KeySource, Largest, Query, Sum,
 };
 use raingauge_ports::log::Offset;
 use std::collections::HashMap;
@@ -274,12 +274,7 @@ impl Inner {
 }
 
 impl BucketReader for TileStore {
-    fn sum_cached(
-        &self,
-        generation: Generation,
-        key: &str,
-        plan: &Plan,
-    ) -> Option<Result<i128, Overflow>> {
+    fn sum_cached(&self, generation: Generation, key: &str, plan: &Plan) -> Option<Sum> {
         let hash = cache::hash(generation, key);
         let mut shard = self.inner.lock_briefly(hash)?;
         let record = shard.find(hash, generation, key)?;
@@ -324,12 +319,7 @@ impl BucketReader for TileStore {
         Box::pin(async move { work.await.unwrap_or_else(|error| vec![Err(error); len]) })
     }
 
-    fn cells(
-        &self,
-        generation: Generation,
-        key: String,
-        slice: Slice,
-    ) -> BoxFuture<'_, Result<Vec<Cell>, Error>> {
+    fn cells(&self, generation: Generation, key: String, slice: Slice) -> Answer<'_, Vec<Cell>> {
         in_background(&self.inner, move |inner| inner.cells(generation, &key, slice))
     }
 
@@ -339,7 +329,7 @@ impl BucketReader for TileStore {
         slice: Slice,
         len_max: usize,
         scan_max: usize,
-    ) -> BoxFuture<'_, Result<Largest, Error>> {
+    ) -> Answer<'_, Largest> {
         in_background(&self.inner, move |inner| {
             inner.largest_keys(generation, slice, len_max, scan_max)
         })
@@ -347,7 +337,7 @@ impl BucketReader for TileStore {
 }
 
 impl KeySource for TileStore {
-    fn key_hashes(&self, generation: Generation) -> BoxFuture<'_, Result<Vec<u64>, Error>> {
+    fn key_hashes(&self, generation: Generation) -> Answer<'_, Vec<u64>> {
         in_background(&self.inner, move |inner| {
             let mut changed = HashMap::new();
             for shard in &inner.shards {

@@ -58,17 +58,14 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
     let length = MESSAGE_LEN_MAX.to_string();
     let retention = plan.retention_ms.to_string();
     let in_sync = plan.in_sync_min().to_string();
-    let events = NewTopic::new(
-        &options.topic,
-        plan.partitions.into(),
-        TopicReplication::Fixed(plan.replication.into()),
-    )
-    .set("message.timestamp.type", "LogAppendTime")
-    .set("cleanup.policy", "delete")
-    .set("retention.ms", &retention)
-    .set("min.insync.replicas", &in_sync)
-    .set("unclean.leader.election.enable", "false")
-    .set("max.message.bytes", &length);
+    let replication = || TopicReplication::Fixed(plan.replication.into());
+    let events = NewTopic::new(&options.topic, plan.partitions.into(), replication())
+        .set("message.timestamp.type", "LogAppendTime")
+        .set("cleanup.policy", "delete")
+        .set("retention.ms", &retention)
+        .set("min.insync.replicas", &in_sync)
+        .set("unclean.leader.election.enable", "false")
+        .set("max.message.bytes", &length);
 
     let created = create(&admin, options, &events).await?;
     let warnings = if created { Vec::new() } else { verify(&admin, options, plan).await? };
@@ -77,15 +74,11 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
     if options.dead_letter_topic != options.topic {
         // The headers with the reason come on top of the original message.
         let length = (MESSAGE_LEN_MAX + (64 << 10)).to_string();
-        let letters = NewTopic::new(
-            &options.dead_letter_topic,
-            1,
-            TopicReplication::Fixed(plan.replication.into()),
-        )
-        .set("retention.ms", &retention)
-        .set("min.insync.replicas", &in_sync)
-        .set("unclean.leader.election.enable", "false")
-        .set("max.message.bytes", &length);
+        let letters = NewTopic::new(&options.dead_letter_topic, 1, replication())
+            .set("retention.ms", &retention)
+            .set("min.insync.replicas", &in_sync)
+            .set("unclean.leader.election.enable", "false")
+            .set("max.message.bytes", &length);
 
         let created = create(&admin, options, &letters).await?;
         done.push(Migrated {
@@ -99,14 +92,10 @@ pub async fn migrate(options: &Options, plan: &Plan) -> Result<Vec<Migrated>, Er
     for (name, partitions) in
         [(options.changes_topic(), plan.partitions), (options.leases_topic(), 1)]
     {
-        let stream = NewTopic::new(
-            &name,
-            partitions.into(),
-            TopicReplication::Fixed(plan.replication.into()),
-        )
-        .set("cleanup.policy", "delete")
-        .set("retention.ms", "3600000")
-        .set("max.message.bytes", &length);
+        let stream = NewTopic::new(&name, partitions.into(), replication())
+            .set("cleanup.policy", "delete")
+            .set("retention.ms", "3600000")
+            .set("max.message.bytes", &length);
 
         let created = create(&admin, options, &stream).await?;
         done.push(Migrated { topic: name.clone(), created, warnings: Vec::new() });

@@ -10,8 +10,9 @@ use crate::room::Room;
 use crate::topic::Topic;
 use crate::transactions::{Ends, Transactions};
 use parking_lot::Mutex;
-use raingauge_ports::BoxFuture;
-use raingauge_ports::log::{self, Appended, Batch, EventSink, Offset, Partition, PayloadOf};
+use raingauge_ports::log::{
+    self, Answer, Appended, Batch, EventSink, Offset, Partition, PayloadOf,
+};
 use raingauge_ports::record::{self, Entry};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::sync::Arc;
@@ -128,7 +129,7 @@ impl EventSink for Sink {
         self.partitions
     }
 
-    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, log::Error>> {
+    fn append(&self, batch: Batch) -> Answer<'_, Appended> {
         let sent = self.send(&batch);
         let accepted = batch.len();
         Box::pin(async move {
@@ -136,11 +137,7 @@ impl EventSink for Sink {
         })
     }
 
-    fn append_control(
-        &self,
-        partition: Partition,
-        payload: Vec<u8>,
-    ) -> BoxFuture<'_, Result<Offset, log::Error>> {
+    fn append_control(&self, partition: Partition, payload: Vec<u8>) -> Answer<'_, Offset> {
         Box::pin(async move {
             self.producer.renew_when_broken()?;
             let (ticket, answer) = self.room.ticket_for(payload.len())?;
@@ -164,10 +161,7 @@ impl EventSink for Sink {
         })
     }
 
-    fn append_to_all(
-        &self,
-        payload_of: PayloadOf,
-    ) -> BoxFuture<'_, Result<Vec<(Partition, Offset)>, log::Error>> {
+    fn append_to_all(&self, payload_of: PayloadOf) -> Answer<'_, Vec<(Partition, Offset)>> {
         Box::pin(async move {
             // A single message needs no transaction.
             if self.partitions == 1 {

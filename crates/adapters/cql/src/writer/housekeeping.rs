@@ -275,11 +275,7 @@ impl Walk<'_> {
             }
         }
 
-        let next = match next.into_paging_control_flow() {
-            ControlFlow::Continue(state) => Some(state),
-            ControlFlow::Break(()) => None,
-        };
-        Ok((own, next))
+        Ok((own, next.into_paging_control_flow().continue_value()))
     }
 
     async fn write(&self, key: &str, writes: &[Write]) -> Result<(), Error> {

@@ -6,9 +6,9 @@
 use super::places::Places;
 use hashbrown::HashTable;
 use raingauge_core::plan::Plan;
+use raingauge_core::tile::Tile;
 use raingauge_core::tile::id::{self, TileId};
-use raingauge_core::tile::{Overflow, Tile};
-use raingauge_ports::buckets::Generation;
+use raingauge_ports::buckets::{Generation, Sum};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -248,7 +248,7 @@ impl Shard {
 
     /// Returns the sum of a range; `None` if a tile it needs has not been loaded.
     #[inline]
-    pub fn sum(&mut self, record: usize, plan: &Plan) -> Option<Result<i128, Overflow>> {
+    pub fn sum(&mut self, record: usize, plan: &Plan) -> Option<Sum> {
         let record = &self.records[record];
         let mut sum = 0;
         for id in id::spans(plan) {
