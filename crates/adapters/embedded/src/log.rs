@@ -20,10 +20,9 @@ use identities::Identities;
 use inspect::Mending;
 use note::Note;
 use parking_lot::Mutex;
-use raingauge_ports::BoxFuture;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{
-    Appended, Batch, Block, Error, EventLog, EventSink, LogTimes, Needs, Offset, Partition,
+    Answer, Appended, Batch, Block, Error, EventLog, EventSink, LogTimes, Needs, Offset, Partition,
 };
 use run::Runs;
 use segment::EVENTS;
@@ -31,6 +30,7 @@ use segments::Segments;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use options::Options;
@@ -46,6 +46,8 @@ pub struct SegmentLog {
     /// Identities of older events.
     runs: Arc<Runs>,
     clock: Arc<LogClock>,
+    /// From here on there are only events. Of what lay in the log at the start it is not known.
+    events_from: Arc<AtomicU64>,
     /// When the clock was last trusted.
     noted: Mutex<Note>,
     room: Room,
@@ -140,8 +142,10 @@ impl Inspection {
         let Ready { committer, noted, room } = self.ready(applied_to, Arc::clone(&clock))?;
         let segments = Arc::clone(&committer.segments);
         let runs = committer.known.runs();
+        let events_from = Arc::clone(&committer.events_from);
         let appender = Appender::start(committer, options.queue_bytes_max)?;
-        Ok(SegmentLog { segments, appender, runs, clock, noted: Mutex::new(noted), room, options })
+        let noted = Mutex::new(noted);
+        Ok(SegmentLog { segments, appender, runs, clock, events_from, noted, room, options })
     }
 
     fn ready(self, applied_to: Offset, clock: Arc<LogClock>) -> Result<Ready, Error> {
@@ -164,7 +168,18 @@ impl Inspection {
         let segments = Arc::new(segments);
         let block = Vec::new();
         let fresh = Vec::new();
-        let committer = Committer { segments, known, acknowledged, clock, block, fresh };
+        let events_from = Arc::new(AtomicU64::new(end));
+        let has_control = false;
+        let committer = Committer {
+            segments,
+            known,
+            acknowledged,
+            clock,
+            events_from,
+            block,
+            has_control,
+            fresh,
+        };
 
         Ok(Ready { committer, noted, room })
     }
@@ -218,7 +233,7 @@ impl EventSink for SegmentLog {
         self.room.check()
     }
 
-    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>> {
+    fn append(&self, batch: Batch) -> Answer<'_, Appended> {
         let runs = self.runs.now();
         let may_hold = |(_, identity): &(usize, _)| runs.may_contain(*identity);
         let is_new = batch.len() <= LOOKUPS_AT_ONCE_MAX && !batch.entries.iter().any(may_hold);
@@ -239,11 +254,7 @@ impl EventSink for SegmentLog {
         })
     }
 
-    fn append_control(
-        &self,
-        _partition: Partition,
-        payload: Vec<u8>,
-    ) -> BoxFuture<'_, Result<Offset, Error>> {
+    fn append_control(&self, _: Partition, payload: Vec<u8>) -> Answer<'_, Offset> {
         let answer = self.send(Request::Control(payload));
         Box::pin(
             async move { answer?.await.map_err(|_| closed())?.map(|appended| appended.ends[0].1) },
@@ -284,6 +295,12 @@ impl LogTimes for SegmentLog {
 
     fn appended_ms(&self, offset: Offset) -> Option<i64> {
         self.segments.appended_at(offset).ok().flatten()
+    }
+
+    fn events_until(&self, from: Offset) -> Offset {
+        // In this order: no control entry lies between the two.
+        let end = self.segments.end();
+        if from >= self.events_from.load(Ordering::Acquire) { end.max(from) } else { from }
     }
 
     fn trim(&self, needs: Needs) -> Result<(), Error> {

@@ -1,10 +1,9 @@
 //! The event log in memory.
 
 use parking_lot::{Condvar, Mutex};
-use raingauge_ports::BoxFuture;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{
-    Appended, Batch, Block, Error, EventLog, EventSink, LogTimes, Needs, Offset, Partition,
+    Answer, Appended, Batch, Block, Error, EventLog, EventSink, LogTimes, Needs, Offset, Partition,
 };
 use raingauge_ports::record::{self, Identity};
 use std::collections::HashSet;
@@ -25,6 +24,8 @@ struct Inner {
     blocks: Vec<Block>,
     known: HashSet<Identity>,
     end: Offset,
+    /// Behind the last control entry.
+    events_from: Offset,
 }
 
 impl Log {
@@ -51,7 +52,7 @@ impl EventSink for Log {
         1
     }
 
-    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, Error>> {
+    fn append(&self, batch: Batch) -> Answer<'_, Appended> {
         let mut bytes = Vec::new();
         let mut accepted = 0;
         let mut begin = 0;
@@ -70,14 +71,13 @@ impl EventSink for Log {
         })
     }
 
-    fn append_control(
-        &self,
-        _partition: Partition,
-        payload: Vec<u8>,
-    ) -> BoxFuture<'_, Result<Offset, Error>> {
+    fn append_control(&self, _: Partition, payload: Vec<u8>) -> Answer<'_, Offset> {
         let mut bytes = Vec::new();
         record::push_control(&payload, &mut bytes);
+        // A reader that sees it already does not pass over it.
+        self.inner.lock().events_from = Offset::MAX;
         let end = self.push(bytes, 1);
+        self.inner.lock().events_from = end;
         Box::pin(async move { Ok(end) })
     }
 }
@@ -117,6 +117,11 @@ impl EventLog for Log {
 impl LogTimes for Log {
     fn start_ms(&self) -> i64 {
         0
+    }
+
+    fn events_until(&self, from: Offset) -> Offset {
+        let inner = self.inner.lock();
+        if from >= inner.events_from { inner.end } else { from }
     }
 
     fn trim(&self, _needs: Needs) -> Result<(), Error> {

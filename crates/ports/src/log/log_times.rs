@@ -1,8 +1,9 @@
-//! The log by the append times of its entries.
+//! The log by the append times of its entries, and what else is known without reading them.
 
 use super::{Error, Needs, Offset};
 
-/// One partition of the log by time: its start, and lookups by append time.
+/// What is known of one partition without reading it: its start, lookups by append time, and where
+/// there are only events.
 pub trait LogTimes: Send + Sync {
     /// Checks, as far as times can tell, that the log before `position` is the one that was
     /// counted: no entry there may have been appended later than `appended_ms`, in milliseconds
@@ -26,6 +27,12 @@ pub trait LogTimes: Send + Sync {
     /// milliseconds since 1970; `None` if unknown. Blocks the thread.
     fn appended_ms(&self, _offset: Offset) -> Option<i64> {
         None
+    }
+
+    /// Returns an offset up to which there are only events from this one on, so that a consumer that
+    /// wants none may pass over them; the same offset if that is not known.
+    fn events_until(&self, from: Offset) -> Offset {
+        from
     }
 
     /// Removes entries that are older than the retention and not needed. Blocks the thread.

@@ -249,6 +249,11 @@ impl Engine {
         self.buckets.contains_key(event_type)
     }
 
+    /// Whether no campaign listens to any event.
+    pub fn listens_to_nothing(&self) -> bool {
+        self.buckets.is_empty()
+    }
+
     /// How many tallies are kept.
     pub fn tallies(&self) -> usize {
         self.tallies.len()

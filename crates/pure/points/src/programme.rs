@@ -289,6 +289,10 @@ impl Programmes {
         self.by_name.get(name)
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Programme>> {
         self.by_name.values()
     }

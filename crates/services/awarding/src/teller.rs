@@ -155,11 +155,18 @@ impl Worker {
         Ok(())
     }
 
-    /// Blocks of the log behind the position; none while events rest.
+    /// Blocks of the log behind the position; none while events rest. Passes over events without
+    /// reading them while there is no programme.
     fn read(&mut self) -> Vec<Block> {
         let is_resting = self.deps.clock.elapsed_ms() < self.resting_until_ms;
         let Some(log) = self.deps.log.clone().filter(|_| !is_resting) else { return Vec::new() };
-        let from = self.snapshot.position;
+        let mut from = self.snapshot.position;
+        if self.snapshot.programmes().is_empty() {
+            from = log.events_until(from);
+            if from > self.snapshot.position {
+                self.move_to(from);
+            }
+        }
         if log.end() <= from {
             return Vec::new();
         }

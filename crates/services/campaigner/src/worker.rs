@@ -178,13 +178,14 @@ impl Worker {
         // In this order: what was appended before this time is read.
         let now_ms = self.deps.clock.now_ms();
         let bounds = self.bounds();
-        let from = self.checkpoint.position;
+        let from = self.passed_over();
         let blocks = bounds.blocks(&*self.deps.log, from)?;
         let terms = Terms { bounds, consumer: &self.consumer, compiled: &self.compiled };
         let mut batch = Batch::of(&blocks, from, self.checkpoint.log_ms, terms)?;
         // The author of a document waits until it takes effect.
         let is_urgent = !batch.orders.is_empty();
-        if let Some(rest) = self.rest(&blocks, bounds).filter(|_| !is_urgent) {
+        let has_any = batch.end > self.checkpoint.position;
+        if let Some(rest) = self.rest(&blocks, bounds).filter(|_| has_any && !is_urgent) {
             return Ok(Progress::Waits(rest));
         }
 
@@ -204,6 +205,13 @@ impl Worker {
         Ok(Progress::Idle)
     }
 
+    /// Where there may be something behind the position, without reading what nobody listens to.
+    fn passed_over(&self) -> Offset {
+        let position = self.checkpoint.position;
+        let is_idle = self.compiled.engine().listens_to_nothing();
+        if is_idle { self.deps.log.events_until(position) } else { position }
+    }
+
     fn bounds(&self) -> Bounds {
         Bounds { events_max: self.options.batch_events, bytes_max: self.options.batch_bytes }
     }
@@ -212,7 +220,7 @@ impl Worker {
     fn rest(&self, blocks: &[Block], bounds: Bounds) -> Option<Duration> {
         let elapsed_ms = self.deps.clock.elapsed_ms() - self.committed_at_ms;
         let rest_ms = (self.options.commit_ms as i64).saturating_sub(elapsed_ms);
-        let waits = !blocks.is_empty() && rest_ms > 0 && !bounds.are_met(blocks);
+        let waits = rest_ms > 0 && !bounds.are_met(blocks);
         waits.then(|| Duration::from_millis(rest_ms.unsigned_abs()))
     }
 

@@ -253,8 +253,12 @@ pub struct Committer {
     pub known: Identities,
     pub acknowledged: Acknowledged,
     pub clock: Arc<LogClock>,
+    /// From here on there are only events.
+    pub events_from: Arc<AtomicU64>,
     /// The block being built. Its memory is reused.
     pub block: Vec<u8>,
+    /// Whether the block has a control entry.
+    pub has_control: bool,
     /// The new identities in the block.
     pub fresh: Vec<Identity>,
 }
@@ -265,6 +269,7 @@ impl Committer {
         self.block.clear();
         self.block.resize(BLOCK_HEADER_LEN, 0);
         self.fresh.clear();
+        self.has_control = false;
 
         let written =
             self.take_all(requests).map_err(Failure::NotTaken).and_then(|(results, count)| {
@@ -309,6 +314,7 @@ impl Committer {
         match request {
             Request::Control(payload) => {
                 push_control(&payload, &mut self.block);
+                self.has_control = true;
                 result.accepted = 1;
             }
             Request::Events(batch, lookup) => {
@@ -341,6 +347,10 @@ impl Committer {
     fn write(&mut self, count: usize) -> Result<Offset, Failure> {
         // The machine's clock may be set back; the log's time never goes back.
         let appended_ms = self.clock.now_ms().max(self.segments.appended_ms());
+        if self.has_control {
+            // Before a reader can see the entry. After a failure nothing is there to be passed over.
+            self.events_from.store(self.segments.end() + count as Offset, Ordering::Release);
+        }
         let end = self.segments.write(&mut self.block, count as u32, appended_ms)?.end;
         self.clock.appended(appended_ms);
         Ok(end)

@@ -50,6 +50,7 @@ async fn keeps_the_contract(log: &(impl EventLog + EventSink)) {
     contract::keeps_what_it_accepts(log, log).await;
     contract::is_in_order(log, log).await;
     contract::goes_forward(log);
+    contract::passes_over_events_alone(log, log).await;
     contract::wakes_those_who_wait(log, log).await;
     contract::keeps_what_is_needed(log);
 }
@@ -72,6 +73,8 @@ async fn a_log_that_was_closed_goes_on() {
     assert_eq!(texts(&log, 0), ["a", "b"]);
     let appended = append(&log, &["b", "c"]).await;
     assert_eq!((appended.accepted, appended.duplicates), (1, 1));
+    // What an earlier process wrote may hold control entries.
+    assert_eq!([0, 2].map(|from| log.events_until(from)), [0, 3]);
     assert_eq!(texts(&log, 0), ["a", "b", "c"]);
 }
 

@@ -16,6 +16,7 @@ async fn the_log_keeps_the_contract() {
     contract::keeps_what_it_accepts(&one.sink, &one.log).await;
     contract::is_in_order(&one.sink, &one.log).await;
     contract::goes_forward(&one.log);
+    contract::passes_over_events_alone(&one.sink, &one.log).await;
     contract::wakes_those_who_wait(&one.sink, &one.log).await;
 }
 

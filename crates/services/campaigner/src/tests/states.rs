@@ -2,7 +2,9 @@
 
 use super::stage::{HOUR_MS, MemoryStage};
 use crate::campaigner::Campaigner;
+use crate::deps::Options;
 use crate::error::Error;
+use crate::worker::{Progress, Worker};
 use raingauge_campaigns::states::{StateKey, StateKind};
 use raingauge_ports::campaigns::{LedgerReader as _, Outbox, Settled, Settlement, Status};
 use serde_json::{Value as Json, json};
@@ -28,6 +30,29 @@ fn stage() -> MemoryStage {
     drop(stage.open());
     stage.save_campaign(&campaign("active"));
     stage
+}
+
+/// Their position becomes durable once in a while, and not with each of them.
+#[test]
+fn events_that_nobody_listens_to_are_passed_over() {
+    let stage = MemoryStage::in_memory();
+    let options = Options { commit_ms: 500, ..Options::default() };
+    let mut worker = Worker::open(stage.deps(), options).unwrap();
+    stage.send("1", "order", &json!({"user": "u"}));
+    assert_eq!((worker.turn().unwrap(), worker.position()), (Progress::Busy, 1));
+
+    stage.send("2", "order", &json!({"user": "u"}));
+    assert!(matches!(worker.turn().unwrap(), Progress::Waits(_)));
+    assert_eq!(worker.position(), 1);
+    stage.clock.advance(500);
+    assert_eq!((worker.turn().unwrap(), worker.position()), (Progress::Busy, 2));
+
+    stage.save_campaign(&campaign("active"));
+    stage.send("3", "order", &json!({"user": "u"}));
+    while stage.decisions().is_empty() {
+        stage.clock.advance(500);
+        worker.turn().unwrap();
+    }
 }
 
 #[test]
