@@ -47,7 +47,10 @@ fn four_at_once(server: &Server, path: &str, body: &[u8]) -> Vec<Answer> {
 /// they need.
 #[test]
 fn a_body_takes_no_more_memory_than_its_route_needs() {
-    let home = Home::new();
+    let mut home = Home::new();
+    // The allocator gives back at once what is free: otherwise the bodies of one case are still
+    // resident in the next, the more of them the busier the machine is.
+    home.export("MIMALLOC_PURGE_DELAY", "0");
     let server = home.start();
     server.create(drops_counter());
 
@@ -95,7 +98,7 @@ fn a_body_takes_no_more_memory_than_its_route_needs() {
     let grew = memory_bytes(server.pid(), "VmHWM:") - began_bytes;
     println!("{began_bytes} bytes resident at first, {grew} more at most");
     // As values, such bodies would take a gigabyte.
-    assert!(grew < 192 * MIB, "{grew} bytes were taken");
+    assert!(grew < 128 * MIB, "{grew} bytes were taken");
 }
 
 /// Only events may be compressed.
