@@ -2,8 +2,8 @@
 
 use lru::LruCache;
 use raingauge_core::plan::Plan;
-use raingauge_core::tile::id::{self, TileId};
 use raingauge_core::tile::Tile;
+use raingauge_core::tile::id::{self, TileId};
 use raingauge_ports::buckets::{Generation, Sum};
 use raingauge_ports::log::Offset;
 use raingauge_ports::tiles::{Part, WriterId, is_of};
