@@ -137,7 +137,7 @@ pub async fn wakes_those_who_wait(sink: &dyn EventSink, log: &dyn EventLog) {
     assert_eq!(log.wait_beyond(end, SOON), end + 1);
 }
 
-/// Whoever wants no events passes over them, and over no control entry.
+/// A consumer that wants no events passes over them, and over no control entry.
 pub async fn passes_over_events_alone(sink: &dyn EventSink, log: &dyn EventLog) {
     let before = log.end();
     sink.append(batch(&["pass-1"])).await.expect("appended");

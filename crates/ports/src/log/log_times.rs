@@ -2,8 +2,8 @@
 
 use super::{Error, Needs, Offset};
 
-/// What is known of one partition without reading it: its start, lookups by append time, and where
-/// there are only events.
+/// One partition of the log without its entries: its start, lookups by append time, and where there
+/// are only events.
 pub trait LogTimes: Send + Sync {
     /// Checks, as far as times can tell, that the log before `position` is the one that was
     /// counted: no entry there may have been appended later than `appended_ms`, in milliseconds
@@ -29,8 +29,8 @@ pub trait LogTimes: Send + Sync {
         None
     }
 
-    /// Returns an offset up to which there are only events from this one on, so that a consumer that
-    /// wants none may pass over them; the same offset if that is not known.
+    /// Returns an offset up to which there are only events from this one on, so that a consumer
+    /// that wants none may pass over them; the same offset if that is not known.
     fn events_until(&self, from: Offset) -> Offset {
         from
     }

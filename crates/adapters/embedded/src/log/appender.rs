@@ -348,7 +348,7 @@ impl Committer {
         // The machine's clock may be set back; the log's time never goes back.
         let appended_ms = self.clock.now_ms().max(self.segments.appended_ms());
         if self.has_control {
-            // Before a reader can see the entry. After a failure nothing is there to be passed over.
+            // Before a reader can see the entry. After a failure there is nothing to pass over.
             self.events_from.store(self.segments.end() + count as Offset, Ordering::Release);
         }
         let end = self.segments.write(&mut self.block, count as u32, appended_ms)?.end;
