@@ -23,7 +23,7 @@ mod store;
 pub use control::{ObjectControl, Status, SyncMode};
 pub use effects::{Effect, Group, Key, Old};
 pub use limits::{
-    OBJECT_ENTRY_LEN_MAX, OBJECT_GROUP_BYTES_MAX, OBJECT_NAME_LEN_MAX,
+    OBJECT_ENTRY_LEN_MAX, OBJECT_GROUP_BYTES_MAX, OBJECT_NAME_LEN_MAX, OBJECT_READS_MAX,
     OBJECT_REMOVAL_RESERVE_DIVISOR, OBJECT_SCAN_HEAD_LEN, OBJECT_VALUE_LEN_MAX,
 };
 pub use progress::Progress;

@@ -42,8 +42,8 @@ use journal::{ADVICE, Inspection, Journal};
 use keys::{ANCHOR, Anchor, Generation, Place};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::objects::{
-    Durability, EntryPage, Error, FoundHead, Group, Key, KeyCount, ObjectControl, ObjectStore,
-    Progress, Status, SyncMode,
+    Durability, EntryPage, Error, FoundHead, Group, Key, KeyCount, OBJECT_READS_MAX, ObjectControl,
+    ObjectStore, Progress, Status, SyncMode,
 };
 use state::{Opened, Shared, State};
 use std::collections::BTreeSet;
@@ -55,6 +55,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 
 pub use options::Options;
 pub use verify::{Description, Difference, Summary, WideObject, verify};
@@ -69,6 +70,8 @@ const PACE_MAX: Duration = Duration::from_secs(5);
 /// dropped writes and syncs all of its groups, and a last checkpoint.
 pub struct ObjectFiles {
     shared: Arc<Shared>,
+    /// The right to read from the disk, of which there are [`OBJECT_READS_MAX`].
+    reads: Arc<Semaphore>,
     log: Option<JoinHandle<()>>,
     checkpoints: Option<JoinHandle<()>>,
 }
@@ -103,7 +106,8 @@ impl ObjectFiles {
             let thread = std::thread::Builder::new().name(name.to_owned());
             thread.spawn(move || run(&shared)).map_err(|why| Error::Io(why.to_string()))
         };
-        let mut store = Self { shared: Arc::clone(&shared), log: None, checkpoints: None };
+        let reads = Arc::new(Semaphore::new(OBJECT_READS_MAX));
+        let mut store = Self { shared: Arc::clone(&shared), reads, log: None, checkpoints: None };
         store.log = Some(spawn("objects-log", log_thread::run)?);
         store.checkpoints = Some(spawn("objects-checkpoint", checkpoints::run)?);
         Ok(store)
@@ -237,12 +241,18 @@ impl Drop for ObjectFiles {
 }
 
 impl ObjectFiles {
-    /// Runs blocking work outside the asynchronous threads.
+    /// Runs blocking work outside the asynchronous threads, as soon as fewer than
+    /// [`OBJECT_READS_MAX`] others run.
     fn in_background<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shared) -> Result<T, Error> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Error>> {
-        crate::store::in_background(&self.shared, work)
+        let reads = Arc::clone(&self.reads);
+        let work = crate::store::in_background(&self.shared, work);
+        Box::pin(async move {
+            let _read = reads.acquire().await.expect("it is never closed");
+            work.await
+        })
     }
 
     /// Whether a stamp is reached; an error if it will never be.

@@ -14,3 +14,7 @@ pub const OBJECT_GROUP_BYTES_MAX: usize = 1_000 << 20;
 /// The part of the reserve of the disk that is left to work in progress, as a divisor: groups that
 /// only remove are taken until as little is free. Then they are refused like all others.
 pub const OBJECT_REMOVAL_RESERVE_DIVISOR: u64 = 4;
+
+/// Most reads of the disk that are under way at the same time, each on a thread of its own. Others
+/// wait.
+pub const OBJECT_READS_MAX: usize = 64;
