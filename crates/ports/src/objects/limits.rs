@@ -17,4 +17,4 @@ pub const OBJECT_REMOVAL_RESERVE_DIVISOR: u64 = 4;
 
 /// Most reads of the disk that are under way at the same time, each on a thread of its own. Others
 /// wait.
-pub const OBJECT_READS_MAX: usize = 64;
+pub const OBJECT_READS_MAX: usize = 16;

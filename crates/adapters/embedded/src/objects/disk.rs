@@ -6,6 +6,7 @@ use crate::store::{self, Fault, Store};
 use bytes::Bytes;
 use fjall::config::{
     BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy,
+    PartitioningPolicy,
 };
 use fjall::{CompressionType, Keyspace, KeyspaceCreateOptions, KvSeparationOptions};
 use hashbrown::HashMap;
@@ -23,6 +24,9 @@ const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 /// Smallest value that is shared with fjall instead of copied. A smaller one would keep the whole
 /// block in memory in which it lies.
 const SHARED_LEN_MIN: usize = 4 << 10;
+/// Bytes of a block of a table. Each has a record in the index, which has to be in memory to be of
+/// use: with 4 KiB it would be twice as large. A read of the disk takes about as long for both.
+const BLOCK_BYTES: u32 = 8 << 10;
 /// Part of a file of separated values that has to be overwritten before the file is written again.
 const STALENESS: f32 = 0.33;
 
@@ -150,6 +154,9 @@ impl FjallRecords {
 
 /// Small values lie in the tables: a value in a file of its own costs a second read, and its room
 /// is only free again once every table that refers to the file was written again.
+///
+/// Indexes and filters are in pieces that the cache holds as it holds blocks. Whole ones would
+/// either be in memory beside it, or be read as a whole, half a megabyte, for each look-up.
 fn layout(place: Place, separate_bytes: u32, memtable_bytes: u64) -> KeyspaceCreateOptions {
     // Entries are read in ranges, for which filters are of no use.
     let filter = match place {
@@ -158,7 +165,9 @@ fn layout(place: Place, separate_bytes: u32, memtable_bytes: u64) -> KeyspaceCre
     };
     KeyspaceCreateOptions::default()
         .max_memtable_size(memtable_bytes)
-        .data_block_size_policy(BlockSizePolicy::all(4 << 10))
+        .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
+        .index_block_partitioning_policy(PartitioningPolicy::all(true))
+        .filter_block_partitioning_policy(PartitioningPolicy::all(true))
         .data_block_hash_ratio_policy(HashRatioPolicy::all(1.33))
         .filter_policy(FilterPolicy::all(filter))
         .with_kv_separation(Some(
