@@ -1,8 +1,8 @@
 //! The books of points: a journal in segment files, and what follows from it on fjall.
 //!
 //! ```text
-//!   turn ──▶ load ──▶ decide ──▶ one block of the journal, synced
-//!                                  └──▶ one batch of records, not synced ──▶ answer
+//!   turn ──▶ load ──▶ decide ──▶ one block of the journal, synced ──▶ pending layer ──▶ answer
+//!                                                     in the background └──▶ sorted tables
 //!   open ──▶ records of a prefix of the journal ──▶ the rest of its entries applied to them
 //! ```
 //!
@@ -13,6 +13,7 @@ mod journal;
 mod keys;
 mod loading;
 mod options;
+mod pending;
 mod place;
 mod reader;
 mod records;
@@ -28,17 +29,17 @@ use crate::store::{self, Fault, Store};
 use journal::{Inspection, Journal, Pages};
 use loading::Memory;
 use parking_lot::Mutex;
+use pending::{Pending, Writer};
 use raingauge_points::{Entry, Footprint, Key, Snapshot, Turn};
 use raingauge_ports::log;
 use raingauge_ports::points::{Books, DueWallet, EncodedTurn, Error, Head};
-use records::Records;
+use records::View as _;
 use state::BOOK;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 pub use options::Options;
 pub use verify::{rebuild, verify};
@@ -47,18 +48,20 @@ pub use verify::{rebuild, verify};
 const FORMAT: u32 = 1;
 const JOURNAL_FOLDER: &str = "journal";
 const STATE_FOLDER: &str = "state";
-/// The records are synced this often: what a power cut takes of them is read from the journal.
-const SYNCED_EVERY: Duration = Duration::from_secs(2);
+/// Bytes of records that fjall holds in memory. None pass through it.
+const MEMTABLE_BYTES: u64 = 4 << 20;
 
 /// The books of one data folder. Only one process has them open at a time.
 pub struct PointBooks {
     inner: Arc<Inner>,
+    /// Writes what is pending, the rest of it when the books are dropped.
+    _writer: Option<Writer>,
 }
 
 struct Inner {
     folder: Arc<dyn Folder>,
     pages: Pages,
-    records: Box<dyn Records>,
+    records: Arc<Pending>,
     room: Room,
     writing: Mutex<Writing>,
     /// No wallet is due before this hour. The places of those that were would slow a scan down
@@ -73,7 +76,6 @@ struct Writing {
     head: Head,
     journal: Journal,
     memory: Memory,
-    synced: Instant,
     /// Why nothing is written any more.
     closed: Option<String>,
 }
@@ -94,35 +96,38 @@ impl PointBooks {
     pub fn open(folder: &Path, options: &Options) -> Result<Self, Error> {
         let journal = open_folder(&folder.join(JOURNAL_FOLDER))?;
         let inspection = Inspection::of(Arc::clone(&journal), options.segment_bytes)?;
-        let records = open_records(&folder.join(STATE_FOLDER), options)?;
+        let records = Arc::new(open_records(&folder.join(STATE_FOLDER), options)?);
         let room = Room::new(folder, options.reserve_bytes);
-        Self::start(journal, inspection, Box::new(records), options.cache_bytes, room)
+        let writer = Writer::start(&records)?;
+        let inner = Inner::start(journal, inspection, records, options.cache_bytes, room)?;
+        Ok(Self { inner: Arc::new(inner), _writer: Some(writer) })
     }
+}
 
+impl Inner {
     /// Brings the records up to the journal.
     fn start(
         folder: Arc<dyn Folder>,
         inspection: Inspection,
-        records: Box<dyn Records>,
+        records: Arc<Pending>,
         cache_bytes: usize,
         room: Room,
     ) -> Result<Self, Error> {
         let pages = inspection.pages.clone();
-        let head = recovery::checked_head(&*records, &pages)?;
+        let head = recovery::checked_head(&records, &pages)?;
         let noted = inspection.noted_position();
         let last = pages.last_block()?.map_or(0, |page| page.position);
 
         // From here on only the disk can refuse the start.
         let journal = inspection.open()?;
-        let head = recovery::catch_up(&*records, &pages, head)?;
+        let head = recovery::catch_up(&records, &pages, head)?;
         let writing = Writing {
             head: Head { position: noted.max(last), ..head },
             journal,
             memory: Memory::new(cache_bytes),
-            synced: Instant::now(),
             closed: None,
         };
-        let inner = Inner {
+        Ok(Self {
             folder,
             pages,
             records,
@@ -130,8 +135,7 @@ impl PointBooks {
             writing: Mutex::new(writing),
             due_from: Mutex::default(),
             consumers: Mutex::default(),
-        };
-        Ok(Self { inner: Arc::new(inner) })
+        })
     }
 }
 
@@ -144,18 +148,19 @@ fn open_folder(path: &Path) -> Result<Arc<dyn Folder>, Error> {
     }
 }
 
-fn open_records(folder: &Path, options: &Options) -> Result<Store, Error> {
+fn open_records(folder: &Path, options: &Options) -> Result<Pending, Error> {
     let settings = store::Options {
         block_cache_bytes: options.block_cache_bytes,
         open_files_max: options.open_files_max,
         ..store::Options::new(
             "points",
             FORMAT,
-            options.memtable_bytes(),
+            MEMTABLE_BYTES,
             "`raingauge points verify --rebuild` makes the state again from the journal",
         )
     };
-    Ok(Store::open(folder, &settings)?)
+    let store = Store::open(folder, &settings)?;
+    Ok(Pending::new(Box::new(store), options.pending()))
 }
 
 impl Writing {
@@ -188,9 +193,12 @@ impl Inner {
         if let Err(log::Error::Full { free_bytes, reserve_bytes }) = self.room.check() {
             return Err(Error::Full { free_bytes, reserve_bytes });
         }
+        if let Err(fault) = self.records.make_room() {
+            return Err(writing.close(format!("its state could not be written: {fault:?}")));
+        }
 
         let Writing { head, memory, .. } = &mut *writing;
-        let loaded = loading::load(&*self.records, &self.pages, memory, head, footprint)?;
+        let loaded = loading::load(&self.records, &self.pages, memory, head, footprint)?;
         let due_before = state::due_hours(&loaded);
         let known: HashSet<Key> = loaded.keys.keys().copied().collect();
 
@@ -251,17 +259,7 @@ impl Inner {
             Err(Failure::Broken(error)) => return Err(writing.close(error.to_string())),
         };
 
-        let mut written =
-            loading::commit(&*self.records, memory, &after, turn, &places, due_before);
-        if written.is_ok() && writing.synced.elapsed() >= SYNCED_EVERY {
-            written = self.records.sync();
-            writing.synced = Instant::now();
-        }
-
-        // The entries are durable, but what follows from them is not: a start applies them.
-        if let Err(fault) = written {
-            return Err(writing.close(format!("its state could not be written: {fault:?}")));
-        }
+        loading::commit(&self.records, memory, &after, turn, &places, due_before);
         writing.head = after.clone();
         let due = turn.wallets.iter().filter_map(|(_, wallet)| wallet.due_hour);
         let mut from = self.due_from.lock();

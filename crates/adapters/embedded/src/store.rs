@@ -8,6 +8,7 @@
 mod blank;
 pub mod journals;
 mod markers;
+pub mod tables;
 
 use blank::{discard, is_blank};
 use fjall::config::{
@@ -152,12 +153,6 @@ impl Store {
     /// A batch that survives the end of the process, and a power cut once a later one is synced.
     pub fn batch(&self) -> OwnedWriteBatch {
         self.database.batch().durability(Some(PersistMode::Buffer))
-    }
-
-    /// A batch as [`Store::batch`] makes it, with room for a number of records.
-    pub fn batch_of(&self, len: usize) -> OwnedWriteBatch {
-        let batch = OwnedWriteBatch::with_capacity(self.database.clone(), len + 1);
-        batch.durability(Some(PersistMode::Buffer))
     }
 
     /// Commits a batch together with the marker of its number. A batch changes a key once.

@@ -12,7 +12,7 @@ settings! {
         /// Where priced events wait: `direct` awards them from the event log itself, `queued`
         /// sends each through the queue of awards.
         awarding: Awarding = one_of(&["direct", "queued"]);
-        /// Bytes of wallets and statements in memory.
+        /// Bytes of wallets in memory. What waits for its tables may take a quarter more.
         cache_bytes: usize = bytes(128 * MIB, MIB..=64 * GIB);
         /// Most commands that wait for the ledger; beyond, requests are answered 429.
         waiting_max: usize = whole(50_000, 100..=1_000_000, "commands");

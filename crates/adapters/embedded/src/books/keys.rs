@@ -127,6 +127,22 @@ pub fn rows_before(id: &WalletId, member_sequence: u64) -> Range<Vec<u8>> {
     row(id, 0)..row(id, member_sequence)
 }
 
+/// Whether a key is one of few, over which one ranges: due rows and sums.
+pub fn is_in_order(key: &[u8]) -> bool {
+    matches!(key.first(), Some(&(DUE | TOTAL)))
+}
+
+/// Whether a key is one of a sum.
+pub fn is_total(key: &[u8]) -> bool {
+    key.first() == Some(&TOTAL)
+}
+
+/// What the keys of the rows of a wallet begin with, if this is one.
+pub fn wallet_of_row(key: &[u8]) -> Option<&[u8]> {
+    let is_row = key.first() == Some(&ROW) && key.len() > ROW_END_LEN;
+    is_row.then(|| &key[..key.len() - ROW_END_LEN])
+}
+
 /// All records but the head.
 pub fn all() -> Range<Vec<u8>> {
     vec![WALLET]..vec![ROW + 1]

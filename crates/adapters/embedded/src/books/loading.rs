@@ -4,14 +4,12 @@
 
 use super::journal::Pages;
 use super::keys;
+use super::pending::Pending;
 use super::place::Place;
-use super::records::{Records, Write};
-use super::state::{DueHours, budget, malformed, totals, writes_of};
+use super::records::{View as _, Write};
+use super::state::{DueHours, budgets, decode_wallet, malformed, totals, writes_of};
 use crate::cache::Cache;
-use crate::store::Fault;
-use raingauge_points::{
-    BookHead, Earned, Footprint, Key, Snapshot, Totals, Turn, Wallet, WalletId,
-};
+use raingauge_points::{BookHead, Earned, Footprint, Key, Snapshot, Totals, Turn, WalletId};
 use raingauge_ports::points::{Error, Head};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -44,7 +42,7 @@ impl Memory {
         Self { wallets: Cache::new(cache_bytes), totals: HashMap::new() }
     }
 
-    fn totals(&mut self, records: &dyn Records, programme: &Arc<str>) -> Result<&Totals, Error> {
+    fn totals(&mut self, records: &Pending, programme: &Arc<str>) -> Result<&Totals, Error> {
         if !self.totals.contains_key(programme) {
             self.totals.insert(Arc::clone(programme), totals(records, programme)?);
         }
@@ -65,7 +63,7 @@ impl Memory {
 
 /// Loads a footprint. What it reads of wallets and sums is remembered.
 pub fn load(
-    records: &dyn Records,
+    records: &Pending,
     pages: &Pages,
     memory: &mut Memory,
     head: &Head,
@@ -94,7 +92,7 @@ pub fn load(
 }
 
 /// Reads wallets that are not in memory, and keys.
-fn read(records: &dyn Records, cache: &mut Cache, footprint: &Footprint) -> Result<Found, Error> {
+fn read(records: &Pending, cache: &mut Cache, footprint: &Footprint) -> Result<Found, Error> {
     let mut wallets = Vec::with_capacity(footprint.wallets.len());
     // The keys of wallets that are not in memory, and which of the wallets they are.
     let mut missing = Vec::new();
@@ -122,11 +120,7 @@ fn read(records: &dyn Records, cache: &mut Cache, footprint: &Footprint) -> Resu
 }
 
 /// Reads records in equal parts, each on a thread of its own, the first one on this.
-fn read_parts(
-    records: &dyn Records,
-    keys: &[Vec<u8>],
-    threads: usize,
-) -> Result<Vec<Value>, Error> {
+fn read_parts(records: &Pending, keys: &[Vec<u8>], threads: usize) -> Result<Vec<Value>, Error> {
     let read_all = |keys: &[Vec<u8>]| -> Result<Vec<Value>, Error> {
         keys.iter().map(|key| Ok(records.get(key)?)).collect()
     };
@@ -150,8 +144,7 @@ fn put_wallets(found: &[Value], ids: &[WalletId], snapshot: &mut Snapshot) -> Re
     snapshot.wallets.reserve(ids.len());
     for (id, value) in ids.iter().zip(found) {
         if let Some(bytes) = value {
-            let wallet = Wallet::decode(bytes).map_err(|_| malformed("a wallet"))?;
-            snapshot.wallets.insert(id.clone(), wallet);
+            snapshot.wallets.insert(id.clone(), decode_wallet(bytes)?);
         }
     }
     Ok(())
@@ -176,7 +169,7 @@ fn put_keys(
 
 /// Loads references and budgets.
 fn put_others(
-    records: &dyn Records,
+    records: &Pending,
     footprint: &Footprint,
     snapshot: &mut Snapshot,
 ) -> Result<(), Error> {
@@ -186,25 +179,23 @@ fn put_others(
             snapshot.references.insert(id.clone(), earned);
         }
     }
-    for id in &footprint.budgets {
-        if let Some(used) = budget(records, id)? {
-            snapshot.budgets.insert(id.clone(), used);
-        }
+    let used = budgets(records, &footprint.budgets)?;
+    for (id, used) in footprint.budgets.iter().zip(used) {
+        snapshot.budgets.extend(used.map(|used| (id.clone(), used)));
     }
     Ok(())
 }
 
-/// Commits what a turn makes of the records, without waiting for the disk.
+/// Takes what a turn makes of the records, which are written later.
 pub fn commit(
-    records: &dyn Records,
+    records: &Pending,
     memory: &mut Memory,
     head: &Head,
     turn: &Turn,
     places: &[Place],
     due_before: &DueHours,
-) -> Result<(), Fault> {
+) {
     let writes = writes_of(head, turn, places, due_before);
-    records.commit(&writes)?;
+    records.commit(&writes, turn.entries.len());
     memory.apply(writes.into_iter().take(turn.wallets.len()), turn);
-    Ok(())
 }

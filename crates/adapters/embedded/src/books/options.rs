@@ -1,5 +1,12 @@
 //! Options of the books.
 
+use super::pending::Limits;
+
+/// Most entries whose effects are in memory alone: about a second of a start.
+const PENDING_ENTRIES: usize = 128_000;
+/// Fewest bytes of them. Smaller tables would be merged too often.
+const PENDING_BYTES_MIN: usize = 16 << 20;
+
 /// Options of the books of a data folder.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -7,6 +14,8 @@ pub struct Options {
     pub segment_bytes: u64,
     /// Bytes of wallets in memory.
     pub cache_bytes: usize,
+    /// Most entries whose effects are in memory and not yet in tables. A start applies them again.
+    pub pending_entries: usize,
     /// Bytes of fjall's own cache of blocks.
     pub block_cache_bytes: u64,
     /// Most table files that fjall keeps open.
@@ -16,10 +25,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Half of the cache, within the limits that keep fjall fast: each award writes three records
-    /// at random places, and fewer and larger tables are merged less often.
-    pub(super) fn memtable_bytes(&self) -> u64 {
-        (self.cache_bytes as u64 / 2).clamp(4 << 20, 64 << 20)
+    /// What may be pending: entries as given, in at most a quarter of the cache.
+    pub(super) fn pending(&self) -> Limits {
+        Limits {
+            entries: self.pending_entries,
+            bytes: (self.cache_bytes / 4).max(PENDING_BYTES_MIN),
+        }
     }
 }
 
@@ -28,6 +39,7 @@ impl Default for Options {
         Self {
             segment_bytes: 128 << 20,
             cache_bytes: 256 << 20,
+            pending_entries: PENDING_ENTRIES,
             block_cache_bytes: 64 << 20,
             open_files_max: 500,
             reserve_bytes: 0,

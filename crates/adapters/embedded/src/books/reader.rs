@@ -1,6 +1,7 @@
 //! The books as doors read them.
 
 use super::place::Place;
+use super::records::View as _;
 use super::state::{self, malformed};
 use super::{Inner, PointBooks, keys};
 use crate::store::in_background;
@@ -24,7 +25,7 @@ impl Inner {
             return Ok(Vec::new());
         }
 
-        self.records.view().scan(range, true, &mut |_, value| {
+        self.records.scan(range, true, &mut |_, value| {
             places.push(Place::from_bytes(value).ok_or_else(|| malformed("a statement row"))?);
             let is_enough = places.len() == len_max;
             Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -74,10 +75,7 @@ impl PointBooks {
 
 impl BookReader for PointBooks {
     fn wallets(&self, ids: Vec<WalletId>) -> BoxFuture<'_, Result<Vec<Option<Wallet>>, Error>> {
-        self.in_background(move |inner| {
-            let view = inner.records.view();
-            ids.iter().map(|id| state::wallet(&*view, id)).collect()
-        })
+        self.in_background(move |inner| state::wallets(&inner.records, &ids))
     }
 
     fn statement(
@@ -105,14 +103,13 @@ impl BookReader for PointBooks {
     }
 
     fn totals(&self, programme: Arc<str>) -> BoxFuture<'_, Result<Totals, Error>> {
-        self.in_background(move |inner| state::totals(&*inner.records.view(), &programme))
+        self.in_background(move |inner| state::totals(&*inner.records, &programme))
     }
 
     fn budgets(&self, ids: Vec<BudgetId>) -> BoxFuture<'_, Result<Vec<Points>, Error>> {
         self.in_background(move |inner| {
-            let view = inner.records.view();
-            let used = |id| Ok(state::budget(&*view, id)?.unwrap_or(0));
-            ids.iter().map(used).collect()
+            let used = state::budgets(&inner.records, &ids)?;
+            Ok(used.into_iter().map(Option::unwrap_or_default).collect())
         })
     }
 }

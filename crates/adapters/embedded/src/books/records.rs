@@ -1,7 +1,8 @@
 //! The records that follow from the journal, on fjall.
 
+use crate::store::tables::{self, Fill};
 use crate::store::{Fault, Store};
-use fjall::{Iter, Keyspace, PersistMode, Readable as _, Snapshot};
+use fjall::{Iter, Keyspace, Readable as _, Snapshot};
 use raingauge_ports::points::Error;
 use std::ops::{ControlFlow, Range};
 
@@ -27,17 +28,13 @@ pub trait View {
     ) -> Result<(), Error>;
 }
 
-/// A store of records by key. Tests put one in its place that loses its end.
+/// A store of records by key. Tests put one in its place that fails.
 pub trait Records: View + Send + Sync {
-    /// The records as they are now. What is committed later does not change the view, nor does a
-    /// commit under way show a part of itself.
+    /// The records as they are now. What is written later does not change the view.
     fn view(&self) -> Box<dyn View + '_>;
 
-    /// Writes records, all or none. A power cut may undo it, with all that came after it.
-    fn commit(&self, writes: &[Write]) -> Result<(), Fault>;
-
-    /// Waits until all commits are durable.
-    fn sync(&self) -> Result<(), Fault>;
+    /// Writes the changes that `fill` hands over as tables: all or none, durably.
+    fn write_tables(&self, fill: &mut Fill<'_>) -> Result<(), Fault>;
 }
 
 impl View for Store {
@@ -91,18 +88,8 @@ impl Records for Store {
         Box::new(StoreView { snapshot: self.database.snapshot(), keyspace: &self.keyspace })
     }
 
-    fn commit(&self, writes: &[Write]) -> Result<(), Fault> {
-        let mut batch = self.batch_of(writes.len());
-        for (key, value) in writes {
-            match value {
-                Some(value) => batch.insert(&self.keyspace, &key[..], &value[..]),
-                None => batch.remove(&self.keyspace, &key[..]),
-            }
-        }
-        Self::commit(self, batch)
-    }
-
-    fn sync(&self) -> Result<(), Fault> {
-        Ok(self.database.persist(PersistMode::SyncData)?)
+    fn write_tables(&self, fill: &mut Fill<'_>) -> Result<(), Fault> {
+        tables::wait_for_merges(std::slice::from_ref(&self.keyspace));
+        tables::write(&self.keyspace, fill)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::journal::{Page, Pages};
 use super::loading::{Memory, commit, load};
-use super::records::Records;
+use super::pending::Pending;
 use super::state::{check_prefix, due_hours, head, turn_of};
 use raingauge_points::Footprint;
 use raingauge_ports::points::{Error, Head};
@@ -14,14 +14,14 @@ const PART_BYTES: usize = 1 << 20;
 const CACHE_BYTES: usize = 64 << 20;
 
 /// Reads how far the records go, and refuses those that do not follow from the journal.
-pub fn checked_head(records: &dyn Records, pages: &Pages) -> Result<Head, Error> {
+pub fn checked_head(records: &Pending, pages: &Pages) -> Result<Head, Error> {
     let head = head(records)?;
     check_prefix(&head, pages)?;
     Ok(head)
 }
 
-/// Applies the journal behind a head, and waits until all of it is durable. Returns the head then.
-pub fn catch_up(records: &dyn Records, pages: &Pages, mut head: Head) -> Result<Head, Error> {
+/// Applies the journal behind a head. Returns the head then.
+pub fn catch_up(records: &Pending, pages: &Pages, mut head: Head) -> Result<Head, Error> {
     let from = head.sequence;
     let end = pages.end();
     let mut memory = Memory::new(CACHE_BYTES);
@@ -31,18 +31,18 @@ pub fn catch_up(records: &dyn Records, pages: &Pages, mut head: Head) -> Result<
         if part.is_empty() {
             return Err(Error::Corrupt(format!("its journal ends before entry {end}")));
         }
+        records.make_room()?;
         apply(records, pages, &mut memory, &part, &mut head)?;
     }
 
     if from < end {
         tracing::info!(entries = end - from, "applied the end of the journal of points");
-        records.sync()?;
     }
     Ok(head)
 }
 
 fn apply(
-    records: &dyn Records,
+    records: &Pending,
     pages: &Pages,
     memory: &mut Memory,
     part: &[Page],
@@ -65,7 +65,8 @@ fn apply(
     }
     let turn = turn_of(snapshot, &footprint, entries);
 
-    Ok(commit(records, memory, head, &turn, &places, &due_before)?)
+    commit(records, memory, head, &turn, &places, &due_before);
+    Ok(())
 }
 
 /// Moves a head behind a block, which has to follow it.

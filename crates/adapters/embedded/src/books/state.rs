@@ -2,6 +2,7 @@
 
 use super::journal::{ADVICE, Pages};
 use super::keys;
+use super::pending::Pending;
 use super::place::Place;
 use super::records::{View, Writes};
 use hashbrown::HashMap;
@@ -74,10 +75,15 @@ fn decode_head(bytes: &[u8]) -> Option<Head> {
     })
 }
 
-pub fn wallet(records: &dyn View, id: &WalletId) -> Result<Option<Wallet>, Error> {
-    let bytes = records.get(&keys::wallet(id))?;
-    let wallet = bytes.map(|bytes| Wallet::decode(&bytes).map_err(|_| malformed("a wallet")));
-    wallet.transpose()
+/// Wallets of one moment.
+pub fn wallets(records: &Pending, ids: &[WalletId]) -> Result<Vec<Option<Wallet>>, Error> {
+    let keys: Vec<Vec<u8>> = ids.iter().map(keys::wallet).collect();
+    let found = records.get_all(&keys)?;
+    found.into_iter().map(|bytes| bytes.as_deref().map(decode_wallet).transpose()).collect()
+}
+
+pub fn decode_wallet(bytes: &[u8]) -> Result<Wallet, Error> {
+    Wallet::decode(bytes).map_err(|_| malformed("a wallet"))
 }
 
 pub fn entry_of_key(
@@ -92,12 +98,14 @@ pub fn entry_of_key(
     pages.entry_at(&place).map(Some)
 }
 
-pub fn budget(records: &dyn View, id: &BudgetId) -> Result<Option<Points>, Error> {
-    let bytes = records.get(&keys::budget(id))?;
-    let used = bytes.map(|bytes| {
-        bytes[..].try_into().map(Points::from_le_bytes).map_err(|_| malformed("a budget"))
-    });
-    used.transpose()
+/// What was used of budgets at one moment.
+pub fn budgets(records: &Pending, ids: &[BudgetId]) -> Result<Vec<Option<Points>>, Error> {
+    let keys: Vec<Vec<u8>> = ids.iter().map(keys::budget).collect();
+    let found = records.get_all(&keys)?;
+    let decode = |bytes: &[u8]| {
+        bytes.try_into().map(Points::from_le_bytes).map_err(|_| malformed("a budget"))
+    };
+    found.into_iter().map(|bytes| bytes.as_deref().map(decode).transpose()).collect()
 }
 
 /// The sums of a programme.

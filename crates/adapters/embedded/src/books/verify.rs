@@ -1,6 +1,7 @@
 //! Proves that the records are what follows from the journal, or makes them again.
 
 use super::journal::{Inspection, Pages};
+use super::pending::{Pending, Writer};
 use super::records::Records;
 use super::recovery;
 use super::state::BOOK;
@@ -8,6 +9,7 @@ use super::{JOURNAL_FOLDER, Options, STATE_FOLDER, keys, open_folder, open_recor
 use raingauge_ports::points::{BookDifference, Error, Head, Verified, VerifiedBooks};
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The folder of the records that are made for a comparison.
 const COMPARED_FOLDER: &str = "verify";
@@ -22,17 +24,20 @@ pub fn verify(folder: &Path, options: &Options) -> Result<Verified, Error> {
     let inspection = Inspection::of(journal, options.segment_bytes)?;
     let pages = inspection.pages.clone();
     let noted = inspection.noted_position();
-    let records = open_records(&folder.join(STATE_FOLDER), options)?;
+    let records = Arc::new(open_records(&folder.join(STATE_FOLDER), options)?);
     let head = recovery::checked_head(&records, &pages)?;
     let behind = pages.end() - head.sequence;
 
     let compared = folder.join(COMPARED_FOLDER);
     remove(&compared)?;
-    let again = open_records(&compared, options)?;
+    let again = Arc::new(open_records(&compared, options)?);
     let last = pages.last_block()?.map_or(0, |page| page.position);
     let position = noted.max(last);
     let _mended = inspection.open()?;
-    let result = compare_all(&records, &again, &pages, head);
+    let result = {
+        let _writers = [Writer::start(&records)?, Writer::start(&again)?];
+        compare_all(&records, &again, &pages, head)
+    };
 
     drop(again);
     remove(&compared)?;
@@ -75,13 +80,15 @@ type Compared = Result<(Head, u64), BookDifference>;
 /// Compares the records with those that are made in an empty store, after the former have caught
 /// up in the same way: a crash may have left them behind.
 pub(super) fn compare_all(
-    records: &dyn Records,
-    again: &dyn Records,
+    records: &Pending,
+    again: &Pending,
     pages: &Pages,
     head: Head,
 ) -> Result<Compared, Error> {
     let head = recovery::catch_up(records, pages, head)?;
+    records.write_all()?;
     let expected = recovery::catch_up(again, pages, Head::of_book(BOOK))?;
+    again.write_all()?;
     if head != expected {
         let digits = |head: &Head| Some(format!("{head:?}"));
         return Ok(Err(BookDifference {
@@ -91,7 +98,7 @@ pub(super) fn compare_all(
         }));
     }
 
-    let count = compare(records, again, keys::all())?;
+    let count = compare(records.written(), again.written(), keys::all())?;
     Ok(count.map(|count| (head, count)))
 }
 

@@ -2,6 +2,7 @@
 
 use super::Options;
 use super::keys::{Generation, Place};
+use crate::store::tables::{self, Fill};
 use crate::store::{self, Fault, Store};
 use bytes::Bytes;
 use fjall::config::{
@@ -13,7 +14,6 @@ use hashbrown::HashMap;
 use parking_lot::RwLock;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// Version of the records.
 const FORMAT: u32 = 1;
@@ -39,12 +39,6 @@ pub struct Write {
 
 /// Called with a key and its value, until it breaks.
 pub type Visit<'a> = dyn FnMut(&[u8], Bytes) -> Result<ControlFlow<()>, Fault> + 'a;
-
-/// Takes a key and its new value, `None` to remove it: each once, in the order of the keys.
-pub type Take<'a> = dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), Fault> + 'a;
-
-/// Called with what takes the changes of a place.
-pub type Fill<'a> = dyn FnMut(&mut Take<'_>) -> Result<(), Fault> + 'a;
 
 /// A store of records. Tests put one in its place that fails.
 pub trait Records: Send + Sync {
@@ -73,16 +67,6 @@ pub trait Records: Send + Sync {
     /// Bytes on disk.
     fn bytes(&self) -> u64;
 }
-
-/// Memory tables that may wait to be written before a batch waits for them. fjall alone would let
-/// four of each keyspace gather, beyond any budget of memory.
-const SEALED_TABLES_MAX: usize = 1;
-/// Tables that may wait to be merged before more are written. A read looks into each of them, and
-/// fjall itself holds back batches alone.
-const UNMERGED_TABLES_MAX: usize = 16;
-/// The pause between looks at them, and the longest wait in all.
-const TABLES_PAUSE: Duration = Duration::from_millis(2);
-const TABLES_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The records on fjall, each place a keyspace.
 pub struct FjallRecords {
@@ -134,14 +118,7 @@ impl FjallRecords {
     /// Waits while tables gather faster than fjall writes and merges them.
     fn wait_for_tables(&self) {
         let keyspaces: Vec<Keyspace> = self.keyspaces.read().values().cloned().collect();
-        let began = Instant::now();
-        let is_behind = |keyspace: &Keyspace| {
-            keyspace.sealed_memtable_count() > SEALED_TABLES_MAX
-                || keyspace.l0_table_count() > UNMERGED_TABLES_MAX
-        };
-        while keyspaces.iter().any(is_behind) && began.elapsed() < TABLES_PATIENCE {
-            std::thread::sleep(TABLES_PAUSE);
-        }
+        tables::wait_for_merges(&keyspaces);
     }
 
     fn keyspace(&self, place: Place) -> Option<Keyspace> {
@@ -232,15 +209,7 @@ impl Records for FjallRecords {
     fn write_tables(&self, place: Place, fill: &mut Fill<'_>) -> Result<(), Fault> {
         self.wait_for_tables();
         let keyspace = self.create(place)?;
-        let mut tables = keyspace.start_ingestion()?;
-        fill(&mut |key, value| {
-            let written = match value {
-                Some(value) => tables.write(key, value),
-                None => tables.write_tombstone(key),
-            };
-            Ok(written?)
-        })?;
-        Ok(tables.finish()?)
+        tables::write(&keyspace, fill)
     }
 
     fn has(&self, place: Place) -> bool {

@@ -11,13 +11,14 @@
 //! synced up to there before. What cannot be found out again is in the record: how many keys there
 //! are, and, in the index, which wide objects died.
 
-use super::disk::{Records, Take, Write};
+use super::disk::{Records, Write};
 use super::journal::{ADVICE, Journal};
 use super::keys::{self, ANCHOR, Anchor, BEGUN, Generation, Head, Place};
 use super::layer::{Changes, Layer};
 use super::state::State;
 use super::{checkpoints::LeftObjects, read_dead, replay};
 use crate::store::Fault;
+use crate::store::tables::Take;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use raingauge_ports::objects::Error;

@@ -117,8 +117,7 @@ fn a_verification_names_the_first_difference() {
         assert!(verified(folder.path()).is_ok());
         let store = patiently(|| open_records(&folder.path().join(STATE_FOLDER), &options()));
         let store = store.unwrap();
-        Records::commit(&store, &[(key.clone(), value)]).unwrap();
-        store.sync().unwrap();
+        store.written().write_tables(&mut |take| take(&key, value.as_deref())).unwrap();
         drop(store);
 
         let difference = verified(folder.path()).unwrap_err();

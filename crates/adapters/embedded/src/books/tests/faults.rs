@@ -30,7 +30,7 @@ fn run(books: &PointBooks) -> Result<(), Error> {
         println!("\ncommitted {}", scene.head().sequence);
         std::io::stdout().flush().expect("the parent listens");
         if scene.random.chance(30) {
-            books.inner.records.sync()?;
+            books.inner.records.write_all()?;
         }
     }
     Ok(())

@@ -63,7 +63,8 @@ fn a_journal_of_version_1_can_be_read() {
 
     // The records are those that version 1 would have made, but for that of the reference: it is of
     // a newer version, which says what each award is one of.
-    let records = &books.inner.records;
+    books.inner.records.write_all().unwrap();
+    let records = books.inner.records.written();
     let mut found = Vec::new();
     let visited = records.scan(keys::all(), false, &mut |key, value| {
         found.push((hex(key), hex(value)));

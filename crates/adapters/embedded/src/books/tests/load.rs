@@ -241,7 +241,9 @@ pub fn same_content(books: &PointBooks, scene: &Scene) {
     for member in MEMBERS {
         let id: WalletId = wallet(member);
         let of_twin = wait(twin.wallets(vec![id.clone()])).expect("wallets").remove(0);
-        assert_eq!(super::state::wallet(&*inner.records, &id).expect("a wallet"), of_twin);
+        let found =
+            super::state::wallets(&inner.records, std::slice::from_ref(&id)).expect("a wallet");
+        assert_eq!(found, [of_twin]);
         let statement = wait(twin.statement(id.clone(), None, 1_000));
         assert_eq!(inner.statement(&id, None, 1_000), statement);
     }
@@ -252,8 +254,9 @@ pub fn same_content(books: &PointBooks, scene: &Scene) {
     }
 
     let budget = BudgetId::new(&Arc::from("shop"), &Arc::from("campaign"));
-    let used = super::state::budget(&*inner.records, &budget).expect("a budget");
-    assert_eq!(vec![used.unwrap_or(0)], wait(twin.budgets(vec![budget])).expect("budgets"));
+    let used =
+        super::state::budgets(&inner.records, std::slice::from_ref(&budget)).expect("a budget");
+    assert_eq!(vec![used[0].unwrap_or(0)], wait(twin.budgets(vec![budget])).expect("budgets"));
     let totals = super::state::totals(&*inner.records, "shop");
     assert_eq!(totals, wait(twin.totals(Arc::from("shop"))));
 }

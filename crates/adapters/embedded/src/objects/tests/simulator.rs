@@ -5,7 +5,7 @@
 //! Each seed is one history, which it replays exactly. `RAINGAUGE_SIMULATIONS` is the number of
 //! histories, starting at `RAINGAUGE_SIMULATION_SEED`.
 
-use super::super::disk::{Fill, Records, Visit, Write};
+use super::super::disk::{Records, Visit, Write};
 use super::super::journal::Inspection;
 use super::super::keys::{ANCHOR, Anchor, BEGUN, Generation, Place};
 use super::super::state::Shared;
@@ -16,6 +16,7 @@ use crate::files::Folder;
 use crate::files::simulated::{Disk, Fault as DiskFault, Random, Synced};
 use crate::room::Room;
 use crate::store::Fault;
+use crate::store::tables::Fill;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use raingauge_ports::objects::Error;
