@@ -129,8 +129,8 @@ pub mod kinds {
 /// Declares the settings of a component as a struct, whose doc comments are the texts of the
 /// settings. It gets a `GROUP`, `read`, `Default`, and a `Debug` that hides secrets.
 ///
-/// ```
-/// raingauge_settings::settings! {
+/// ```text
+/// settings! {
 ///     /// How events wait.
 ///     pub struct Options in "queue" checked by Options::check {
 ///         /// Longest time that an event waits.
@@ -143,13 +143,10 @@ pub mod kinds {
 /// }
 ///
 /// impl Options {
-///     fn check(&mut self, _: &mut raingauge_settings::Reader) {
+///     fn check(&mut self, _: &mut Reader) {
 ///         self.is_small = self.bytes_max < 1 << 22;
 ///     }
 /// }
-///
-/// assert_eq!(Options::default().wait_max.as_millis(), 500);
-/// assert_eq!(Options::GROUP.settings[1].path(), "queue.bytes_max");
 /// ```
 ///
 /// A setting has the name of its field, or the one behind `as`. The fields behind `with` are no
@@ -260,4 +257,39 @@ macro_rules! compose {
             }
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Reader;
+    use std::time::Duration;
+
+    settings! {
+        /// How events wait.
+        pub struct Options in "queue" checked by Options::check {
+            /// Longest time that an event waits.
+            wait_max as "wait_max_ms": Duration = millis(500, 1..=60_000);
+            /// Most bytes of events that wait.
+            bytes_max: usize = bytes(64 * MIB, MIB..=GIB);
+        } with {
+            is_small: bool = false;
+        }
+    }
+
+    impl Options {
+        fn check(&mut self, _: &mut Reader) {
+            self.is_small = self.bytes_max < 1 << 22;
+        }
+    }
+
+    #[test]
+    fn a_declaration_names_settings_and_their_defaults() {
+        let options = Options::default();
+        assert_eq!(options.wait_max.as_millis(), 500);
+        assert_eq!(options.bytes_max, 64 << 20);
+        assert!(!options.is_small);
+
+        let paths = Options::GROUP.settings.iter().map(|setting| setting.path());
+        assert_eq!(paths.collect::<Vec<_>>(), ["queue.wait_max_ms", "queue.bytes_max"]);
+    }
 }

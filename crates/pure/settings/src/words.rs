@@ -3,18 +3,13 @@
 /// Declares an enum, and the word by which a setting chooses each variant. The setting is declared
 /// as `one_of(Enum::WORDS)`: the first variant is its default.
 ///
-/// ```
-/// use raingauge_settings::{FromText, words};
-///
+/// ```text
 /// words! {
 ///     pub enum Format {
 ///         Text = "text",
 ///         Json = "json",
 ///     }
 /// }
-///
-/// assert_eq!(Format::WORDS, ["text", "json"]);
-/// assert_eq!(Format::from_text("json").unwrap(), Format::Json);
 /// ```
 #[macro_export]
 macro_rules! words {
@@ -43,4 +38,23 @@ macro_rules! words {
             }
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::FromText as _;
+
+    words! {
+        pub enum Format {
+            Text = "text",
+            Json = "json",
+        }
+    }
+
+    #[test]
+    fn words_choose_variants() {
+        assert_eq!(Format::WORDS, ["text", "json"]);
+        assert_eq!(Format::from_text("text").unwrap(), Format::Text);
+        assert_eq!(Format::from_text("json").unwrap(), Format::Json);
+    }
 }
