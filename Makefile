@@ -28,14 +28,13 @@ docs:
 # a real browser, which scripts/browser installs.
 # Everything is compiled first, so that no server waits for a compiler.
 test:
-	cargo test --workspace --locked --no-run
-	scripts/services run temp --cassandra 1 --elasticmq --kafka --mariadb --redis --redis-cluster -- \
-		cargo test --workspace --locked
+	scripts/test --build
+	scripts/services run temp --cassandra 1 --elasticmq --kafka --mariadb --redis --redis-cluster -- scripts/test
 	RAINGAUGE_BINARY="$${CARGO_TARGET_DIR:-target}/debug/raingauge" scripts/browser
 
 # The tests that need nothing but this clone; those of adapters on real servers say that they were skipped.
 test-embedded:
-	cargo test --workspace --locked
+	scripts/test
 
 # The portal in a real browser; pictures of its pages lie in target/screenshots afterwards.
 test-browser:
