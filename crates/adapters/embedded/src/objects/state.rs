@@ -21,9 +21,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Bytes of groups after which a block is closed.
-const BLOCK_BYTES: usize = 4 << 20;
+const BLOCK_BYTES: usize = 512 << 10;
 /// Bytes of a written block's memory that are used again.
 const SPARE_BYTES_MAX: usize = 1 << 20;
+/// Blocks whose memory is kept: those that fifty pipelines of 100 KB fill before one is written.
+const SPARES_MAX: usize = 8;
 /// Groups are refused when the changes in memory are this many times those of a checkpoint, and at
 /// least this many bytes.
 const REFUSED_LAYERS: usize = 4;
@@ -91,7 +93,8 @@ pub struct State {
     pub dead_letters: Vec<DueKey>,
     /// Blocks that are to be written.
     queue: VecDeque<Block>,
-    spare: Option<Vec<u8>>,
+    /// Memory of blocks that were written, empty.
+    spares: Vec<Vec<u8>>,
     /// How often a checkpoint was requested.
     pub requested: u64,
     /// The thread of the checkpoints writes a last one and ends.
@@ -123,7 +126,7 @@ impl State {
             dead,
             dead_letters: Vec::new(),
             queue: VecDeque::new(),
-            spare: None,
+            spares: Vec::new(),
             requested: 0,
             is_stopping: false,
             is_ending: false,
@@ -173,7 +176,7 @@ impl State {
             block.bytes.len() < BLOCK_BYTES && block.bytes.len() + len < PAYLOAD_LEN_MAX
         };
         if !self.queue.back().is_some_and(fits) {
-            let mut bytes = self.spare.take().unwrap_or_default();
+            let mut bytes = self.spares.pop().unwrap_or_default();
             bytes.resize(BLOCK_HEADER_LEN + PAYLOAD_HEAD_LEN, 0);
             self.queue.push_back(Block { bytes, count: 0 });
         }
@@ -303,7 +306,10 @@ impl Shared {
 
             if bytes.capacity() <= SPARE_BYTES_MAX {
                 bytes.clear();
-                self.state.lock().spare = Some(bytes);
+                let mut state = self.state.lock();
+                if state.spares.len() < SPARES_MAX {
+                    state.spares.push(bytes);
+                }
             }
         }
     }

@@ -1,7 +1,9 @@
 //! Many callers at once, while checkpoints run.
 
+use super::super::journal::PAYLOAD_HEAD_LEN;
 use super::super::state::Frozen;
 use super::*;
+use crate::log::segment::BLOCK_HEADER_LEN;
 use std::sync::atomic::AtomicU64;
 
 const CALLERS: u64 = 8;
@@ -117,4 +119,31 @@ async fn a_store_that_is_closed_confirms_nothing_more() {
     assert_eq!(store.submit(Group { effects }), closed.map(|()| 0));
     assert!(store.checkpoint().await.is_err());
     assert_eq!(store.status().closed.as_deref(), Some("as the test wants it"));
+}
+
+/// Callers that are ready at the same time submit before the first of them writes.
+#[tokio::test]
+async fn groups_of_callers_that_are_ready_are_written_together() {
+    const BLOCK_LEN: u64 = (BLOCK_HEADER_LEN + PAYLOAD_HEAD_LEN) as u64;
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options { sync_mode: SyncMode::No, segment_bytes: 1 << 20, ..options() };
+    let store = Arc::new(ObjectFiles::open(folder.path(), &options).expect("opened"));
+    let call = async |store: Arc<ObjectFiles>| {
+        let before = store.status().log_bytes;
+        let effects = vec![put("a", "1", Old::Unknown)];
+        let stamp = store.submit(Group { effects }).expect("taken");
+        store.durable(stamp, Durability::Written).await.expect("written");
+        store.status().log_bytes - before
+    };
+
+    let alone = call(Arc::clone(&store)).await;
+    let before = store.status().log_bytes;
+    let callers: Vec<_> = (0..CALLERS).map(|_| tokio::spawn(call(Arc::clone(&store)))).collect();
+    for caller in callers {
+        caller.await.expect("it is written");
+    }
+    let together = store.status().log_bytes - before;
+    // Once a second another thread writes what is queued.
+    let blocks = (together - CALLERS * (alone - BLOCK_LEN)) / BLOCK_LEN;
+    assert!(blocks <= 2, "{blocks} blocks");
 }
