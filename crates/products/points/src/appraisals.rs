@@ -1,6 +1,7 @@
 //! What a draft would have cost, whether what was awarded is right, and the jobs that find out.
 
 use crate::contract::appraisals as doc;
+use crate::programmes::name_by_path;
 use crate::refused::{Answer, Refused};
 use crate::{Points, Table};
 use axum::Json;
@@ -41,8 +42,9 @@ async fn preview(
 ) -> Answer {
     points.source(&who).check_operator()?;
     let mut request = request_of(&body.bytes)?;
-    if request["programme"].is_null() {
-        request["programme"] = json!(name);
+    match &mut request["programme"] {
+        absent @ Value::Null => *absent = json!(name),
+        draft => name_by_path(&name, draft)?,
     }
     let request = ForecastRequest::parse(request.to_string().as_bytes())?;
     let job = points.appraisal.forecast(&who.recorded_name(), request, None)?;
@@ -50,8 +52,9 @@ async fn preview(
 }
 
 /// `GET /v1/points/audits`: the last one that ended.
-async fn last_audit(Extension(points): Services) -> Json<Value> {
-    Json(json!({ "last": points.appraisal.last_audit() }))
+async fn last_audit(Extension(points): Services, Extension(who): Caller) -> Answer<Json<Value>> {
+    points.source(&who).check_operator()?;
+    Ok(Json(json!({ "last": points.appraisal.last_audit() })))
 }
 
 /// `POST /v1/points/audits`
@@ -60,8 +63,12 @@ async fn audit(
     Extension(who): Caller,
     body: Body<Configuration>,
 ) -> Answer {
+    points.source(&who).check_operator()?;
     let request = request_of(&body.bytes)?;
     let request = AuditRequest::parse(request.to_string().as_bytes())?;
+    if let Some(name) = &request.programme {
+        points.programme(name)?;
+    }
     let job = points.appraisal.audit(&who.recorded_name(), request)?;
     Ok(accepted(&job))
 }

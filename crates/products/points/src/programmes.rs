@@ -142,10 +142,14 @@ fn shown(stored: StoredDocument) -> Value {
     with_version(stored, (NAME, name))
 }
 
-/// The name in the path is that of the document, which may leave it out.
-fn name_by_path(name: &str, document: &mut Value) -> Result<(), Refused> {
-    let Some(members) = document.as_object_mut() else { return Ok(()) };
-    let given = members.entry(NAME).or_insert_with(|| json!(name));
+/// The name in the path is that of the document, which may leave it out, or be nothing but its
+/// name.
+pub fn name_by_path(name: &str, document: &mut Value) -> Result<(), Refused> {
+    let given = match document {
+        Value::Object(members) => members.entry(NAME).or_insert_with(|| json!(name)),
+        Value::String(_) => document,
+        _ => return Ok(()),
+    };
     if *given == name {
         return Ok(());
     }
@@ -162,7 +166,10 @@ mod tests {
         let mut document = json!({ "unit": "GRP" });
         name_by_path("grab-sg", &mut document).unwrap();
         assert_eq!(document["programme"], "grab-sg");
-        let refused = name_by_path("grab-id", &mut document).unwrap_err();
-        assert_eq!(refused.0.code(), Code::ProgrammeInvalid);
+        name_by_path("grab-sg", &mut json!("grab-sg")).unwrap();
+        for mut other in [document, json!("grab-sg")] {
+            let refused = name_by_path("grab-id", &mut other).unwrap_err();
+            assert_eq!(refused.0.code(), Code::ProgrammeInvalid);
+        }
     }
 }

@@ -10,6 +10,7 @@ use raingauge_core::code::Code;
 use raingauge_http::change::json_of;
 use raingauge_http::queries::{Parameters, time};
 use raingauge_http::{Body, Configuration};
+use raingauge_people::Principal;
 use raingauge_ports::points::{
     Death, Depth, LetterSelection, PeekedLetter, QUEUE_CALL_LEN_MAX, QueueError, QueueName, Shelf,
 };
@@ -19,6 +20,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 type Services = Extension<Arc<Points>>;
+type Caller = Extension<Principal>;
 
 pub fn add(table: Table) -> Table {
     const ADMIN: Scope = Scope::PointsAdmin;
@@ -30,7 +32,8 @@ pub fn add(table: Table) -> Table {
 }
 
 /// `GET /v1/points/queues`
-async fn list(Extension(points): Services) -> Answer<Json<Value>> {
+async fn list(Extension(points): Services, Extension(who): Caller) -> Answer<Json<Value>> {
+    points.source(&who).check_operator()?;
     let mut queues = Vec::new();
     for queue in QueueName::ALL {
         let Depth { waiting, in_flight, dead, oldest_ms } = points.queues.depth(queue).await?;
@@ -48,9 +51,11 @@ async fn list(Extension(points): Services) -> Answer<Json<Value>> {
 /// `GET /v1/points/queues/{queue}/messages`
 async fn messages(
     Extension(points): Services,
+    Extension(who): Caller,
     Path(name): Path<String>,
     Query(given): Query<HashMap<String, String>>,
 ) -> Answer<Json<Value>> {
+    points.source(&who).check_operator()?;
     let parameters = Parameters::of(given, &["limit"])?;
     let (queue, shelf) = shelf_of(&name)?;
     let found = points.queues.peek(queue, shelf, parameters.limit(QUEUE_CALL_LEN_MAX)?).await?;
@@ -61,18 +66,22 @@ async fn messages(
 /// `POST /v1/points/queues/{queue}/redrive`
 async fn redrive(
     Extension(points): Services,
+    Extension(who): Caller,
     Path(name): Path<String>,
     body: Body<Configuration>,
 ) -> Answer<Json<Value>> {
+    points.source(&who).check_operator()?;
     points.change(&name, &body.bytes, Change::Redrive).await
 }
 
 /// `POST /v1/points/queues/{queue}/discard`
 async fn discard(
     Extension(points): Services,
+    Extension(who): Caller,
     Path(name): Path<String>,
     body: Body<Configuration>,
 ) -> Answer<Json<Value>> {
+    points.source(&who).check_operator()?;
     points.change(&name, &body.bytes, Change::Discard).await
 }
 

@@ -14,6 +14,7 @@ use raingauge_core::code::Code;
 use raingauge_http::change::json_of;
 use raingauge_http::queries::time;
 use raingauge_http::{Body, Configuration};
+use raingauge_people::Principal;
 use raingauge_ports::points::{Error, Head};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,6 +23,7 @@ use std::sync::Arc;
 const HOUR_MS: i64 = 3_600_000;
 
 type Services = Extension<Arc<Points>>;
+type Caller = Extension<Principal>;
 
 pub fn add(table: Table) -> Table {
     const ADMIN: Scope = Scope::PointsAdmin;
@@ -32,9 +34,10 @@ pub fn add(table: Table) -> Table {
 }
 
 /// `GET /v1/points/sweeps`
-async fn list(Extension(points): Services) -> Json<Value> {
+async fn list(Extension(points): Services, Extension(who): Caller) -> Answer<Json<Value>> {
+    points.source(&who).check_operator()?;
     let sweeps: Vec<Value> = points.teller.sweeps().iter().map(shown).collect();
-    Json(json!({ "sweeps": sweeps }))
+    Ok(Json(json!({ "sweeps": sweeps })))
 }
 
 #[derive(Default, Deserialize)]
@@ -44,7 +47,12 @@ struct SweepRequest {
 }
 
 /// `POST /v1/points/sweeps`
-async fn sweep(Extension(points): Services, body: Body<Configuration>) -> Answer {
+async fn sweep(
+    Extension(points): Services,
+    Extension(who): Caller,
+    body: Body<Configuration>,
+) -> Answer {
+    points.source(&who).check_operator()?;
     let request = if body.bytes.is_empty() {
         SweepRequest::default()
     } else {
@@ -80,7 +88,8 @@ fn shown(status: &SweepStatus) -> Value {
 }
 
 /// `GET /v1/points/seals`
-async fn seals(Extension(points): Services) -> Answer<Json<Value>> {
+async fn seals(Extension(points): Services, Extension(who): Caller) -> Answer<Json<Value>> {
+    points.source(&who).check_operator()?;
     let books = Arc::clone(&points.books);
     let read = move || (0..books.books()).map(|book| books.head(book)).collect();
     let heads: Result<Vec<Head>, Error> = tokio::task::spawn_blocking(read)

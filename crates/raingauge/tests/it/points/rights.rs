@@ -41,8 +41,9 @@ fn with(server: &Client, name: &str) -> Client {
 
 #[test]
 fn a_partner_names_its_source_and_sees_only_it() {
-    let partner = "\"points:award\", \"points:read\", \"points:spend\"";
-    let home = home(&[("boss", "\"admin\""), ("skyair", partner), ("skyair/2", partner)]);
+    let partner = "\"points:award\", \"points:read\", \"points:spend\", \"points:admin\"";
+    let correcting = "\"points:award\", \"points:correct\"";
+    let home = home(&[("boss", "\"admin\""), ("skyair", partner), ("skyair/2", correcting)]);
     let server = home.start();
     let boss = with(&server, "boss");
     let skyair = with(&server, "skyair");
@@ -57,6 +58,14 @@ fn a_partner_names_its_source_and_sees_only_it() {
     let operators = json!({"programme": "shop", "member": "ann", "key": "flight-1", "points": 7});
     let second = award(&boss, &operators);
     assert_eq!(second["replayed"], false, "{second}");
+
+    // What it takes back, it names by its key, also where that is the reference too.
+    let seat = json!({"programme": "shop", "member": "ann", "key": "seat-1", "points": 20,
+                      "reference": "seat-1"});
+    award(&skyair, &seat);
+    let back = json!({"kind": "reverse", "programme": "shop", "member": "ann", "key": "back-1",
+                      "reference": "seat-1", "reason": "not taken"});
+    assert_eq!(correct(&with(&server, "skyair/2"), &back)["points"], -20);
 
     // Beyond its bounds it is refused.
     let much = json!({"programme": "shop", "member": "ann", "key": "flight-2", "points": 501});
@@ -77,6 +86,15 @@ fn a_partner_names_its_source_and_sees_only_it() {
     skyair.get("/v1/points/shop/members/ann").expect_problem(403, "source_foreign");
     skyair.get("/v1/points/shop/liability").expect_problem(403, "source_foreign");
     skyair.get("/v1/points/shop/partners/skyair/settlement").expect(200);
+    // Whatever its scopes are: queues hold what others sent.
+    for place in ["queues", "queues/award/messages", "sweeps", "audits", "seals"] {
+        let answer = skyair.get(&format!("/v1/points/{place}"));
+        answer.expect_problem(403, "source_foreign");
+    }
+    for place in ["queues/award/redrive", "queues/award/discard", "sweeps", "audits"] {
+        let answer = skyair.post(&format!("/v1/points/{place}"), &json!({}));
+        answer.expect_problem(403, "source_foreign");
+    }
     let other = json!({"kind": "exchangeOut", "programme": "shop", "member": "ann", "key": "x",
                        "points": 1, "partner": "other"});
     assert_eq!(code(&transact(&skyair, &other)), "source_foreign");
