@@ -39,8 +39,8 @@ impl Members {
         Self { reader: Arc::clone(&deps.reader), clock: Arc::clone(&deps.clock), shared }
     }
 
-    /// Balances now, or as they were at an earlier time, in the order of the ids. A member that was
-    /// never seen has nothing.
+    /// Balances now, as they were at an earlier time, or as they will be at a later one if nothing
+    /// else happens, in the order of the ids. A member that was never seen has nothing.
     pub async fn balances(
         &self,
         ids: Vec<WalletId>,
@@ -51,7 +51,8 @@ impl Members {
             return Err(Error::TooLarge(detail));
         }
         let now_ms = self.clock.now_ms();
-        if let Some(at_ms) = at_ms.filter(|at_ms| *at_ms < now_ms) {
+        let at_ms = at_ms.unwrap_or(now_ms);
+        if at_ms < now_ms {
             let mut balances = Vec::new();
             for id in ids {
                 balances.push(self.balance_at(id, at_ms).await?);
@@ -62,7 +63,7 @@ impl Members {
         let wallets = self.reader.wallets(ids.clone()).await?;
         let balance = |(id, wallet): (WalletId, Option<Wallet>)| {
             let programme = self.programme(&id.programme)?;
-            let (settled, _) = wallet.unwrap_or_default().settled(&id, now_ms, &programme);
+            let (settled, _) = wallet.unwrap_or_default().settled(&id, at_ms, &programme);
             Ok(Balance::of(id, &settled, &programme))
         };
         Ok(ids.into_iter().zip(wallets).map(balance).collect())

@@ -68,6 +68,24 @@ fn balances_of_the_past_are_those_of_then() {
     assert_eq!(found, [0, 100, 100, 70, 75, 75]);
 }
 
+/// What is owed at the end of a quarter is asked for before it.
+#[test]
+fn balances_of_the_future_lack_what_will_have_expired() {
+    let (stage, mut process) = Stage::with_programme();
+    stage.order("o-1", "bob", "food", 15);
+    stage.turn(&mut process).unwrap();
+    let at = |at_ms: i64| {
+        let read = process.members.balances(vec![wallet("bob")], Some(at_ms));
+        stage.runtime.block_on(read).unwrap().remove(0).unwrap()
+    };
+
+    // Midnight in Singapore behind 31 July, and 24 hours.
+    let cut_ms = 1_785_513_600_000 + DAY_MS;
+    assert_eq!(at(cut_ms - 1).available, 60);
+    let expired = at(cut_ms);
+    assert_eq!((expired.available, expired.lots.len()), (0, 0));
+}
+
 #[test]
 fn an_unknown_programme_is_no_error_of_the_others() {
     let (stage, mut process) = Stage::with_programme();
