@@ -54,7 +54,11 @@ async fn award(
 /// Whether the caller does not wait for the ledger (RFC 7240).
 fn is_later(headers: &HeaderMap) -> bool {
     let mut preferred = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
-    preferred.any(|value| value.split(',').any(|word| word.trim() == "respond-async"))
+    let is_async = |preference: &str| {
+        let name = preference.split([';', '=']).next().unwrap_or_default();
+        name.trim().eq_ignore_ascii_case("respond-async")
+    };
+    preferred.any(|value| value.split(',').any(is_async))
 }
 
 /// How the commands of a batch are decided.
@@ -174,6 +178,7 @@ mod tests {
             is_later(&headers)
         };
         assert!(prefers("respond-async") && prefers("wait=5, respond-async"));
+        assert!(prefers("Respond-Async") && prefers("respond-async; wait=5"));
         assert!(!prefers("return=minimal") && !is_later(&HeaderMap::new()));
     }
 }

@@ -1,6 +1,7 @@
 //! What callers ask for, as commands of the ledger.
 
 use crate::Points;
+use crate::members::wallet_id;
 use crate::requests::{AwardRequest, TransactionRequest, time_of};
 use crate::source::Source;
 use raingauge_core::code::{Code, Refusal};
@@ -79,6 +80,10 @@ impl Conversion {
             return Err(Refusal::new(Code::SourceForeign, detail));
         }
 
+        if request.facts.as_ref().is_some_and(|facts| !facts.is_object()) {
+            let detail = "facts are an object: the fields of data";
+            return Err(Refusal::new(Code::RequestMalformed, detail));
+        }
         let by_amount = request.amount.is_some() || request.rule.is_some();
         let basis = match request.points {
             Some(_) if by_amount || request.facts.is_some() || !request.factors.0.is_empty() => {
@@ -218,7 +223,11 @@ impl Conversion {
     pub fn approved(&self, adjustment: Adjustment) -> Result<Command, Refusal> {
         let Adjustment { programme, member, key, points, expires_on, reason } = adjustment;
         check_reason(Some(&reason))?;
+        wallet_id(&programme, &member)?;
         let points = self.programme(&programme)?.points_of(&points)?;
+        if points == 0 {
+            return Err(Refusal::new(Code::PointsInvalid, "an adjustment of no points is none"));
+        }
         Ok(Command {
             programme,
             member,
@@ -306,6 +315,21 @@ mod tests {
     }
 
     #[test]
+    fn numbers_and_facts_that_are_none_are_refused() {
+        let conversion = conversion(Source::Operator, None);
+        let item = json!({"programme": "grab-sg", "member": "bob", "key": "k", "points": i64::MIN});
+        let refused = conversion.award(item_of(item).unwrap()).unwrap_err();
+        assert_eq!(refused.code, Code::PointsInvalid);
+
+        for facts in [json!([]), json!("SG"), json!(5)] {
+            let item = json!({"programme": "grab-sg", "member": "bob", "key": "k", "amount": 1,
+                              "facts": facts});
+            let refused = conversion.award(item_of(item).unwrap()).unwrap_err();
+            assert_eq!(refused.code, Code::RequestMalformed, "{facts}");
+        }
+    }
+
+    #[test]
     fn points_have_the_decimals_of_their_programme() {
         let conversion = conversion(Source::Operator, None);
         let burn = json!({"kind": "burn", "points": 1.5});
@@ -351,6 +375,24 @@ mod tests {
             let code = refused(&conversion, &adjust(points), Family::Corrections);
             assert_eq!(code, Code::ApprovalNeeded);
         }
+    }
+
+    #[test]
+    fn what_cannot_be_adjusted_is_not_proposed() {
+        let conversion = conversion(Source::Operator, None);
+        let proposed = |member: &str, points: i64| {
+            conversion.approved(Adjustment {
+                programme: "grab-sg".into(),
+                member: member.into(),
+                key: "k".into(),
+                points: Number::whole(points),
+                expires_on: None,
+                reason: "r".into(),
+            })
+        };
+        proposed("bob", -5).unwrap();
+        assert_eq!(proposed("bob", 0).unwrap_err().code, Code::PointsInvalid);
+        assert_eq!(proposed("", 5).unwrap_err().code, Code::MemberInvalid);
     }
 
     #[test]

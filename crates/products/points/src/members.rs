@@ -66,7 +66,7 @@ async fn member(
     let parameters = Parameters::of(given, &["at"])?;
     let at_ms = parameters.time_ms("at", points.clock.now_ms())?;
     let programme = points.programme(&programme)?;
-    let id = WalletId::new(programme.name(), &member);
+    let id = wallet_id(programme.name(), &member)?;
 
     let found = points.teller.members().balances(vec![id], at_ms).await?;
     let found = found.into_iter().next().unwrap_or_else(|| Err(unknown(programme.name())))?;
@@ -158,7 +158,7 @@ async fn statement(
     let before = parameters.value::<u64>("before")?;
     let len_max = parameters.limit(STATEMENT_LEN_MAX)?;
     let programme = points.programme(&programme)?;
-    let id = WalletId::new(programme.name(), &member);
+    let id = wallet_id(programme.name(), &member)?;
 
     let rows = points.teller.members().statement(&id, before, len_max).await?;
     let rows: Vec<Value> = rows.iter().map(|row| answers::row(row, &programme)).collect();
@@ -176,7 +176,7 @@ async fn explain(
 ) -> Answer<Json<Value>> {
     points.source(&who).check_operator()?;
     let programme = points.programme(&programme)?;
-    let id = WalletId::new(programme.name(), &member);
+    let id = wallet_id(programme.name(), &member)?;
     let explanation = points.teller.members().explain(&id).await??;
     Ok(Json(answers::explanation(&explanation, &programme)))
 }

@@ -18,7 +18,7 @@ const CONTAINERS_MAX: usize = 16_000;
 
 /// An award.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an award, as an object")]
 pub struct AwardRequest {
     pub programme: Arc<str>,
     pub member: Arc<str>,
@@ -44,7 +44,7 @@ pub struct AwardRequest {
 
 /// A transaction or a correction.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an object with a kind")]
 pub struct TransactionRequest {
     pub kind: String,
     pub programme: Arc<str>,
@@ -77,7 +77,7 @@ pub struct Factors(pub Vec<(Arc<str>, Number)>);
 impl<'de> Deserialize<'de> for Factors {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged)]
+        #[serde(untagged, expecting = "factors are numbers: an object by name, or a list")]
         enum Written {
             Named(std::collections::BTreeMap<Arc<str>, Number>),
             Listed(Vec<Number>),
@@ -250,6 +250,11 @@ mod tests {
         assert_eq!(missing.code, Code::RequestMalformed);
         let more = json!({"programme": "p", "member": "m", "key": "k", "point": 5});
         assert!(item_of::<AwardRequest>(more).unwrap_err().detail.contains("point"));
+        let factors = json!({"programme": "p", "member": "m", "key": "k", "factors": {"own": "x"}});
+        let detail = item_of::<AwardRequest>(factors).unwrap_err().detail;
+        assert!(detail.starts_with("factors are numbers"), "{detail}");
+        let detail = item_of::<AwardRequest>(json!(7)).unwrap_err().detail;
+        assert!(detail.ends_with("an award, as an object"), "{detail}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use raingauge_core::code::{Code, Refusal};
 use raingauge_http::{Body, Trial};
 use raingauge_people::Principal;
 use raingauge_points::limits::TOGETHER_MAX;
-use raingauge_points::{Command, Kind};
+use raingauge_points::{Command, Entry, Kind};
 use std::sync::Arc;
 
 /// The kind of a reversal.
@@ -78,8 +78,9 @@ impl Points {
         Ok(Json(self.results(commands, manner).await?))
     }
 
-    /// A reversal whose reference is the key of an award means that award: one that was sent
-    /// without a reference has no other name.
+    /// A reversal whose reference is the key of an award of the member means that award: one that
+    /// was sent without a reference has no other name. One that has this very text as its reference
+    /// too is found by that, with the others of the reference.
     async fn name_award(
         &self,
         request: &mut TransactionRequest,
@@ -90,13 +91,22 @@ impl Points {
             return Ok(());
         };
         let members = self.teller.members();
-        let source = request.source.clone().unwrap_or_else(|| source.name());
-        let found = members.by_key(&request.programme, &source, named).await?;
-        if found.iter().any(|entry| matches!(entry.kind, Kind::Earn | Kind::Bonus)) {
+        let owner = request.source.clone().unwrap_or_else(|| source.name());
+        let found = members.by_key(&request.programme, &owner, named).await?;
+        if found.iter().any(|entry| is_meant(entry, &request.member, named, source)) {
             request.award = request.reference.take();
         }
         Ok(())
     }
+}
+
+/// Whether a reference that is the key of an entry means that entry. Partners take back by keys
+/// alone; for operators, a reference that the entry has goes before its key.
+fn is_meant(entry: &Entry, member: &str, named: &str, source: &Source) -> bool {
+    let is_award = matches!(entry.kind, Kind::Earn | Kind::Bonus);
+    let is_of_member = entry.member.as_deref() == Some(member);
+    let is_other_name = entry.reference.as_deref() != Some(named);
+    is_award && is_of_member && (is_other_name || *source != Source::Operator)
 }
 
 /// Refuses corrections by partners, except for reversals of their own awards, named by key.

@@ -128,7 +128,7 @@ impl Check<'_> {
         let decimals = self.document.decimals.min(POINTS_DECIMALS_MAX);
         let is_whole = i64::from(number.scale()) <= i64::from(decimals);
         let units = number.round(decimals, Rounding::Down);
-        let fits = units.is_some_and(|units| units.abs() <= ENTRY_POINTS_MAX);
+        let fits = units.is_some_and(|units| units.unsigned_abs() <= ENTRY_POINTS_MAX as u64);
         let detail =
             format!("must be a number of points from {least} on with at most {decimals} decimals");
         self.demand(is_whole && fits && number >= least, field, detail);

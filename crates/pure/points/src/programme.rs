@@ -240,7 +240,7 @@ impl Programme {
         let is_whole = number.scale() <= i32::from(self.decimals);
         let points = number.round(self.decimals, Rounding::Down).filter(|_| is_whole);
         match points {
-            Some(points) if points.abs() <= ENTRY_POINTS_MAX => Ok(points),
+            Some(points) if points.unsigned_abs() <= ENTRY_POINTS_MAX as u64 => Ok(points),
             Some(_) => Err(too_many_points()),
             None => refused(
                 Code::PointsInvalid,

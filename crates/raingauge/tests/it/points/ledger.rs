@@ -51,6 +51,11 @@ fn a_key_is_awarded_once_and_other_content_is_refused() {
     assert_eq!(found["entries"].as_array().map(Vec::len), Some(1), "{found}");
     let none = server.get("/v1/points/entries?programme=shop&key=k-2").expect(200);
     assert_eq!(none["entries"], json!([]));
+    let long = format!("/v1/points/shop/members/{}", "x".repeat(129));
+    server.get(&long).expect_problem(422, "member_invalid");
+    server
+        .post("/v1/points/audits", &json!({"programme": "nowhere"}))
+        .expect_problem(404, "programme_unknown");
 }
 
 #[test]
@@ -194,6 +199,27 @@ fn a_reversal_takes_back_and_leaves_arrears() {
     assert_eq!(correct(&server, &item("ann", "r-2", &by_key))["points"], -15);
     let silent = item("ann", "r-3", &json!({"kind": "adjust", "points": 5, "reason": ""}));
     assert_eq!(code(&correct(&server, &silent)), "reason_missing");
+}
+
+#[test]
+fn a_reference_that_is_also_a_key_means_all_of_its_awards() {
+    let home = Home::new();
+    let server = home.start();
+    create(&server, &programme());
+    for key in ["order-1", "order-1-bonus"] {
+        let given = item("ann", key, &json!({"points": 20, "reference": "order-1"}));
+        award(&server, &given);
+    }
+    let back = item("ann", "r-1", &json!({"kind": "reverse", "reference": "order-1"}));
+    correct(&server, &back);
+    assert_eq!(member(&server, "shop", "ann")["available"], 0);
+    assert_eq!(correct(&server, &back)["replayed"], true);
+
+    // The key of somebody else's award is no obstacle.
+    award(&server, &item("bob", "order-2", &json!({"points": 5})));
+    award(&server, &item("ann", "k-2", &json!({"points": 7, "reference": "order-2"})));
+    let back = item("ann", "r-2", &json!({"kind": "reverse", "reference": "order-2"}));
+    assert_eq!(correct(&server, &back)["points"], -7);
 }
 
 #[test]
