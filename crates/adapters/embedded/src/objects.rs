@@ -24,6 +24,7 @@ mod options;
 mod read_ahead;
 mod reader;
 mod recount;
+mod sharing;
 mod state;
 mod tables;
 mod tally;
@@ -212,6 +213,7 @@ fn replay(
         Ok(())
     })?;
 
+    state.current.replayed_bytes = state.current.weight().bytes;
     let groups = state.current.stamp - before;
     if groups > 0 {
         tracing::info!(groups, "applied the end of the log of objects");

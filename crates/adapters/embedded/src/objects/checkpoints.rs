@@ -25,10 +25,15 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Heads that readers wait for while they are taken out of memory.
+const RELEASED_LEN: usize = 512;
 /// Threads that look up heads of which nothing is known: each look-up may wait for the disk.
 const LOOKUP_THREADS: usize = 8;
 /// Fewer keys than this are looked up by the calling thread.
 const LOOKUP_LEN_MIN: usize = 64;
+/// How often the thread looks what the layer holds alone, while objects may be evicted that share
+/// it.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Entries of dead objects that are removed with one batch.
 const REAPED_LEN: usize = 2_000;
 /// The pause between such batches.
@@ -72,12 +77,18 @@ fn wait(shared: &Shared, until: Instant) -> bool {
     let mut state = shared.state.lock();
     loop {
         let is_wanted = state.requested > shared.checkpoints.borrow().served;
-        let is_full = state.current.bytes() >= shared.layer_bytes;
-        if is_wanted || is_full || state.is_stopping || state.closed.is_some() {
+        if is_wanted || shared.is_due(&state) || state.is_stopping || state.closed.is_some() {
             return true;
         }
-        if shared.checkpoint_wake.wait_until(&mut state, until).timed_out() {
+        let now = Instant::now();
+        if now >= until {
             return false;
+        }
+
+        let looks = shared.may_become_due(&state);
+        let look = if looks { until.min(now + LOOK_EVERY) } else { until };
+        if shared.checkpoint_wake.wait_until(&mut state, look).timed_out() {
+            state.look();
         }
     }
 }
@@ -110,16 +121,20 @@ pub fn checkpoint(shared: &Shared) -> Result<(), Error> {
 
     let records = &*shared.records;
     let (writes, due_min) = index_writes(records, &layer, &left, letters, dead);
-    if layer.bytes() < shared.tables_bytes {
+    if layer.weight().bytes < shared.tables_bytes {
         tables::commit_batch(records, &layer, &left, &anchor, writes)?;
+        shared.due.lock().rewind(due_min);
     } else {
-        tables::commit_tables(records, &layer, &left, &anchor, writes)?;
+        tables::begin(records, &anchor, writes)?;
+        shared.due.lock().rewind(due_min);
+        let release = |generation, names: &[Bytes]| release(shared, &layer, generation, names);
+        tables::write(records, &layer, &left, shared.piece_bytes, &release)?;
+        tables::reach(records, &anchor)?;
     }
 
     let stamp = layer.stamp;
     let flushed = layer.flushed.clone();
     let garbage = settle(shared, layer);
-    shared.due.lock().rewind(due_min);
     for generation in flushed {
         shared.records.remove(generation)?;
     }
@@ -146,7 +161,7 @@ fn freeze(shared: &Shared) -> Option<(Arc<Layer>, Vec<DueKey>)> {
     let mut layer = std::mem::replace(&mut state.current, next);
     let garbage = std::mem::take(&mut layer.garbage);
     let layer = Arc::new(layer);
-    state.frozen = Some(Frozen { layer: Arc::clone(&layer), found: HashMap::new() });
+    state.frozen = Some(Frozen::new(Arc::clone(&layer)));
     let letters = std::mem::take(&mut state.dead_letters);
     drop(state);
     drop(garbage);
@@ -181,6 +196,22 @@ impl State {
         };
         flushed.iter().flat_map(of).collect()
     }
+}
+
+/// Gives back the memory of heads that are on the disk now.
+fn release(shared: &Shared, layer: &Layer, generation: Generation, names: &[Bytes]) {
+    let Some(changes) = layer.generations.get(&generation) else {
+        return;
+    };
+    for names in names.chunks(RELEASED_LEN) {
+        let (released, weight) = changes.release(names);
+        drop(released);
+        if let Some(frozen) = &mut shared.state.lock().frozen {
+            frozen.weight -= weight;
+        }
+    }
+    shared.state.lock().look();
+    shared.tick();
 }
 
 /// After a commit: the frozen layer is what the disk has.
@@ -221,8 +252,8 @@ fn index_writes(
     for (generation, changes) in &layer.generations {
         let left = left.get(generation).map(Vec::as_slice).unwrap_or_default();
         push_dead(records, *generation, changes, left, &mut writes);
-        for (name, head) in &changes.heads {
-            if let Some(at_ms) = head.as_ref().and_then(|head| head.expires_ms) {
+        for (name, change) in changes.heads.read().iter() {
+            if let Some(at_ms) = change.head.as_ref().and_then(|head| head.expires_ms) {
                 due.insert(due_key(at_ms, now_ms, *generation, name.clone()));
             }
         }

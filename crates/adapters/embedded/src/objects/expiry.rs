@@ -149,7 +149,7 @@ fn examine(shared: &Shared, letter: &DueKey, until_ms: i64) -> Result<Letter, Er
     let (database, pending) = {
         let state = shared.state.lock();
         let pending = state.pending_head(letter.generation, &letter.name);
-        let pending = pending.map(|head| head.map(expires_of));
+        let pending = pending.map(|head| head.as_ref().and_then(expires_of));
         (database_of(&state.current.databases, letter.generation), pending)
     };
     let Some(database) = database else {
@@ -157,7 +157,7 @@ fn examine(shared: &Shared, letter: &DueKey, until_ms: i64) -> Result<Letter, Er
     };
 
     let expires_ms = match pending {
-        Some(head) => head.flatten(),
+        Some(expires_ms) => expires_ms,
         None => {
             let head = read_head(shared, letter.generation, &letter.name)?;
             head.as_ref().and_then(expires_of)

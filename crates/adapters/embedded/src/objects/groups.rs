@@ -99,7 +99,7 @@ fn old_bits(old: Old) -> u8 {
 }
 
 /// Splits the first group off the payload of a block; `None` if it is malformed. Names and values
-/// are parts of the payload, not copies.
+/// are copies: a part would keep its whole block in memory.
 pub fn split(payload: &mut Bytes) -> Option<Group> {
     let len = payload.try_get_u32_le().ok()? as usize;
     if len > payload.len() {
@@ -175,7 +175,7 @@ fn old(flags: u8) -> Old {
 }
 
 fn take(bytes: &mut Bytes, len: usize) -> Option<Bytes> {
-    (len <= bytes.len()).then(|| bytes.split_to(len))
+    (len <= bytes.len()).then(|| Bytes::copy_from_slice(&bytes.split_to(len)))
 }
 
 #[cfg(test)]

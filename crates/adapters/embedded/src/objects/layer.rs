@@ -5,10 +5,11 @@
 //! applied, so that a flush drops a map and an exchange swaps two numbers.
 
 use super::keys::{Anchor, DATABASES_LEN, DueKey, Generation, Head};
+use super::sharing::{Sample, Weight};
 use super::tally::Tally;
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use raingauge_ports::objects::{Effect, Old};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -28,7 +29,16 @@ pub struct Layer {
     /// Generations that were flushed.
     pub flushed: Vec<Generation>,
     pub expiring: Mutex<Lazy<(i64, Generation, Bytes)>>,
-    bytes: usize,
+    /// Bytes that its groups take in the log, about.
+    pub logged_bytes: usize,
+    /// Bytes of changes that a start read from the log.
+    pub replayed_bytes: usize,
+    weight: Weight,
+    sample: Sample,
+    /// The part of the shared bytes that the layer holds alone, as of the last look.
+    part_alone: f32,
+    /// Bytes of the log at that look.
+    looked_at: usize,
     /// Maps to be dropped by a thread that has the time.
     pub garbage: Vec<Changes>,
 }
@@ -36,8 +46,9 @@ pub struct Layer {
 /// Changes of a generation.
 #[derive(Default)]
 pub struct Changes {
-    /// Heads, `None` for those that were dropped.
-    pub heads: HashMap<Bytes, Option<Head>>,
+    /// Heads. Those that a checkpoint has written are taken away, and from then on the disk
+    /// answers for them.
+    pub heads: RwLock<HashMap<Bytes, Change>>,
     names: Mutex<Lazy<Bytes>>,
     /// Entries by the number of their object, `None` for those that were dropped.
     pub entries: HashMap<u64, BTreeMap<Bytes, Option<Bytes>>>,
@@ -46,7 +57,28 @@ pub struct Changes {
     pub added: Tally,
     /// Keys of which it is not known, with the wide object that the new head describes.
     pub unknown: Vec<(Bytes, Option<u64>)>,
-    bytes: usize,
+    weight: Weight,
+}
+
+/// The change of a head.
+pub struct Change {
+    /// `None` if it was dropped.
+    pub head: Option<Head>,
+    /// Whether something else held the buffer when it came.
+    is_shared: bool,
+}
+
+impl Change {
+    fn new(head: Option<Head>) -> Self {
+        let is_shared = head.as_ref().is_some_and(|head| !head.bytes.is_unique());
+        Self { head, is_shared }
+    }
+
+    /// What it weighs beside its name.
+    fn weight(&self) -> Weight {
+        let bytes = self.head.as_ref().map_or(0, |head| head.bytes.len());
+        Weight { bytes, shared: if self.is_shared { bytes } else { 0 } }
+    }
 }
 
 /// A set that is put in order when it is read.
@@ -119,7 +151,12 @@ impl Layer {
             stamp,
             flushed: Vec::new(),
             expiring: Mutex::default(),
-            bytes: 0,
+            logged_bytes: 0,
+            replayed_bytes: 0,
+            weight: Weight::default(),
+            sample: Sample::default(),
+            part_alone: 0.0,
+            looked_at: 0,
             garbage: Vec::new(),
         }
     }
@@ -134,9 +171,34 @@ impl Layer {
         self.stamp == stamp
     }
 
-    /// Bytes in memory, about.
-    pub fn bytes(&self) -> usize {
-        self.bytes
+    /// Bytes of all changes, about.
+    pub fn weight(&self) -> Weight {
+        self.weight
+    }
+
+    /// Bytes of memory that would be free without the layer, about, as of the last look.
+    pub fn alone_bytes(&self) -> usize {
+        self.weight.alone(self.part_alone)
+    }
+
+    /// Looks how much of the shared bytes nobody else holds any more.
+    pub fn look(&mut self) {
+        self.part_alone = self.part_alone();
+        self.looked_at = self.logged_bytes;
+    }
+
+    /// Bytes of the log since the last look.
+    pub fn unseen_bytes(&self) -> usize {
+        self.logged_bytes - self.looked_at
+    }
+
+    /// The part of the shared bytes that nobody else holds.
+    pub fn part_alone(&self) -> f32 {
+        self.sample.part_alone(|generation, name| {
+            let heads = self.generations.get(&generation)?.heads.read();
+            let change = heads.get(name).filter(|change| change.is_shared)?;
+            change.head.as_ref().map(|head| (head.bytes.len(), head.bytes.is_unique()))
+        })
     }
 
     pub fn generation(&self, database: u8) -> Generation {
@@ -144,9 +206,9 @@ impl Layer {
     }
 
     /// The change of a head: `Some(None)` if it was dropped, `None` if the layer does not know it.
-    pub fn head(&self, generation: Generation, name: &[u8]) -> Option<Option<&Head>> {
+    pub fn head(&self, generation: Generation, name: &[u8]) -> Option<Option<Head>> {
         let changes = self.generations.get(&generation)?;
-        changes.heads.get(name).map(Option::as_ref)
+        changes.heads.read().get(name).map(|change| change.head.clone())
     }
 
     /// Heads that the changes of a generation add.
@@ -178,7 +240,7 @@ impl Layer {
             Effect::Kill { database, id } => {
                 let generation = self.generation(database);
                 let freed = self.changes(generation).kill(id);
-                self.bytes -= freed.min(self.bytes);
+                self.weight -= freed;
             }
             Effect::Flush { database } => self.flush(database),
             Effect::Swap { a, b } => self.databases.swap(a.into(), b.into()),
@@ -201,28 +263,33 @@ impl Layer {
         old: Old,
         below: &dyn Fn(Generation, &Bytes) -> Below,
     ) {
-        let new_bytes = head.as_ref().map_or(0, |head| head.bytes.len());
         let wide = head.as_ref().and_then(|head| head.wide);
         let after = head.as_ref().map(Head::tally).unwrap_or_default();
-        let changes = self.changes(generation);
-        let bytes_before = changes.bytes;
-        changes.bytes += new_bytes;
+        let change = Change::new(head);
+        let is_shared = change.is_shared;
+        let changes = self.generations.entry(generation).or_default();
+        let weight_before = changes.weight;
+        changes.weight += change.weight();
 
         // What lies below matters the first time only.
-        let before = match changes.heads.get_mut(&name) {
+        let heads = changes.heads.get_mut();
+        let (before, was_shared) = match heads.get_mut(&name) {
             Some(known) => {
-                let before = std::mem::replace(known, head);
-                changes.bytes -= before.as_ref().map_or(0, |before| before.bytes.len());
-                Below::of(before.as_ref())
+                let known = std::mem::replace(known, change);
+                changes.weight -= known.weight();
+                (Below::of(known.head.as_ref()), known.is_shared)
             }
             None => {
                 let below = below(generation, &name);
-                changes.bytes += name.len() + RECORD_BYTES;
+                changes.weight.bytes += name.len() + RECORD_BYTES;
                 changes.names.get_mut().add(name.clone());
-                changes.heads.insert(name.clone(), head);
-                below
+                heads.insert(name.clone(), change);
+                (below, false)
             }
         };
+        if is_shared && !was_shared {
+            self.sample.offer(generation, &name);
+        }
 
         let before = match before {
             Below::Absent => Tally::default(),
@@ -243,29 +310,30 @@ impl Layer {
             },
         };
         changes.added = changes.added + after - before;
-        let bytes = changes.bytes;
-        self.bytes = (self.bytes + bytes).saturating_sub(bytes_before);
+        self.weight += changes.weight;
+        self.weight -= weight_before;
     }
 
     fn set_entry(&mut self, database: u8, id: u64, sub: Bytes, value: Option<Bytes>) {
         let generation = self.generation(database);
         let changes = self.changes(generation);
-        let bytes_before = changes.bytes;
-        changes.bytes += value.as_ref().map_or(0, Bytes::len);
+        let weight_before = changes.weight;
+        changes.weight.bytes += value.as_ref().map_or(0, Bytes::len);
 
         let sub_len = sub.len();
         match changes.entries.entry(id).or_default().insert(sub, value) {
-            Some(before) => changes.bytes -= before.map_or(0, |before| before.len()),
-            None => changes.bytes += sub_len + RECORD_BYTES,
+            Some(before) => changes.weight.bytes -= before.map_or(0, |before| before.len()),
+            None => changes.weight.bytes += sub_len + RECORD_BYTES,
         }
-        let bytes = changes.bytes;
-        self.bytes = (self.bytes + bytes).saturating_sub(bytes_before);
+        let weight = changes.weight;
+        self.weight += weight;
+        self.weight -= weight_before;
     }
 
     fn flush(&mut self, database: u8) {
         let generation = self.generation(database);
         if let Some(changes) = self.generations.remove(&generation) {
-            self.bytes -= changes.bytes.min(self.bytes);
+            self.weight -= changes.weight;
             self.garbage.push(changes);
         }
         self.flushed.push(generation);
@@ -275,16 +343,54 @@ impl Layer {
 }
 
 impl Changes {
-    /// Marks a wide object as dead. Returns the bytes that it took.
-    pub fn kill(&mut self, id: u64) -> usize {
+    /// Marks a wide object as dead. Returns what it weighed.
+    pub fn kill(&mut self, id: u64) -> Weight {
         self.killed.insert(id);
         let entries = self.entries.remove(&id).unwrap_or_default();
         let bytes = |(sub, value): (&Bytes, &Option<Bytes>)| {
             sub.len() + value.as_ref().map_or(0, Bytes::len) + RECORD_BYTES
         };
-        let bytes = entries.iter().map(bytes).sum::<usize>().min(self.bytes);
-        self.bytes -= bytes;
-        bytes
+        let freed = Weight { bytes: entries.iter().map(bytes).sum(), shared: 0 };
+        self.weight -= freed;
+        freed
+    }
+
+    /// The names of all heads, in order.
+    pub fn sorted_names(&self) -> Vec<Bytes> {
+        let mut names: Vec<Bytes> = self.heads.read().keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The first of some names, up to those whose heads have `bytes_max` bytes together, and
+    /// whether any of these heads was not dropped.
+    pub fn first_piece<'n>(&self, names: &'n [Bytes], bytes_max: usize) -> (&'n [Bytes], bool) {
+        let heads = self.heads.read();
+        let mut bytes = 0;
+        let mut puts = false;
+        let is_enough = |name: &Bytes| {
+            let head = heads.get(name).and_then(|change| change.head.as_ref());
+            puts |= head.is_some();
+            bytes += name.len() + head.map_or(0, |head| head.bytes.len());
+            bytes >= bytes_max
+        };
+        let len = names.iter().position(is_enough).map_or(names.len(), |last| last + 1);
+        (&names[..len], puts)
+    }
+
+    /// Takes heads away that a checkpoint has written, to be dropped by the caller. Returns what
+    /// they weighed as well.
+    pub fn release(&self, names: &[Bytes]) -> (Vec<(Bytes, Change)>, Weight) {
+        let mut heads = self.heads.write();
+        let released: Vec<_> = names.iter().filter_map(|name| heads.remove_entry(name)).collect();
+        drop(heads);
+
+        let mut weight = Weight::default();
+        for (name, change) in &released {
+            weight += change.weight();
+            weight.bytes += name.len() + RECORD_BYTES;
+        }
+        (released, weight)
     }
 
     /// At most `len_max` names behind one, in order.

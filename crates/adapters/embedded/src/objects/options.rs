@@ -12,6 +12,9 @@ pub struct Options {
     pub memory_bytes: usize,
     /// Longest time from a group to the checkpoint that includes it.
     pub checkpoint_interval: Duration,
+    /// Bytes of the log for which a checkpoint is due: a start reads them again, and as many more
+    /// that came while the checkpoint was written.
+    pub log_bytes: usize,
     /// Size at which the log begins a new segment file. At most 1 GiB. A start reads the whole last
     /// segment, however little of it lies behind the last checkpoint.
     pub segment_bytes: u64,
@@ -31,6 +34,7 @@ impl Default for Options {
             sync_mode: SyncMode::Always,
             memory_bytes: 256 << 20,
             checkpoint_interval: Duration::from_secs(10),
+            log_bytes: 256 << 20,
             segment_bytes: 16 << 20,
             separate_bytes: 4 << 10,
             open_files_max: 500,
@@ -58,9 +62,15 @@ impl Options {
         self.tables_bytes.unwrap_or(self.memtable_bytes() as usize)
     }
 
-    /// Bytes of changes for which a checkpoint is due. While it is written, as many again may
-    /// gather: together a third of the memory.
+    /// Bytes of memory, held by changes alone, for which a checkpoint is due. Those whose buffers
+    /// objects in memory have cost nothing. While it is written, as many again may gather: together
+    /// a third of the memory.
     pub fn layer_bytes(&self) -> usize {
         (self.memory_bytes / 6).clamp(1 << 20, 64 << 20)
+    }
+    /// Bytes of heads that a checkpoint in tables writes together. Their memory is free afterwards,
+    /// and each piece is a table of its own, which has to be merged.
+    pub fn piece_bytes(&self) -> usize {
+        (self.layer_bytes() * 2).min(32 << 20)
     }
 }

@@ -28,7 +28,7 @@ pub fn pending_heads(shared: &Shared, keys: Vec<Key>) -> PendingHeads {
     for (place, key) in keys.into_iter().enumerate() {
         let generation = state.current.generation(key.database);
         match state.pending_head(generation, &key.name) {
-            Some(head) => pending.heads[place] = head.map(|head| head.bytes.clone()),
+            Some(head) => pending.heads[place] = head.map(|head| head.bytes),
             None => pending.missing.push((generation, key.name, place)),
         }
     }
@@ -179,9 +179,11 @@ impl State {
                 end = Some(nearer(&end, last));
             }
             for name in behind {
-                let head = changes.heads.get(&name).and_then(Option::as_ref);
-                let head = head.map(|head| head.bytes.clone());
-                names.insert(name, head);
+                // What a checkpoint has written the disk knows.
+                if let Some(change) = changes.heads.read().get(&name) {
+                    let head = change.head.as_ref().map(|head| head.bytes.clone());
+                    names.insert(name, head);
+                }
             }
         }
 

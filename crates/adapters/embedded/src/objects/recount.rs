@@ -17,12 +17,13 @@ pub fn count_expiring(records: &dyn Records, state: &mut State) -> Result<(), Er
         let unknown = std::mem::take(&mut changes.unknown);
         changes.resolve(&find(records, generation, &unknown)?);
 
-        let pending = changes.heads.values().flatten();
+        let heads = changes.heads.get_mut();
+        let pending = heads.values().filter_map(|change| change.head.as_ref());
         let mut expiring = pending.map(|head| head.tally().expiring).sum::<i64>();
         let range = keys::heads(None, None);
         records.scan(Place::Heads(generation), range, &mut |key, record| {
             let expires = record.first().is_some_and(|flags| flags & EXPIRES != 0);
-            let is_pending = changes.heads.contains_key(keys::name_of(key));
+            let is_pending = heads.contains_key(keys::name_of(key));
             expiring += i64::from(expires && !is_pending);
             Ok(ControlFlow::Continue(()))
         })?;

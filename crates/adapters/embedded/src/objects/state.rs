@@ -3,6 +3,7 @@
 use super::journal::{Journal, PAYLOAD_HEAD_LEN, now_ms};
 use super::keys::{Anchor, DueKey, Generation, Head, Place};
 use super::layer::{Below, Found, Layer};
+use super::sharing::Weight;
 use super::tally::Tally;
 use super::waiters::Waiters;
 use super::{disk, groups};
@@ -26,10 +27,13 @@ const BLOCK_BYTES: usize = 512 << 10;
 const SPARE_BYTES_MAX: usize = 1 << 20;
 /// Blocks whose memory is kept: those that fifty pipelines of 100 KB fill before one is written.
 const SPARES_MAX: usize = 8;
-/// Groups are refused when the changes in memory are this many times those of a checkpoint, and at
-/// least this many bytes.
+/// Callers are slowed down when changes hold this many times the memory of a checkpoint.
+const SLOWED_LAYERS: usize = 3;
+/// Groups are refused when they hold this many times that memory, and at least this many bytes.
 const REFUSED_LAYERS: usize = 4;
 const REFUSED_BYTES_MIN: usize = 8 << 20;
+/// While a layer grows by that of a checkpoint, it looks this often what it holds alone.
+const LOOKS_PER_LAYER: usize = 16;
 
 /// The store behind its ports.
 pub struct Shared {
@@ -55,9 +59,14 @@ pub struct Shared {
     pub wanted: AtomicU64,
     /// Checkpoints that are complete.
     pub checkpoints: watch::Sender<Completed>,
+    /// Bytes of memory, held by changes alone, for which a checkpoint is due.
     pub layer_bytes: usize,
+    /// Bytes of the log for which one is due.
+    pub log_bytes: usize,
     /// Bytes of changes from which a checkpoint becomes tables of its own.
     pub tables_bytes: usize,
+    /// Bytes of heads that such a checkpoint writes together.
+    pub piece_bytes: usize,
     pub checkpoint_interval: Duration,
     pub syncs: AtomicU64,
 }
@@ -72,7 +81,7 @@ pub struct Completed {
     pub took: Duration,
     /// Milliseconds since 1970; 0 before the first.
     pub at_ms: i64,
-    /// Seconds that have passed, so that those who wait look at the time.
+    /// Raised so that those who wait look again.
     pub ticks: u64,
     /// No more will follow.
     pub is_over: bool,
@@ -109,6 +118,22 @@ pub struct Frozen {
     pub layer: Arc<Layer>,
     /// What was found of keys of which nothing was known.
     pub found: HashMap<Generation, Found>,
+    /// What is not on the disk yet.
+    pub weight: Weight,
+    /// The part of its shared bytes that the layer holds alone, as of the last look.
+    pub part_alone: f32,
+}
+
+impl Frozen {
+    pub fn new(layer: Arc<Layer>) -> Self {
+        let part_alone = layer.part_alone();
+        Self { weight: layer.weight(), part_alone, layer, found: HashMap::new() }
+    }
+
+    /// Bytes of memory that would be free without the layer, about, as of the last look.
+    pub fn alone_bytes(&self) -> usize {
+        self.weight.alone(self.part_alone)
+    }
 }
 
 struct Block {
@@ -144,10 +169,11 @@ impl State {
     /// Applies the group that follows.
     pub fn apply(&mut self, group: Group, records: &dyn disk::Records) {
         let Self { current, frozen, .. } = self;
+        current.logged_bytes += logged_len(&group);
         let below = |generation: Generation, name: &Bytes| {
             let frozen = frozen.as_ref().and_then(|frozen| frozen.layer.head(generation, name));
             match frozen {
-                Some(head) => Below::of(head),
+                Some(head) => Below::of(head.as_ref()),
                 None if records.has(Place::Heads(generation)) => Below::Disk,
                 None => Below::Absent,
             }
@@ -158,20 +184,39 @@ impl State {
         current.stamp += 1;
     }
 
-    /// Bytes in memory that wait for a checkpoint, about.
+    /// Bytes of memory that changes hold alone until a checkpoint has written them, about, as of
+    /// the last look.
     pub fn pending_bytes(&self) -> usize {
-        let frozen = self.frozen.as_ref().map_or(0, |frozen| frozen.layer.bytes());
-        self.current.bytes() + frozen
+        let frozen = self.frozen.as_ref().map_or(0, Frozen::alone_bytes);
+        self.current.alone_bytes() + frozen
+    }
+
+    /// Those of them that came since the start: of both layers, and of the one that takes groups.
+    /// What a start read from the log lies where objects will lie that are not in memory yet.
+    fn pressing_bytes(&self) -> (usize, usize) {
+        let since_start = |alone: usize, layer: &Layer| alone.saturating_sub(layer.replayed_bytes);
+        let current = since_start(self.current.alone_bytes(), &self.current);
+        let frozen = self.frozen.as_ref();
+        let frozen = frozen.map_or(0, |frozen| since_start(frozen.alone_bytes(), &frozen.layer));
+        (current + frozen, current)
+    }
+
+    /// Looks how much memory both layers hold alone.
+    pub fn look(&mut self) {
+        self.current.look();
+        if let Some(frozen) = &mut self.frozen {
+            frozen.part_alone = frozen.layer.part_alone();
+        }
     }
 
     /// The pending change of a head: `Some(None)` if it was dropped.
-    pub fn pending_head(&self, generation: Generation, name: &[u8]) -> Option<Option<&Head>> {
+    pub fn pending_head(&self, generation: Generation, name: &[u8]) -> Option<Option<Head>> {
         let current = self.current.head(generation, name);
         current.or_else(|| self.frozen.as_ref()?.layer.head(generation, name))
     }
 
     fn push(&mut self, group: &Group) {
-        let len = group.effects.iter().map(|effect| effect.len() + 32).sum::<usize>();
+        let len = logged_len(group);
         let fits = |block: &Block| {
             block.bytes.len() < BLOCK_BYTES && block.bytes.len() + len < PAYLOAD_LEN_MAX
         };
@@ -189,6 +234,11 @@ impl State {
     pub fn is_queued(&self) -> bool {
         !self.queue.is_empty()
     }
+}
+
+/// Bytes that a group takes in the log, about.
+fn logged_len(group: &Group) -> usize {
+    group.effects.iter().map(|effect| effect.len() + 32).sum()
 }
 
 /// Parts of a store before its threads run.
@@ -219,7 +269,9 @@ impl Shared {
             wanted: AtomicU64::new(0),
             checkpoints: watch::Sender::default(),
             layer_bytes: options.layer_bytes(),
+            log_bytes: options.log_bytes,
             tables_bytes: options.tables_bytes(),
+            piece_bytes: options.piece_bytes(),
             checkpoint_interval: options.checkpoint_interval,
             syncs: AtomicU64::new(0),
         }
@@ -245,7 +297,7 @@ impl Shared {
 
         let mut state = self.state.lock();
         state.check()?;
-        let pending = state.pending_bytes();
+        let (pending, _) = state.pressing_bytes();
         if pending > (self.layer_bytes * REFUSED_LAYERS).max(REFUSED_BYTES_MIN) {
             return Err(Error::Busy { pending_bytes: pending as u64 });
         }
@@ -254,17 +306,36 @@ impl Shared {
         state.apply(group, &*self.records);
         let stamp = state.current.stamp;
         self.progress.raise_submitted(stamp);
-        if state.current.bytes() >= self.layer_bytes {
+        let looks = state.current.unseen_bytes() >= self.layer_bytes / LOOKS_PER_LAYER;
+        if looks {
+            state.look();
+        }
+        // From here on the thread looks by itself, however few groups follow.
+        if looks && self.may_become_due(&state) || self.is_due(&state) {
             self.checkpoint_wake.notify_one();
         }
         Ok(stamp)
     }
 
+    /// Whether a checkpoint is due once nobody shares what changed.
+    pub fn may_become_due(&self, state: &State) -> bool {
+        state.current.weight().bytes >= self.layer_bytes
+    }
+
+    /// Whether there is enough for a checkpoint: for memory, or for a start that reads the log.
+    pub fn is_due(&self, state: &State) -> bool {
+        state.current.alone_bytes() >= self.layer_bytes
+            || state.current.logged_bytes >= self.log_bytes
+    }
+
     /// Whether callers are slowed down until the checkpoint that runs, or is about to, is complete.
     pub fn is_behind(&self) -> bool {
         let state = self.state.lock();
+        let (both, current) = state.pressing_bytes();
         let layers = if state.frozen.is_some() { 1 } else { 2 };
-        state.current.bytes() > self.layer_bytes * layers
+        current > self.layer_bytes * layers
+            || both > self.layer_bytes * SLOWED_LAYERS
+            || state.current.logged_bytes > self.log_bytes * layers
     }
 
     /// Writes what is queued, unless another thread is doing that. Returns whether it did.
@@ -359,7 +430,7 @@ impl Shared {
         self.serve(requested);
     }
 
-    /// Wakes those who wait for a checkpoint, once a second.
+    /// Wakes those who wait for a checkpoint, once a second and when a part of it is written.
     pub fn tick(&self) {
         self.checkpoints.send_modify(|completed| completed.ticks += 1);
     }

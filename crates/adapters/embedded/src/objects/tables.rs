@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   batch    heads, entries, indexes, position                 one commit
-//!   tables   indexes, position that is begun ──▶ heads, entries ──▶ position
+//!   tables   indexes, position that is begun ──▶ heads, piece by piece, entries ──▶ position
 //! ```
 //!
 //! Records of a batch pass through fjall's journal and its memory, and are sorted and written
@@ -13,7 +13,7 @@
 
 use super::disk::{Records, Write};
 use super::journal::{ADVICE, Journal};
-use super::keys::{self, ANCHOR, Anchor, BEGUN, Generation, Head, Place};
+use super::keys::{self, ANCHOR, Anchor, BEGUN, Generation, Place};
 use super::layer::{Changes, Layer};
 use super::state::State;
 use super::{checkpoints::LeftObjects, read_dead, replay};
@@ -33,7 +33,7 @@ pub fn commit_batch(
 ) -> Result<(), Fault> {
     for (generation, changes) in &layer.generations {
         let place = Place::Heads(*generation);
-        push_heads(changes, records.has(place), &mut |key, value| {
+        push_heads(changes, &changes.sorted_names(), records.has(place), &mut |key, value| {
             writes.push(Write::of(place, key, value));
             Ok(())
         })?;
@@ -49,18 +49,10 @@ pub fn commit_batch(
     records.commit(writes)
 }
 
-/// Writes a layer as tables, and then its position.
-pub fn commit_tables(
-    records: &dyn Records,
-    layer: &Layer,
-    left: &LeftObjects,
-    anchor: &Anchor,
-    mut writes: Vec<Write>,
-) -> Result<(), Fault> {
+/// Notes the position that a checkpoint in tables will reach.
+pub fn begin(records: &dyn Records, anchor: &Anchor, mut writes: Vec<Write>) -> Result<(), Fault> {
     writes.push(Write::put(Place::Meta, BEGUN.to_vec(), anchor.encode()));
-    records.commit(writes)?;
-    write_tables(records, layer, left)?;
-    reach(records, anchor)
+    records.commit(writes)
 }
 
 /// Writes again what a checkpoint in tables had begun to write, if one had. Returns the position up
@@ -79,7 +71,7 @@ pub fn complete(
 
     let mut state = State::new(anchor, HashMap::new());
     replay(journal, records, &mut state, begun.stamp)?;
-    write_tables(records, &state.current, &left)?;
+    write(records, &state.current, &left, usize::MAX, &|_, _| {})?;
     reach(records, &begun)?;
     Ok(begun)
 }
@@ -95,20 +87,40 @@ pub fn begun(records: &dyn Records, end: u64) -> Result<Option<Anchor>, Error> {
     begun.ok_or_else(malformed).map(Some)
 }
 
-fn reach(records: &dyn Records, anchor: &Anchor) -> Result<(), Fault> {
+/// Notes the position of a checkpoint whose tables are written.
+pub fn reach(records: &dyn Records, anchor: &Anchor) -> Result<(), Fault> {
     records.commit(vec![
         Write::put(Place::Meta, ANCHOR.to_vec(), anchor.encode()),
         Write::remove(Place::Meta, BEGUN.to_vec()),
     ])
 }
 
-fn write_tables(records: &dyn Records, layer: &Layer, left: &LeftObjects) -> Result<(), Fault> {
+/// Called with the names of heads that are durable.
+pub type Written<'a> = dyn Fn(Generation, &[Bytes]) + 'a;
+
+/// Writes a layer as tables. Heads are written in pieces of about `piece_bytes`, so that the memory
+/// of one is free before the next one is written.
+pub fn write(
+    records: &dyn Records,
+    layer: &Layer,
+    left: &LeftObjects,
+    piece_bytes: usize,
+    written: &Written<'_>,
+) -> Result<(), Fault> {
     for (generation, changes) in &layer.generations {
         let place = Place::Heads(*generation);
-        let has_records = records.has(place);
-        if !changes.heads.is_empty() && (has_records || changes.heads.values().any(Option::is_some))
-        {
-            records.write_tables(place, &mut |take| push_heads(changes, has_records, take))?;
+        let names = changes.sorted_names();
+        let mut rest = &names[..];
+        while !rest.is_empty() {
+            let (piece, puts) = changes.first_piece(rest, piece_bytes);
+            rest = &rest[piece.len()..];
+            let has_records = records.has(place);
+            if has_records || puts {
+                records.write_tables(place, &mut |take| {
+                    push_heads(changes, piece, has_records, take)
+                })?;
+            }
+            written(*generation, piece);
         }
 
         let place = Place::Entries(*generation);
@@ -126,17 +138,20 @@ fn left_of(left: &LeftObjects, generation: Generation) -> &[u64] {
     left.get(&generation).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Hands over the heads of a generation. Nothing has to be removed where no records ever were.
-fn push_heads(changes: &Changes, has_records: bool, take: &mut Take<'_>) -> Result<(), Fault> {
-    let mut heads: Vec<(&Bytes, &Option<Head>)> = changes.heads.iter().collect();
-    heads.sort_unstable_by_key(|(name, _)| *name);
-
+/// Hands over heads of a generation. Nothing has to be removed where no records ever were.
+fn push_heads(
+    changes: &Changes,
+    names: &[Bytes],
+    has_records: bool,
+    take: &mut Take<'_>,
+) -> Result<(), Fault> {
+    let heads = changes.heads.read();
     let mut key = Vec::new();
     let mut record = Vec::new();
-    for (name, head) in heads {
+    for (name, change) in names.iter().filter_map(|name| Some((name, heads.get(name)?))) {
         key.clear();
         keys::write_head(name, &mut key);
-        match head {
+        match &change.head {
             Some(head) => {
                 record.clear();
                 head.write(&mut record);

@@ -4,6 +4,7 @@ mod faults;
 mod format;
 mod recount;
 mod scene;
+mod sharing;
 mod simulator;
 mod threads;
 mod verify;
@@ -191,9 +192,8 @@ async fn changes_that_gather_faster_than_they_are_written_are_refused() {
 
     // No checkpoint begins while keys are looked up.
     let resolving = store.shared.resolving.lock();
-    let head = Bytes::from(vec![b'x'; 64 << 10]);
     let submitted = (0..1_000).map(|number| {
-        let effects = vec![put(&format!("key {number}"), head.clone(), Old::Absent)];
+        let effects = vec![put(&format!("key {number}"), vec![b'x'; 64 << 10], Old::Absent)];
         store.submit(Group { effects })
     });
     let refused = submitted.filter_map(Result::err).next();

@@ -49,6 +49,11 @@ impl ShakyRecords {
         self.0.lock().fails_after.is_some()
     }
 
+    /// Makes the commit fail that follows some others.
+    pub fn fail_after(&self, commits: usize) {
+        self.0.lock().fails_after = Some((commits, false));
+    }
+
     /// Makes them records of an earlier version, which did not count the keys that expire.
     fn forget_expiring(&self) {
         let mut held = self.0.lock();
@@ -310,6 +315,7 @@ impl World {
                 Ok(mut store) => {
                     // Checkpoints of both kinds follow each other.
                     store.tables_bytes = if self.random.chance(50) { 0 } else { usize::MAX };
+                    store.piece_bytes = 1 + self.random.below(2_000);
                     self.relieve();
                     if self.disk.is_dead() {
                         self.crash_disk();

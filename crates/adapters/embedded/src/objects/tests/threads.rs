@@ -87,7 +87,7 @@ async fn callers_are_slowed_down_and_answered() {
     let frozen = {
         let mut state = store.shared.state.lock();
         let layer = Arc::new(state.current.next());
-        state.frozen.replace(Frozen { layer, found: HashMap::new() })
+        state.frozen.replace(Frozen::new(layer))
     };
     assert!(frozen.is_none());
     let effects = vec![put("a", vec![b'x'; 2 << 20], Old::Absent)];
