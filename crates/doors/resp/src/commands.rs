@@ -68,17 +68,11 @@ impl Controls for Desk {
     fn control(&mut self, command: Command<'_>, replies: &mut Replies) -> Result<(), Failure> {
         let spec = command.check()?;
 
-        match spec.id {
-            Id::Subscribe
-            | Id::Psubscribe
-            | Id::Ssubscribe
-            | Id::Unsubscribe
-            | Id::Punsubscribe
-            | Id::Sunsubscribe => {
-                Err(Failure::text("ERR subscribing is not allowed inside a transaction"))
-            }
-            _ => dispatch(self, spec, command.arguments, replies),
+        // Each name is confirmed by a message of its own, and a command of EXEC has one reply.
+        if listening::confirms_names(spec) && command.arguments.len() != 2 {
+            return Err(Failure::text("ERR subscriptions inside a transaction name one channel"));
         }
+        dispatch(self, spec, command.arguments, replies)
     }
 
     fn ran(&mut self, spec: &'static Spec, duration_us: u64, failed: bool) {

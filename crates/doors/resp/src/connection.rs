@@ -12,6 +12,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
+use crate::browser;
 use crate::client::{Client, waits_with_writes};
 use crate::commands;
 use crate::desk::{Desk, ReplyMode};
@@ -155,6 +156,15 @@ impl Connection {
         Ok(())
     }
 
+    /// Puts the messages that have arrived before the replies to what runs next. So the end of a
+    /// subscription does not overtake a message that was counted as received.
+    fn deliver_waiting(&mut self) -> Result<(), Ending> {
+        while let Some(message) = self.desk.subscriber.as_ref().and_then(Subscriber::try_next) {
+            self.message(&message)?;
+        }
+        Ok(())
+    }
+
     /// Puts a message of a channel behind the replies.
     fn message(&mut self, message: &raingauge_objects::Message) -> Result<(), Ending> {
         commands::listening::write_message(message, &mut self.replies);
@@ -178,6 +188,7 @@ impl Connection {
             let was_trusted = self.parser.limits().trusted;
             let mut drain = std::mem::take(&mut self.drain);
             let parsed = self.parser.drain(&mut drain);
+            let is_browser = browser::cut(&mut drain);
             let is_empty = drain.is_empty();
 
             let ran = if is_empty { Ok(()) } else { self.run_drain(&drain).await };
@@ -185,6 +196,9 @@ impl Connection {
             self.drain = drain;
             ran?;
 
+            if is_browser {
+                return Err(Ending::Protocol);
+            }
             if let Err(failure) = parsed {
                 self.server.usage.failure(failure.code());
                 self.replies.fail(&failure);
@@ -211,9 +225,7 @@ impl Connection {
         self.observer.drain(drain, self.session.database());
         self.note_pipeline(drain);
         while next < drain.len() {
-            if is_web_request(drain.get(next).arguments.at(0)) {
-                return Err(Ending::Protocol);
-            }
+            self.deliver_waiting()?;
             self.wait_while_paused(drain, next).await?;
 
             next = match self.desk.reply_mode {
@@ -273,7 +285,9 @@ impl Connection {
                     Some(rain) => {
                         let caller = self.desk.login.user();
                         let gate = &self.session.gate;
-                        rain.run(caller, gate, drain, next, &mut self.replies).await
+                        let next = rain.run(caller, gate, drain, next, &mut self.replies).await;
+                        self.hush();
+                        next
                     }
                     None => {
                         let failure = Failure::text("ERR this process has no counts");
@@ -330,9 +344,7 @@ impl Connection {
             }
         };
 
-        if self.desk.reply_mode.is_silent() {
-            self.replies.take();
-        }
+        self.hush();
 
         let mut taken = 0;
         for segment in segments {
@@ -342,7 +354,8 @@ impl Connection {
         }
         self.push(0);
 
-        self.note_slow(drain, from, next, began.elapsed());
+        let now_s = || self.server.clock.now_s();
+        self.server.slowlog.note_run(drain, from..next, &self.client, now_s, began.elapsed());
         Ok(next)
     }
 
@@ -433,6 +446,13 @@ impl Connection {
         }
     }
 
+    /// Drops replies that `CLIENT REPLY` does not want.
+    fn hush(&mut self) {
+        if self.desk.reply_mode.is_silent() {
+            self.replies.take();
+        }
+    }
+
     /// Queues what was written to the replies.
     fn push(&mut self, stamp: u64) {
         if !self.replies.is_empty() {
@@ -506,6 +526,7 @@ impl Connection {
             }
 
             self.client.note_last(drain.get(next));
+            self.client.numbers.blocked.store(true, Ordering::Relaxed);
             let is_sending = !self.outgoing.is_empty();
             tokio::select! {
                 biased;
@@ -513,23 +534,7 @@ impl Connection {
                 () = &mut resumed => {}
                 () = tokio::time::sleep(Duration::from_millis(wait_ms.unsigned_abs())) => {}
             }
-        }
-    }
-
-    /// Keeps commands that took long. The time of a run is that of all its commands.
-    fn note_slow(&self, drain: &Drain, from: usize, next: usize, elapsed: Duration) {
-        let count = (next - from).max(1) as u64;
-        let duration_us = micros(elapsed) / count;
-        if !self.server.slowlog.is_slow(duration_us) {
-            return;
-        }
-
-        for index in from..next {
-            let command = drain.get(index);
-            let skips = command.spec().is_none_or(|spec| spec.flags.has(Flags::SKIP_SLOWLOG));
-            if !skips {
-                self.note_duration(command, duration_us);
-            }
+            self.client.numbers.blocked.store(false, Ordering::Relaxed);
         }
     }
 
@@ -577,12 +582,6 @@ impl Connection {
 
 fn is_blocking(command: Command<'_>) -> bool {
     command.spec().is_some_and(|spec| spec.flags.has(Flags::BLOCKING))
-}
-
-/// Whether the line comes from a browser: a page of a stranger could else send commands to a door
-/// of this machine that asks for no login.
-fn is_web_request(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
 async fn next_message(subscriber: Option<&Subscriber>) -> Option<raingauge_objects::Message> {

@@ -12,6 +12,7 @@
 //! client that does not read its replies is disconnected once too many of them wait, so that
 //! neither side waits for the other for ever.
 
+mod browser;
 mod client;
 mod commands;
 mod connection;

@@ -1,10 +1,12 @@
 //! Commands that took long: `SLOWLOG`.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use raingauge_resp::{Arguments, Replies};
+use raingauge_resp::{Arguments, Drain, Flags, Replies};
 
 use crate::client::Client;
 use crate::limits::{
@@ -61,6 +63,30 @@ impl Slowlog {
         let threshold = self.threshold_us.load(Ordering::Relaxed);
 
         u64::try_from(threshold).is_ok_and(|threshold| duration_us >= threshold)
+    }
+
+    /// Keeps the commands of a run, if it took long. Its time is that of all of them.
+    pub(crate) fn note_run(
+        &self,
+        drain: &Drain,
+        run: Range<usize>,
+        client: &Client,
+        now_s: impl FnOnce() -> i64,
+        elapsed: Duration,
+    ) {
+        let count = run.len().max(1) as u64;
+        let duration_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX) / count;
+        if !self.is_slow(duration_us) {
+            return;
+        }
+
+        let at_s = now_s();
+        for command in run.map(|index| drain.get(index)) {
+            let skips = command.spec().is_none_or(|spec| spec.flags.has(Flags::SKIP_SLOWLOG));
+            if !skips {
+                self.note(command.arguments, client, at_s, duration_us);
+            }
+        }
     }
 
     pub(crate) fn note(

@@ -91,6 +91,11 @@ impl Drain {
         self.finish(first);
     }
 
+    /// Forgets the commands from an index on.
+    pub fn truncate(&mut self, len: usize) {
+        self.commands.truncate(len);
+    }
+
     pub fn clear(&mut self) {
         self.buffers.clear();
         self.spans.clear();

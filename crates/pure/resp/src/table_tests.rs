@@ -72,6 +72,14 @@ fn keys_are_found_among_the_arguments() {
 }
 
 #[test]
+fn what_tells_how_the_door_is_used_can_be_reset() {
+    for name in ["rain.hot", "rain.sizes", "rain.doctor"] {
+        let spec = find(name.as_bytes()).expect("a command");
+        assert!(spec.accepts(1) && spec.accepts(2), "{name}");
+    }
+}
+
+#[test]
 fn old_clients_read_three_numbers() {
     let legacy = |name: &str| find(name.as_bytes()).expect("a command").legacy_keys();
 

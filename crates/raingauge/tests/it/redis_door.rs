@@ -57,8 +57,19 @@ impl Client {
             let words: Vec<&[u8]> = command.iter().map(String::as_bytes).collect();
             self.0.push(&words);
         }
+        self.replies(commands.len())
+    }
+
+    /// Puts a command behind those that are sent next.
+    pub fn push(&mut self, command: &str) {
+        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        self.0.push(&words);
+    }
+
+    /// Sends what was put behind each other, and reads as many replies.
+    pub fn replies(&mut self, len: usize) -> Vec<Reply> {
         self.0.flush().expect("a pipeline can be sent");
-        commands.iter().map(|_| self.0.reply().expect("a reply")).collect()
+        (0..len).map(|_| self.0.reply().expect("a reply")).collect()
     }
 
     #[track_caller]

@@ -21,7 +21,7 @@ pub(super) fn run(id: Id, arguments: Arguments<'_>, replies: &mut Replies) -> Re
             for name in arguments.iter().skip(2) {
                 match named(name) {
                     Some(spec) => describe(spec, replies),
-                    None => replies.null_array(),
+                    None => replies.null(),
                 }
             }
         }
@@ -38,7 +38,7 @@ pub(super) fn all(replies: &mut Replies) {
 }
 
 /// A command, or a subcommand with the name of its container before it.
-fn named(name: &[u8]) -> Option<&'static Spec> {
+pub(super) fn named(name: &[u8]) -> Option<&'static Spec> {
     match name.iter().position(|byte| *byte == b'|') {
         None => find(name),
         Some(at) => find_sub(find(&name[..at])?.name, &name[at + 1..]),
@@ -59,10 +59,10 @@ fn describe(spec: &'static Spec, replies: &mut Replies) {
 
     // No tips.
     replies.set(0);
-    replies.array(spec.keys.len());
+    replies.set(spec.keys.len());
     spec.keys.iter().for_each(|keys| describe_keys(keys, replies));
 
-    replies.array(subcommands(spec).count());
+    replies.set(subcommands(spec).count());
     subcommands(spec).for_each(|sub| describe(sub, replies));
 }
 

@@ -268,7 +268,11 @@ impl Filter {
             } else if arguments.is(at, "USER") {
                 filter.user = Some(text());
             } else if arguments.is(at, "MAXAGE") {
-                filter.max_age_s = Some(arguments.integer(at + 1)?);
+                let age_s = arguments.integer(at + 1)?;
+                if age_s <= 0 {
+                    return Err(Failure::text("ERR maxage should be greater than 0"));
+                }
+                filter.max_age_s = Some(age_s);
             } else if arguments.is(at, "SKIPME") {
                 filter.skips_caller = arguments.is(at + 1, "YES");
                 if !filter.skips_caller && !arguments.is(at + 1, "NO") {

@@ -25,6 +25,8 @@ pub(super) fn run(
         Id::ClusterShards => shards(&map, replies),
         Id::ClusterKeyslot => replies.integer(slot::of(arguments.at(2)).into()),
         Id::ClusterLinks => replies.array(0),
+        // There are no replicas to read from, and no slot is on its way to another node.
+        Id::Readonly | Id::Readwrite | Id::Asking => replies.ok(),
 
         Id::ClusterReplicas | Id::ClusterSlaves => {
             find_node(&map, arguments.at(2))?;

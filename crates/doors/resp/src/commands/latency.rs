@@ -1,8 +1,8 @@
 //! `LATENCY`: durations of commands. Events of latency are not recorded: metrics have them.
 
-use raingauge_resp::{Arguments, Failure, Id, Replies, find};
+use raingauge_resp::{Arguments, Failure, Id, Replies};
 
-use super::help;
+use super::{catalog, help};
 use crate::desk::Desk;
 
 pub(super) fn run(
@@ -34,7 +34,7 @@ fn no_samples(arguments: Arguments<'_>) -> Failure {
 
 /// The durations of all commands that ran, or of those that are named.
 fn histogram(desk: &Desk, arguments: Arguments<'_>, replies: &mut Replies) {
-    let names: Vec<_> = arguments.iter().skip(2).filter_map(find).collect();
+    let names: Vec<_> = arguments.iter().skip(2).filter_map(catalog::named).collect();
     let is_asked = |name: &str| {
         arguments.len() == 2
             || names.iter().any(|spec| {

@@ -8,6 +8,11 @@ use crate::limits::RESP_SUBSCRIPTIONS_MAX;
 
 /// Whether a command may run between messages in RESP2.
 pub(crate) fn is_allowed(spec: &Spec) -> bool {
+    confirms_names(spec) || matches!(spec.id, Id::Ping | Id::Quit | Id::Reset)
+}
+
+/// Whether a command begins or ends subscriptions, each of which is confirmed by itself.
+pub(super) fn confirms_names(spec: &Spec) -> bool {
     matches!(
         spec.id,
         Id::Subscribe
@@ -16,9 +21,6 @@ pub(crate) fn is_allowed(spec: &Spec) -> bool {
             | Id::Unsubscribe
             | Id::Punsubscribe
             | Id::Sunsubscribe
-            | Id::Ping
-            | Id::Quit
-            | Id::Reset
     )
 }
 

@@ -51,11 +51,6 @@ pub(super) fn run(
         // Nothing is there that could be flushed.
         Id::ScriptFlush | Id::FunctionFlush => replies.ok(),
 
-        Id::Readonly | Id::Readwrite | Id::Asking => {
-            desk.server.slots()?;
-            replies.ok();
-        }
-
         // A container without its subcommand was refused for its number of arguments.
         _ => return Err(Failure::Syntax),
     }
@@ -126,8 +121,11 @@ fn waitaof(
     let local = arguments.integer(1)?;
     let replicas = arguments.integer(2)?;
     timeout(arguments, 3)?;
-    if !(0..=1).contains(&local) || replicas < 0 {
-        return Err(Failure::OutOfRange);
+    if !(0..=1).contains(&local) {
+        return Err(Failure::text("ERR value is out of range, value must between 0 and 1"));
+    }
+    if replicas < 0 {
+        return Err(Failure::NotPositive);
     }
 
     let synced = desk.waited.take().unwrap_or(false);
@@ -151,10 +149,12 @@ pub(super) async fn prepare_save(desk: &mut Desk) {
 fn slow(desk: &Desk, arguments: Arguments<'_>, replies: &mut Replies) -> Result<(), Failure> {
     let len_max = match arguments.len() {
         2 => SLOW_DEFAULT,
-        _ => match arguments.integer(2)? {
-            -1 => usize::MAX,
-            len => usize::try_from(len)
-                .map_err(|_| Failure::text("ERR count should be greater than or equal to -1"))?,
+        _ => match arguments.integer(2) {
+            Ok(-1) => usize::MAX,
+            len => len
+                .ok()
+                .and_then(|len| usize::try_from(len).ok())
+                .ok_or(Failure::text("ERR count should be greater than or equal to -1"))?,
         },
     };
 

@@ -35,6 +35,8 @@ async fn clients_are_killed_by_what_they_are() {
     client.ask("client kill id 2\r\n", ":1\r\n").await;
     other.expect_end().await;
     client.ask("client kill 1.2.3.4:5\r\n", "-ERR No such client\r\n").await;
+    client.ask("client kill maxage 0\r\n", "-ERR maxage should be greater than 0\r\n").await;
+    client.ask("client kill maxage 1000\r\n", ":0\r\n").await;
     client.ask("client kill type normal\r\n", ":0\r\n").await;
     client.ask("client kill type normal skipme no\r\n", ":1\r\n").await;
     client.expect_end().await;
@@ -50,10 +52,12 @@ async fn a_pause_holds_commands_back_until_it_ends() {
     writer.ask("get k\r\n", "$-1\r\n").await;
     writer.send("set k v\r\n").await;
     until(async || other.text("client list").await.contains("cmd=set")).await;
+    until(async || other.text("info clients").await.contains("blocked_clients:1")).await;
     other.ask("get k\r\n", "$-1\r\n").await;
 
     other.ask("client unpause\r\n", "+OK\r\n").await;
     writer.expect("+OK\r\n").await;
+    assert!(other.text("info clients").await.contains("blocked_clients:0"));
 
     other.ask("client pause 1\r\nget k\r\n", "+OK\r\n$1\r\nv\r\n").await;
     other.ask("client pause -1\r\n", "-ERR timeout is negative\r\n").await;

@@ -31,8 +31,22 @@ async fn a_protocol_error_ends_the_connection_behind_what_came_before() {
         .await;
     client.expect_end().await;
 
+    house.connect().await.ask("get a\r\n", "$1\r\n1\r\n").await;
+}
+
+#[tokio::test]
+async fn a_request_of_a_browser_runs_no_command_behind_its_head() {
+    let house = House::open().await;
+    house.connect().await.ask("set a 1\r\n", "+OK\r\n").await;
+
     let mut browser = house.connect().await;
     browser.send("POST / HTTP/1.1\r\nHost: localhost\r\n\r\nflushall\r\n").await;
+    browser.expect_end().await;
+
+    // The line of another method may be one of a command that is answered; the next one is not.
+    let mut browser = house.connect().await;
+    browser.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\nflushall\r\n").await;
+    browser.expect("-ERR wrong number of arguments for 'get' command\r\n").await;
     browser.expect_end().await;
     house.connect().await.ask("get a\r\n", "$1\r\n1\r\n").await;
 }
@@ -143,4 +157,21 @@ async fn a_client_may_send_everything_before_it_reads() {
         })
         .collect();
     client.ask(requests, replies).await;
+}
+
+#[tokio::test]
+async fn a_transaction_may_change_one_subscription_with_each_command() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+
+    client.ask("multi\r\nsubscribe a\r\nping\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n").await;
+    client.ask("exec\r\n", "*2\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n").await;
+    client.expect("*2\r\n$4\r\npong\r\n$0\r\n\r\n").await;
+    house.connect().await.ask("publish a hi\r\n", ":1\r\n").await;
+    client.expect("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n").await;
+
+    let mut client = house.connect().await;
+    client.ask("multi\r\nsubscribe a b\r\n", "+OK\r\n+QUEUED\r\n").await;
+    let refused = "*1\r\n-ERR subscriptions inside a transaction name one channel\r\n";
+    client.ask("exec\r\n", refused).await;
 }

@@ -137,6 +137,20 @@ async fn messages_reach_subscribers_in_both_protocols() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_subscription_does_not_overtake_a_message() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+    client.send("hello 3\r\n").await;
+    until(async || client.line().await == "$7" && client.line().await == "modules").await;
+    client.expect("*0\r\n").await;
+
+    client.send("subscribe a\r\npublish a hi\r\nunsubscribe a\r\nping\r\n").await;
+    client.expect(">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n:1\r\n").await;
+    client.expect(">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n").await;
+    client.expect(">3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n+PONG\r\n").await;
+}
+
+#[tokio::test]
 async fn a_command_that_waits_for_a_key_holds_up_nobody_and_can_be_woken() {
     let house = House::open().await;
     let mut waiting = house.connect().await;

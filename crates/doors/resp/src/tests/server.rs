@@ -58,6 +58,16 @@ async fn the_server_describes_itself_under_the_names_that_tools_know() {
 
     let commands = client.text("info commandstats").await;
     assert!(commands.contains("cmdstat_get:calls=2,usec="), "{commands}");
+    client.ask("client id\r\n", ":1\r\n").await;
+    client.ask("latency histogram nope\r\n", "*0\r\n").await;
+    for name in ["client", "client|id"] {
+        client.send(format!("latency histogram {name}\r\n")).await;
+        client.expect("*2\r\n$9\r\nclient|id\r\n*4\r\n$5\r\ncalls\r\n:1\r\n").await;
+        client.expect("$14\r\nhistogram_usec\r\n*2\r\n:").await;
+        // A bound in microseconds, and the calls within it.
+        client.line().await;
+        client.expect(":1\r\n").await;
+    }
     client.ask("config resetstat\r\n", "+OK\r\n").await;
     assert!(!client.text("info commandstats").await.contains("cmdstat_get"));
 }
@@ -77,7 +87,7 @@ async fn the_table_of_commands_is_readable() {
              *1\r\n*6\r\n$5\r\nflags\r\n*2\r\n+RO\r\n+access\r\n$12\r\nbegin_search\r\n*4\r\n$4\r\ntype\r\n\
              $5\r\nindex\r\n$4\r\nspec\r\n*2\r\n$5\r\nindex\r\n:1\r\n$9\r\nfind_keys\r\n*4\r\n$4\r\ntype\r\n\
              $5\r\nrange\r\n$4\r\nspec\r\n*6\r\n$7\r\nlastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$5\r\nlimit\r\n\
-             :0\r\n*0\r\n*-1\r\n",
+             :0\r\n*0\r\n$-1\r\n",
         )
         .await;
     client.ask("command getkeys mset a 1 b 2\r\n", "*2\r\n$1\r\na\r\n$1\r\nb\r\n").await;
@@ -88,6 +98,17 @@ async fn the_table_of_commands_is_readable() {
         .await;
     client.ask("command list filterby pattern xx*\r\n", "*0\r\n").await;
     assert!(client.text("command docs get").await.starts_with("*2"));
+
+    client.send("hello 3\r\n").await;
+    until(async || client.line().await == "$7" && client.line().await == "modules").await;
+    client.expect("*0\r\n").await;
+    client
+        .ask(
+            "command info echo\r\n",
+            "*1\r\n*10\r\n$4\r\necho\r\n:2\r\n~3\r\n+loading\r\n+stale\r\n+fast\r\n:0\r\n:0\r\n:0\r\n\
+             ~2\r\n+@fast\r\n+@connection\r\n~0\r\n~0\r\n~0\r\n",
+        )
+        .await;
 }
 
 #[tokio::test]
@@ -109,6 +130,10 @@ async fn slow_commands_are_kept() {
     .await;
     assert!(lines.iter().any(|line| line == "k"), "{lines:?}");
     client.ask("slowlog reset\r\nslowlog len\r\n", "+OK\r\n:0\r\n").await;
+    for count in ["-2", "few"] {
+        let refused = "-ERR count should be greater than or equal to -1\r\n";
+        client.ask(format!("slowlog get {count}\r\n"), refused).await;
+    }
 }
 
 #[tokio::test]
@@ -119,7 +144,10 @@ async fn answers_that_never_change_are_those_of_redis() {
     client.ask("role\r\n", "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n").await;
     client.ask("wait 0 100\r\n", ":0\r\n").await;
     client.ask("set k v\r\nwaitaof 1 0 0\r\n", "+OK\r\n*2\r\n:1\r\n:0\r\n").await;
-    client.ask("waitaof 2 0 0\r\n", "-ERR value is out of range\r\n").await;
+    let out_of_range = "-ERR value is out of range, value must between 0 and 1\r\n";
+    client.ask("waitaof 2 0 0\r\n", out_of_range).await;
+    let not_positive = "-ERR value is out of range, must be positive\r\n";
+    client.ask("waitaof 1 -1 0\r\n", not_positive).await;
     client.ask("save\r\nscript flush\r\nfunction flush\r\n", "+OK\r\n+OK\r\n+OK\r\n").await;
     client.ask("bgsave\r\n", "+Background saving started\r\n").await;
     client.ask("acl whoami\r\nacl users\r\n", "$7\r\ndefault\r\n*1\r\n$7\r\ndefault\r\n").await;
@@ -155,6 +183,8 @@ async fn a_single_process_has_every_slot() {
     client.ask("cluster countkeysinslot 12182\r\n", ":1\r\n").await;
     client.ask("cluster getkeysinslot 12182 10\r\n", "*1\r\n$3\r\nfoo\r\n").await;
     client.ask("cluster meet 1.2.3.4 5\r\n", "-ERR raingauge assigns slots by itself\r\n").await;
+    // Clients that read from replicas begin with this, and give up where it fails.
+    client.ask("readonly\r\nreadwrite\r\nasking\r\n", "+OK\r\n+OK\r\n+OK\r\n").await;
 
     assert!(client.text("cluster info").await.contains("cluster_slots_ok:16384"));
     let nodes = client.text("cluster nodes").await;

@@ -21,7 +21,7 @@ rows! {
         [] "0.1.0" "Runs a command once for an id, however often it is sent.";
     RainHot "rain.hot" -1 [READONLY NO_MULTI] [] Rain
         [] "0.1.0" "Returns the keys that are used most.";
-    RainSizes "rain.sizes" 1 [READONLY NO_MULTI] [] Rain
+    RainSizes "rain.sizes" -1 [READONLY NO_MULTI] [] Rain
         [] "0.1.0" "Returns the distribution of the sizes of values.";
     RainDoctor "rain.doctor" -1 [READONLY NO_MULTI] [] Rain
         [] "0.1.0" "Returns clients that would gain from pipelines.";

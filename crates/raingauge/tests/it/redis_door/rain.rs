@@ -1,6 +1,6 @@
 //! Counts and events by commands: the same numbers, refusals and duplicates as over HTTP.
 
-use super::{Client, home, integers, words};
+use super::{Client, home, integers, ok, words};
 use crate::client::{at, drop_event, drops_counter, now_s, rfc3339};
 use crate::server::{Server, until};
 use raingauge_resp_client::Reply;
@@ -187,6 +187,25 @@ fn events_are_accepted_once() {
         let count = client.integer(&["RAIN.COUNT", "drops:oslo", &from, "now", "FRESH"]);
         (count == 5).then_some(())
     });
+}
+
+#[test]
+fn a_client_that_wants_no_replies_gets_no_counts() {
+    let home = home();
+    let server = home.start();
+    rained(&server);
+    let mut client = Client::new(&server);
+
+    let count = format!("RAIN.COUNT drops:oslo {FROM} {TO}");
+    for command in ["CLIENT REPLY OFF", &count, "RAIN.HOT", "CLIENT REPLY ON", &count] {
+        client.push(command);
+    }
+    assert_eq!(client.replies(2), [ok(), Reply::Integer(7)]);
+
+    for command in ["CLIENT REPLY SKIP", &count, "RAIN.COUNTS 1 drops:oslo 0 900"] {
+        client.push(command);
+    }
+    assert_eq!(client.replies(1), [integers(&[0])]);
 }
 
 #[test]

@@ -67,6 +67,8 @@ fn hot_keys_and_sizes_are_sampled() {
     assert!(field(&sizes, "values").integer() >= Some(50), "{sizes:?}");
     assert!(field(&sizes, "p99_bytes").integer() >= Some(10_000), "{sizes:?}");
     assert!(field(&sizes, "classes").elements().is_some_and(|classes| !classes.is_empty()));
+    assert_eq!(client.call(&["RAIN.SIZES", "RESET"]), ok());
+    assert_eq!(field(&client.call(&["RAIN.SIZES"]), "values"), &Reply::Integer(0));
     assert_eq!(client.call(&["RAIN.HOT", "RESET"]), ok());
     assert_eq!(client.call(&["RAIN.HOT"]), Reply::Array(Vec::new()));
 }
