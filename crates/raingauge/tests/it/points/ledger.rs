@@ -215,7 +215,7 @@ fn a_reference_that_is_also_a_key_means_all_of_its_awards() {
     assert_eq!(member(&server, "shop", "ann")["available"], 0);
     assert_eq!(correct(&server, &back)["replayed"], true);
 
-    // The key of somebody else's award is no obstacle.
+    // The key of another member's award is no obstacle.
     award(&server, &item("bob", "order-2", &json!({"points": 5})));
     award(&server, &item("ann", "k-2", &json!({"points": 7, "reference": "order-2"})));
     let back = item("ann", "r-2", &json!({"kind": "reverse", "reference": "order-2"}));
