@@ -21,6 +21,7 @@ use crate::limits::{RESP_END_MAX, RESP_LOGIN_RECHECK, RESP_OUTPUT_ALWAYS};
 use crate::observed::Observer;
 use crate::outgoing::Outgoing;
 use crate::server::Server;
+use crate::slowlog::micros;
 use crate::socket::{Socket, State};
 
 /// Of this many drains, one is measured for the histogram of pipelines.
@@ -589,8 +590,4 @@ async fn next_message(subscriber: Option<&Subscriber>) -> Option<raingauge_objec
         Some(subscriber) => subscriber.next().await,
         None => None,
     }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

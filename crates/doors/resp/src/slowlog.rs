@@ -75,7 +75,7 @@ impl Slowlog {
         elapsed: Duration,
     ) {
         let count = run.len().max(1) as u64;
-        let duration_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX) / count;
+        let duration_us = micros(elapsed) / count;
         if !self.is_slow(duration_us) {
             return;
         }
@@ -164,6 +164,11 @@ fn first_bytes(argument: &[u8]) -> Vec<u8> {
 
     let rest = format!("... ({} more bytes)", argument.len() - max);
     [&argument[..max], rest.as_bytes()].concat()
+}
+
+/// A duration in the unit of the log and of the statistics of commands.
+pub(crate) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

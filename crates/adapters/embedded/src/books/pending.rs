@@ -201,10 +201,6 @@ impl Pending {
         self.changed.notify_all();
     }
 
-    fn is_stopping(&self) -> bool {
-        self.progress.lock().is_stopping
-    }
-
     /// Writes what is frozen, whenever something is, until it is stopped or fails.
     fn work(&self) -> Result<(), Fault> {
         loop {
@@ -213,8 +209,9 @@ impl Pending {
             while !progress.is_stopping && self.layers.read().frozen.is_none() {
                 self.changed.wait(&mut progress);
             }
+            let is_stopping = progress.is_stopping;
             drop(progress);
-            if self.is_stopping() {
+            if is_stopping {
                 return self.write_all();
             }
         }
