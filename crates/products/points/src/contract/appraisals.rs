@@ -30,7 +30,8 @@ pub fn audit() -> Operation {
     let operation = operation("auditPoints", "Price the events of the log again, and compare")
         .text("With `resend`, awards that are nowhere are sent to the queue of awards.")
         .body::<AuditBody>(json!({ "programme": "grab-sg" }))
-        .optional_body();
+        .optional_body()
+        .refusal(&[Code::ProgrammeUnknown], "There is no such programme.");
     started(operation).refusal(&[Code::ProgrammeInvalid], "The request is wrong.")
 }
 
