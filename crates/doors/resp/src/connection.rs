@@ -17,6 +17,7 @@ use crate::client::{Client, waits_with_writes};
 use crate::commands;
 use crate::desk::{Desk, ReplyMode};
 use crate::ending::Ending;
+use crate::incoming::Incoming;
 use crate::limits::{RESP_END_MAX, RESP_LOGIN_RECHECK, RESP_OUTPUT_ALWAYS};
 use crate::observed::Observer;
 use crate::outgoing::Outgoing;
@@ -34,6 +35,7 @@ pub(crate) struct Connection {
     reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
     parser: Parser,
+    incoming: Incoming,
     drain: Drain,
     session: Session,
     desk: Desk,
@@ -73,6 +75,7 @@ impl Connection {
         let mut connection = Connection {
             session,
             outgoing: Outgoing::new(Arc::clone(&server.objects), Arc::clone(&server.unsent)),
+            incoming: server.incoming(&client),
             observer: server.observed.observer(),
             replies: Replies::new(desk.protocol),
             parser: Parser::new(limits),
@@ -153,7 +156,6 @@ impl Connection {
         self.server.totals.sent.fetch_add(sent, Ordering::Relaxed);
         self.client.numbers.sent.fetch_add(sent, Ordering::Relaxed);
         self.client.numbers.unsent_bytes.store(0, Ordering::Relaxed);
-        self.client.numbers.unread_bytes.store(self.parser.pending_len(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -192,15 +194,17 @@ impl Connection {
             let is_browser = browser::cut(&mut drain);
             let is_empty = drain.is_empty();
 
+            self.incoming.set(drain.received_len() + self.parser.pending_len());
             let ran = if is_empty { Ok(()) } else { self.run_drain(&drain).await };
             drain.clear();
+            self.incoming.set(self.parser.pending_len());
             self.drain = drain;
             ran?;
 
             if is_browser {
                 return Err(Ending::Protocol);
             }
-            if let Err(failure) = parsed {
+            if let Err(failure) = parsed.and_then(|()| self.incoming.check()) {
                 self.server.usage.failure(failure.code());
                 self.replies.fail(&failure);
                 self.outgoing.push(self.replies.take(), 0);
@@ -221,8 +225,6 @@ impl Connection {
 
         self.client.numbers.active_ms.store(self.server.clock.now_ms(), Ordering::Relaxed);
         self.client.numbers.commands.fetch_add(drain.len() as u64, Ordering::Relaxed);
-        let unread = drain.received_len() + self.parser.pending_len();
-        self.client.numbers.unread_bytes.store(unread, Ordering::Relaxed);
         self.observer.drain(drain, self.session.database());
         self.note_pipeline(drain);
         while next < drain.len() {
@@ -332,6 +334,7 @@ impl Connection {
                         reader: &mut self.reader,
                         writer: &self.writer,
                         parser: &mut self.parser,
+                        incoming: &mut self.incoming,
                         outgoing: &mut self.outgoing,
                         state: &self.state,
                         blocks,
@@ -377,6 +380,7 @@ impl Connection {
                 reader: &mut self.reader,
                 writer: &self.writer,
                 parser: &mut self.parser,
+                incoming: &mut self.incoming,
                 outgoing: &mut self.outgoing,
                 state: &self.state,
                 blocks: false,
@@ -494,6 +498,7 @@ impl Connection {
             reader: &mut self.reader,
             writer: &self.writer,
             parser: &mut self.parser,
+            incoming: &mut self.incoming,
             outgoing: &mut self.outgoing,
             state: &self.state,
             blocks,

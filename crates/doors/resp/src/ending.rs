@@ -11,7 +11,7 @@ pub(crate) enum Ending {
     Killed,
     /// Nothing was sent for the time that the settings give.
     Idle,
-    /// The client sent what is no request.
+    /// The client sent what is no request, or too much of one that is not finished.
     Protocol,
     /// Too many replies or messages waited for a client that did not read them.
     Output,

@@ -19,6 +19,7 @@ mod connection;
 mod desk;
 mod door;
 mod ending;
+mod incoming;
 pub mod limits;
 mod login;
 mod nodes;

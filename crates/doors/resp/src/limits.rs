@@ -22,5 +22,8 @@ pub const RESP_LOGIN_RECHECK: Duration = Duration::from_secs(2);
 pub const RESP_OUTPUT_PATIENCE: Duration = Duration::from_secs(3);
 /// Bytes of replies that may wait for a client even when too many wait for all clients together.
 pub const RESP_OUTPUT_ALWAYS: usize = 1024 * 1024;
+/// Bytes of an unfinished command that may wait for a client even when too many wait for all of
+/// them together.
+pub const RESP_INPUT_ALWAYS: usize = 1024 * 1024;
 /// Buffers that one write sends together.
 pub const RESP_WRITE_BUFFERS_MAX: usize = 64;

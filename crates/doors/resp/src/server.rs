@@ -12,7 +12,8 @@ use raingauge_ports::objects::KeyCount;
 use raingauge_resp::{Failure, SlotNode, Slots};
 use sha2::{Digest, Sha256};
 
-use crate::client::Clients;
+use crate::client::{Client, Clients};
+use crate::incoming::Incoming;
 use crate::nodes::Node;
 use crate::observed::Observed;
 use crate::parameters::Parameters;
@@ -59,7 +60,10 @@ pub(crate) struct Server {
     pub(crate) totals: Totals,
     /// Bytes of replies that wait on all connections.
     pub(crate) unsent: Arc<AtomicUsize>,
-    unsent_max: usize,
+    /// Bytes of requests that wait on all connections.
+    unread: Arc<AtomicUsize>,
+    /// Most bytes of each.
+    waiting_max: usize,
     /// Keys of each database, as of the last time that they were asked for.
     pub(crate) keyspace: Mutex<Vec<(u8, KeyCount)>>,
 }
@@ -79,9 +83,9 @@ impl Server {
         let started_ms = deps.clock.now_ms();
         let seed = format!("{} {started_ms} {}", deps.address, std::process::id());
         let slots = slots(&deps.settings, deps.address).map(Arc::new);
-        // As much memory as objects have is never taken by replies; half of it is enough.
+        // Replies and requests never take as much memory as objects have: half of it is enough.
         let memory = deps.objects.options().resident_bytes;
-        let unsent_max = (memory / 2).max(deps.settings.output_bytes_max);
+        let waiting_max = (memory / 2).max(deps.settings.output_bytes_max);
         let parameters = Parameters::new(&deps.settings, deps.address.port(), slots.is_some());
 
         Server {
@@ -91,7 +95,8 @@ impl Server {
             usage: Usage::default(),
             totals: Totals::default(),
             unsent: Arc::default(),
-            unsent_max,
+            unread: Arc::default(),
+            waiting_max,
             keyspace: Mutex::default(),
             run_id: digits(&seed),
             started_ms,
@@ -109,7 +114,12 @@ impl Server {
 
     /// Whether too many replies wait on all connections together.
     pub(crate) fn is_output_full(&self) -> bool {
-        self.unsent.load(Ordering::Relaxed) > self.unsent_max
+        self.unsent.load(Ordering::Relaxed) > self.waiting_max
+    }
+
+    /// What a new connection counts the bytes with that it has received.
+    pub(crate) fn incoming(&self, client: &Arc<Client>) -> Incoming {
+        Incoming::new(Arc::clone(client), Arc::clone(&self.unread), self.waiting_max)
     }
 
     pub(crate) fn is_cluster(&self) -> bool {

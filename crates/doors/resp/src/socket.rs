@@ -9,6 +9,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::ending::Ending;
+use crate::incoming::Incoming;
 use crate::limits::RESP_OUTPUT_PATIENCE;
 use crate::outgoing::Outgoing;
 
@@ -26,6 +27,7 @@ pub(crate) struct Socket<'a> {
     pub(crate) reader: &'a mut OwnedReadHalf,
     pub(crate) writer: &'a OwnedWriteHalf,
     pub(crate) parser: &'a mut Parser,
+    pub(crate) incoming: &'a mut Incoming,
     pub(crate) outgoing: &'a mut Outgoing,
     pub(crate) state: &'a State,
     /// Whether the commands wait for other clients, as those that block do.
@@ -74,7 +76,9 @@ impl Socket<'_> {
         let mut is_open = true;
 
         loop {
-            let is_reading = is_open && self.parser.pending_len() < read_max;
+            self.incoming.set(self.parser.pending_len());
+            let has_room = self.parser.pending_len() < read_max && !self.incoming.is_too_much();
+            let is_reading = is_open && has_room;
             let mut space = self.parser.space();
 
             tokio::select! {

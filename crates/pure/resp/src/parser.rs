@@ -28,6 +28,8 @@ pub struct Parser {
     /// The others.
     spans: Vec<Span>,
     large: Vec<bytes::Bytes>,
+    /// Bytes of those.
+    large_len: usize,
     /// The large argument that is being read.
     reading: Option<Reading>,
     /// What is read at once.
@@ -70,6 +72,7 @@ impl Parser {
             missing: 0,
             spans: Vec::new(),
             large: Vec::new(),
+            large_len: 0,
             reading: None,
             read_len: RESP_READ_BYTES_MIN,
             filled_len: usize::MAX,
@@ -87,7 +90,9 @@ impl Parser {
 
     /// Bytes that were read and belong to no finished command.
     pub fn pending_len(&self) -> usize {
-        self.buffer.len() + self.reading.as_ref().map_or(0, |reading| reading.bytes.len())
+        let reading_len = self.reading.as_ref().map_or(0, |reading| reading.bytes.len());
+
+        self.buffer.len() + self.large_len + reading_len
     }
 
     /// Where the next bytes of the connection go.
@@ -164,6 +169,7 @@ impl Parser {
             _ => span,
         }));
         drain.buffers.large.append(&mut self.large);
+        self.large_len = 0;
         drain.begin(first);
     }
 
@@ -280,6 +286,7 @@ impl Parser {
         };
 
         self.spans.push(Span { start: u32_of(self.large.len()), len: Span::LARGE });
+        self.large_len += reading.len;
         self.large.push(reading.bytes.freeze());
         self.at += END_LEN;
         true

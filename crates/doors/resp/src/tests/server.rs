@@ -230,3 +230,35 @@ async fn a_static_cluster_sends_clients_to_the_right_node() {
             .contains(":7002@17002 master - 0 0 2 connected 8192-16383")
     );
 }
+
+#[tokio::test]
+async fn unfinished_commands_of_all_clients_have_a_bound() {
+    // Half of the memory of objects: 32 MiB.
+    let settings = Settings { output_bytes_max: 1 << 20, ..Settings::default() };
+    let house = House::with(settings, &[]).await;
+    let mut small = house.connect().await;
+    small.send("*3\r\n$3\r\nset\r\n$1\r\na\r\n$100000\r\n").await;
+    let mut quarter = house.connect().await;
+    quarter.send("*3\r\n$3\r\nset\r\n$1\r\nb\r\n$60000000\r\n").await;
+    quarter.send(vec![b'x'; 8 << 20]).await;
+    until(async || house.connect().await.text("client list").await.contains("qbuf=8388")).await;
+
+    // Arguments that are complete count too.
+    let mut other = house.connect().await;
+    let value = [b"$1000000\r\n", &[b'x'; 1_000_000][..], b"\r\n"].concat();
+    let values = value.repeat(40);
+    let refused = "-ERR too much of unfinished commands waits on all connections: send smaller \
+                   values, or fewer at once\r\n";
+    other.send("*1000\r\n$4\r\nmset\r\n").await;
+    // The rest meets a closed connection.
+    let _ = other.stream.write_all(&values).await;
+    other.expect(refused).await;
+
+    // Those that were there first go on, and what the other one had is free again.
+    small.send(vec![b'x'; 100_000]).await;
+    small.ask("\r\n", "+OK\r\n").await;
+    let mut large = house.connect().await;
+    large.send("*3\r\n$3\r\nset\r\n$1\r\nc\r\n$20000000\r\n").await;
+    large.send(vec![b'x'; 20_000_000]).await;
+    large.ask("\r\n", "+OK\r\n").await;
+}
