@@ -1,7 +1,7 @@
 //! What the ledger has done, as answers have it.
 
 use crate::refused;
-use raingauge_awarding::{Balance, Error, Explanation, Settlement, StatementRow};
+use raingauge_awarding::{Allowance, Balance, Error, Explanation, Settlement, StatementRow};
 use raingauge_http::queries::time;
 use raingauge_points::{Account, Answer, Day, Entry, Kind, Liability, Programme, Programmes};
 use serde::Serialize;
@@ -245,6 +245,23 @@ pub fn liability(liability: &Liability, programme: &Programme) -> Value {
         "partners": shown(liability.partners),
         "breakagePpm": liability.breakage_ppm().map(|ppm| ppm as i64),
     })
+}
+
+/// What the budgets of a programme have left.
+pub fn budgets(budgets: &[Allowance], programme: &Programme) -> Value {
+    let shown = |amount: i64| points(amount, programme);
+    let budgets: Vec<Value> = budgets
+        .iter()
+        .map(|budget| {
+            json!({
+                "name": budget.name,
+                "limit": budget.most.map(shown),
+                "used": shown(budget.used),
+                "left": budget.left().map(shown),
+            })
+        })
+        .collect();
+    json!({ "programme": programme.name(), "unit": programme.unit(), "budgets": budgets })
 }
 
 /// What a programme and a partner owe each other.

@@ -52,6 +52,7 @@ pub fn add(table: Table) -> Table {
         .get("/v1/points/{programme}/members/{member}/statement", READ, statement, doc::statement)
         .get("/v1/points/{programme}/members/{member}/explain", READ, explain, doc::explain)
         .get("/v1/points/{programme}/liability", READ, liability, doc::liability)
+        .get("/v1/points/{programme}/budgets", READ, budgets, doc::budgets)
         .get("/v1/points/{programme}/partners/{name}/settlement", READ, settlement, doc::settlement)
 }
 
@@ -191,6 +192,18 @@ async fn liability(
     let programme = points.programme(&programme)?;
     let liability = points.teller.members().liability(programme.name()).await??;
     Ok(Json(answers::liability(&liability, &programme)))
+}
+
+/// `GET /v1/points/{programme}/budgets`
+async fn budgets(
+    Extension(points): Services,
+    Extension(who): Caller,
+    Path(programme): Path<String>,
+) -> Answer<Json<Value>> {
+    points.source(&who).check_operator()?;
+    let programme = points.programme(&programme)?;
+    let allowances = points.teller.members().allowances(programme.name()).await??;
+    Ok(Json(answers::budgets(&allowances.budgets, &programme)))
 }
 
 /// `GET /v1/points/{programme}/partners/{name}/settlement`

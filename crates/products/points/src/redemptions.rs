@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::{Extension, Query};
 use axum::http::HeaderMap;
 use raingauge_app as app;
-use raingauge_awarding::PROGRAMME;
+use raingauge_awarding::{Allowance, PROGRAMME};
 use raingauge_core::access::Scope;
 use raingauge_core::code::{Code, Refusal};
 use raingauge_core::counter::Problem;
@@ -51,8 +51,13 @@ async fn list(
         if only.as_ref().is_some_and(|only| *only != stored.id) {
             continue;
         }
+        let stocks = points.stocks(&stored.id).await?;
         for reward in stored.configuration["rewards"].as_array().into_iter().flatten() {
-            rewards.push(with_programme(reward, &stored.id));
+            let mut shown = with_programme(reward, &stored.id);
+            if let Some(left) = left_of(&stocks, reward) {
+                shown["left"] = json!(left);
+            }
+            rewards.push(shown);
         }
     }
     Ok(Json(json!({ "rewards": rewards })))
@@ -85,6 +90,20 @@ async fn save(
     let rewards = saved.configuration["rewards"].as_array();
     let saved = rewards.into_iter().flatten().find(|reward| reward["name"] == name);
     Ok(Json(with_programme(saved.unwrap_or(&Value::Null), &programme)))
+}
+
+impl Points {
+    /// The stocks of rewards; none of a programme that is not in force yet.
+    async fn stocks(&self, programme: &str) -> Answer<Vec<Allowance>> {
+        let allowances = self.teller.members().allowances(programme).await?;
+        Ok(allowances.unwrap_or_default().rewards)
+    }
+}
+
+/// How many of a reward are left.
+fn left_of(stocks: &[Allowance], reward: &Value) -> Option<i64> {
+    let own = stocks.iter().find(|stock| reward["name"] == *stock.name);
+    own.and_then(Allowance::left)
 }
 
 fn with_programme(reward: &Value, programme: &str) -> Value {

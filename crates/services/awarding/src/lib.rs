@@ -59,7 +59,8 @@ pub use error::Error;
 pub use handle::{Effect, Handle};
 pub use letters::UnpricedEvent;
 pub use members::{
-    Balance, BalanceLot, Explanation, LeftPoints, Members, Settlement, SpentPoints, StatementRow,
+    Allowance, Allowances, Balance, BalanceLot, Explanation, LeftPoints, Members, Settlement,
+    SpentPoints, StatementRow,
 };
 pub use places::skip_lost;
 pub use publisher::SOURCE;

@@ -1,8 +1,10 @@
 //! What members have, and why. Reads are settled to the time of the clock; nothing is written.
 
+mod allowances;
 mod balance;
 mod explanation;
 
+pub use allowances::{Allowance, Allowances};
 pub use balance::{Balance, BalanceLot, StatementRow};
 pub use explanation::{Explanation, LeftPoints, SpentPoints};
 
@@ -180,6 +182,17 @@ impl Members {
         }
         let totals = self.reader.totals(programme.into()).await?;
         Ok(Ok(totals.liability(programme)))
+    }
+
+    /// What the budgets of a programme and the stocks of its rewards have left.
+    pub async fn allowances(&self, programme: &str) -> Result<Result<Allowances, Refusal>, Error> {
+        let programme = match self.programme(programme) {
+            Ok(programme) => programme,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let (mut allowances, ids) = Allowances::unused(&programme);
+        allowances.set_used(self.reader.budgets(ids).await?);
+        Ok(Ok(allowances))
     }
 
     /// What is to be settled with a partner.

@@ -88,6 +88,11 @@ pub fn liability() -> Operation {
         .answers::<Liability>(200, "Exact sums, as of the last entry.", Value::Null)
 }
 
+pub fn budgets() -> Operation {
+    of_programme("readBudgets", "What the budgets of a programme have left")
+        .answers::<PointsBudgets>(200, "The budgets that the programme names.", Value::Null)
+}
+
 pub fn settlement() -> Operation {
     operation("readSettlement", "What a programme and a partner owe each other")
         .parameter(path_name("programme", "grab-sg"))
@@ -191,6 +196,23 @@ pub struct PointsExplanation(pub Value);
 #[derive(ToSchema)]
 #[schema(value_type = Object)]
 pub struct Liability(pub Value);
+
+#[derive(ToSchema)]
+pub struct PointsBudgets {
+    pub programme: String,
+    pub unit: String,
+    pub budgets: Vec<PointsBudget>,
+}
+
+#[derive(ToSchema)]
+pub struct PointsBudget {
+    pub name: String,
+    /// What may be issued under its name.
+    pub limit: Points,
+    pub used: Points,
+    /// Never negative.
+    pub left: Points,
+}
 
 /// The balance of a partner, and what moved it.
 #[derive(ToSchema)]

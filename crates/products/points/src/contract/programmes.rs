@@ -84,6 +84,9 @@ pub fn versions() -> Operation {
 pub fn rewards() -> Operation {
     operation("listRewards", "What members can redeem points for")
         .parameter(query("programme", "Those of this programme.", text()))
+        .text(
+            "Those with a stock say how many are `left` of it, once their programme is in effect.",
+        )
         .answers::<Rewards>(200, "The rewards, by programme and name.", Value::Null)
 }
 
@@ -149,6 +152,9 @@ pub struct Reward {
     /// How many there are in all.
     #[schema(required = false)]
     pub stock: Option<u32>,
+    /// How many of the stock are left.
+    #[schema(required = false, read_only)]
+    pub left: Option<u32>,
     #[schema(required = false)]
     pub per_member: Option<u32>,
     #[schema(required = false)]

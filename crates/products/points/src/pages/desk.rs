@@ -6,7 +6,7 @@ use super::view::ProgrammeView;
 use crate::Points as Services;
 use crate::queues::Change;
 use raingauge_appraisal::{AuditRequest, ForecastRequest};
-use raingauge_awarding::{Balance, Explanation, Handle, Members, StatementRow};
+use raingauge_awarding::{Allowances, Balance, Explanation, Handle, Members, StatementRow};
 use raingauge_counters::difference::FieldChange;
 use raingauge_counters::documents::DocumentKind as _;
 use raingauge_documents::{ProductKind, Provenance};
@@ -81,6 +81,13 @@ impl Desk {
     pub async fn liability(&self, programme: &str) -> Result<Liability, Fault> {
         let found = self.members().liability(programme).await.map_err(faults::ledger)?;
         // A programme that has not taken effect yet owes nothing.
+        Ok(found.unwrap_or_default())
+    }
+
+    /// What the budgets of a programme and the stocks of its rewards have left; nothing of one
+    /// that has not taken effect yet.
+    pub async fn allowances(&self, programme: &str) -> Result<Allowances, Fault> {
+        let found = self.members().allowances(programme).await.map_err(faults::ledger)?;
         Ok(found.unwrap_or_default())
     }
 

@@ -6,6 +6,7 @@ use super::rules;
 use super::view::ProgrammeView;
 use super::visit::{Answer, Part, Tab, Visit, programme, programme_head};
 use maud::{Markup, html};
+use raingauge_awarding::Allowance;
 use raingauge_points::Liability;
 use raingauge_portal::html::parts::{self, Field, Mood};
 
@@ -13,6 +14,7 @@ use raingauge_portal::html::parts::{self, Field, Mood};
 pub async fn page(visit: Visit) -> Answer {
     let programme = programme(&visit).await?;
     let liability = visit.desk.liability(&programme.name).await?;
+    let budgets = visit.desk.allowances(&programme.name).await?.budgets;
     let versions = versions::card(&visit, &programme).await?;
     let actions = html! {
         @if visit.may_edit() {
@@ -35,7 +37,7 @@ pub async fn page(visit: Visit) -> Answer {
                 (rules::life(&programme))
             }
         }
-        (budgets(&programme))
+        (budgets_card(&programme, &budgets))
         (rules::examples(&programme))
         div.columns { (rules::tables(&programme)) }
         (versions)
@@ -93,9 +95,10 @@ fn search(programme: &ProgrammeView) -> Markup {
     }
 }
 
-/// The bounds of what is issued under a name.
-fn budgets(programme: &ProgrammeView) -> Markup {
-    let budgets: Vec<(&str, Option<String>)> = rules::budgets(programme).collect();
+/// The bounds of what is issued under a name, and what is left of it.
+fn budgets_card(programme: &ProgrammeView, used: &[Allowance]) -> Markup {
+    let budgets: Vec<(&str, String)> = rules::budgets(programme).collect();
+    let own = |name: &str| used.iter().find(|budget| *budget.name == *name);
     html! {
         @if !budgets.is_empty() {
             section.card aria-labelledby="budgets-title" {
@@ -104,9 +107,9 @@ fn budgets(programme: &ProgrammeView) -> Markup {
                     @for (name, limit) in budgets {
                         dt { (name) }
                         dd {
-                            @match limit {
-                                Some(limit) => { "at most " (limit) " " (programme.unit) }
-                                None => "no bound",
+                            "at most " (limit) " " (programme.unit)
+                            @if let Some(left) = own(name).and_then(Allowance::left) {
+                                ", " (programme.amount(left.into())) " left"
                             }
                         }
                     }

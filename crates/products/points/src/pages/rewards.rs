@@ -4,6 +4,7 @@ use super::rules;
 use super::view::ProgrammeView;
 use super::visit::{Answer, Part, Tab, Visit, programme, programme_head};
 use maud::{Markup, html};
+use raingauge_awarding::Allowance;
 use raingauge_core::time::parse_time_s;
 use raingauge_portal::html::parts::{self, Column};
 use raingauge_portal::html::words;
@@ -20,6 +21,7 @@ const COLUMNS: [Column<'_>; 5] = [
 /// `GET /points/{programme}/rewards`
 pub async fn page(visit: Visit) -> Answer {
     let programme = programme(&visit).await?;
+    let stocks = visit.desk.allowances(&programme.name).await?.rewards;
     let rewards = programme.configuration["rewards"].as_array().cloned().unwrap_or_default();
     let title = format!("Rewards of {}", programme.name);
     let actions = html! {
@@ -38,7 +40,7 @@ pub async fn page(visit: Visit) -> Answer {
             section.card.table-card aria-labelledby="rewards-title" {
                 h2.visually-hidden #rewards-title { "All rewards" }
                 (parts::table("rewards-title", &COLUMNS, &html! {
-                    @for reward in &rewards { (row(&visit, &programme, reward)) }
+                    @for reward in &rewards { (row(&visit, &programme, reward, &stocks)) }
                 }))
             }
             p.quiet { "A redemption sets the points aside; your shop captures them when it hands the reward over, or gives them back." }
@@ -47,7 +49,9 @@ pub async fn page(visit: Visit) -> Answer {
     Ok(visit.show(Tab::Programmes, &title, &body))
 }
 
-fn row(visit: &Visit, programme: &ProgrammeView, reward: &Json) -> Markup {
+fn row(visit: &Visit, programme: &ProgrammeView, reward: &Json, stocks: &[Allowance]) -> Markup {
+    let own = stocks.iter().find(|stock| reward["name"] == *stock.name);
+    let left = own.and_then(Allowance::left);
     html! {
         tr {
             th.wrap scope="row" {
@@ -59,9 +63,12 @@ fn row(visit: &Visit, programme: &ProgrammeView, reward: &Json) -> Markup {
             }
             td.number { (rules::amount_of(&reward["points"])) " " (programme.unit) }
             td {
-                @match reward["stock"].as_u64() {
-                    Some(stock) => { (words::number(stock.into())) }
-                    None => "no bound",
+                @match (left, reward["stock"].as_u64()) {
+                    (Some(left), Some(stock)) => {
+                        (words::number(left.into())) " of " (words::number(stock.into())) " left"
+                    }
+                    (None, Some(stock)) => { (words::number(stock.into())) }
+                    (_, None) => "no bound",
                 }
             }
             td { @match reward["perMember"].as_u64() { Some(most) => { "at most " (most) } None => "no bound" } }

@@ -270,9 +270,9 @@ pub fn facts(data: &Json) -> String {
 }
 
 /// The budgets with their bounds.
-pub fn budgets(programme: &ProgrammeView) -> impl Iterator<Item = (&str, Option<String>)> {
+pub fn budgets(programme: &ProgrammeView) -> impl Iterator<Item = (&str, String)> {
     members(&programme.configuration["budgets"]).map(|(name, budget)| {
-        let limit = (!budget["limit"].is_null()).then(|| amount_of(&budget["limit"]));
+        let limit = amount_of(&budget["limit"]);
         (name, limit)
     })
 }

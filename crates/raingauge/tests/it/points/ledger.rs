@@ -90,6 +90,9 @@ fn a_batch_answers_each_item_in_its_place() {
     assert_eq!(codes, expected, "{found:?}");
     assert_eq!(found[5]["points"], 25);
     assert_eq!(member(&server, "shop", "ann")["available"], 130);
+    let budgets = server.get("/v1/points/shop/budgets").expect(200);
+    let sorry = json!([{"name": "sorry", "limit": 150, "used": 100, "left": 50}]);
+    assert_eq!(budgets["budgets"], sorry);
     server.post("/v1/points/awards", &json!([])).expect_problem(400, "request_malformed");
     let many = vec![json!({}); 1_001];
     let many = server.post("/v1/points/awards", &json!({ "awards": many }));
@@ -235,9 +238,15 @@ fn a_reward_cannot_be_oversold() {
     let found = results(&server, "/v1/points/redemptions", "redemptions", &all);
     assert_eq!(code(&found[2]), "reward_sold_out");
     assert_eq!(found[0]["points"], -30, "{found:?}");
+    let left = || {
+        let rewards = server.get("/v1/points/rewards?programme=shop").expect(200);
+        rewards["rewards"][0]["left"].clone()
+    };
+    assert_eq!(left(), 0);
     transact(&server, &item("ann", "f-1", &json!({"kind": "capture", "hold": "r-ann"})));
     transact(&server, &item("bob", "f-2", &json!({"kind": "release", "hold": "r-bob"})));
     assert_eq!(member(&server, "shop", "bob")["available"], 100);
+    assert_eq!(left(), 1);
     // What was returned can be sold again.
     let single =
         json!({"programme": "shop", "member": "cat", "reward": "coffee", "key": "r-cat-2"});
@@ -248,6 +257,7 @@ fn a_reward_cannot_be_oversold() {
     server.post("/v1/points/rewards", &tea).expect(200);
     let rewards = server.get("/v1/points/rewards?programme=shop").expect(200);
     assert_eq!(rewards["rewards"].as_array().map(Vec::len), Some(2), "{rewards}");
+    assert_eq!(rewards["rewards"][1].get("left"), None, "{rewards}");
 }
 
 #[test]
