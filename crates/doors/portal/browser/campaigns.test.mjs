@@ -1,16 +1,14 @@
-// The pages of campaigns: from a new campaign to a decision and a delivery, and every page at three widths, light and
-// dark.
+// The pages of campaigns: from a new campaign to a decision and a delivery, and every page at three widths, and in
+// dark colours.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { Browser, PATIENCE_MS, Server, barriers, picture } from "./harness.mjs";
+import { Browser, PATIENCE_MS, Server, looks } from "./harness.mjs";
 
 const ROOT = new URL("../../../../", import.meta.url).pathname;
-const WIDTHS = [1440, 768, 390];
-const SCHEMES = ["light", "dark"];
 
 const PAGES = {
   list: "/campaigns",
@@ -105,19 +103,10 @@ describe("campaigns", { timeout: 20 * PATIENCE_MS }, () => {
 
   for (const [name, path] of Object.entries(PAGES)) {
     test(name, async () => {
-      for (const scheme of SCHEMES) {
-        for (const width of WIDTHS) {
-          const page = await signedIn({ scheme, width });
-          await page.goto(path, { waitUntil: "networkidle" });
-          await picture(page, `campaigns-${name}-${width}-${scheme}`);
-          assert.deepEqual(await barriers(page), [], `${path} at ${width}, ${scheme}`);
-          const overhang = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-          assert.ok(overhang <= 0, `${path} is ${overhang} pixels wider than ${width}`);
-          assert.equal(await page.locator("h1").count(), 1, `${path} has one title`);
-          assert.deepEqual(page.complaints, [], path);
-          await page.context().close();
-        }
-      }
+      const page = await signedIn();
+      await page.goto(path, { waitUntil: "networkidle" });
+      await looks(page, `campaigns-${name}`);
+      await page.context().close();
     });
   }
 

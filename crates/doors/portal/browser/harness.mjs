@@ -13,6 +13,8 @@ const BINARY = process.env.RAINGAUGE_BINARY;
 const PICTURES = process.env.RAINGAUGE_SCREENSHOTS;
 const ROOT = new URL("../../../../", import.meta.url).pathname;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+/** Widths and colours of a page. Neither changes the other, so not all of them are combined. */
+const LOOKS = [[1440, "light"], [768, "light"], [390, "light"], [1440, "dark"]];
 /** Longest wait for anything; a failing test ends by it. */
 export const PATIENCE_MS = 60_000;
 
@@ -125,10 +127,27 @@ export async function picture(page, name) {
 
 /** What an accessibility checker finds that is serious. */
 export async function barriers(page) {
-  await page.evaluate(AXE);
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(AXE);
   const found = await page.evaluate(async () => {
     const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
     return violations.map(({ id, impact, nodes }) => ({ id, impact, where: nodes.slice(0, 4).map((node) => node.html) }));
   });
   return found.filter(({ impact }) => impact === "serious" || impact === "critical");
+}
+
+/**
+ * An open page at three widths, and in dark colours: a picture of each is kept, nothing sticks out to the side, a checker of
+ * accessibility finds nothing serious, there is one title, and nothing complained.
+ */
+export async function looks(page, name) {
+  for (const [width, colorScheme] of LOOKS) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 1000 });
+    await picture(page, `${name}-${width}-${colorScheme}`);
+    assert.deepEqual(await barriers(page), [], `${name} at ${width}, ${colorScheme}`);
+    const overhang = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    assert.ok(overhang <= 0, `${name} is ${overhang} pixels wider than ${width}`);
+  }
+  assert.equal(await page.locator("h1").count(), 1, `${name} has one title`);
+  assert.deepEqual(page.complaints, [], name);
 }

@@ -52,12 +52,21 @@ impl Fault {
         Self::bad_request("The configuration cannot be saved", details.join("; "))
     }
 
-    /// Renders the page for this person; without the navigation if they have not signed in.
-    pub fn page(&self, links: &[layout::Link], person: Option<&Principal>) -> Response {
+    /// Renders the page for this person; without the navigation if they have not signed in. It
+    /// leads back to the page of the navigation that is nearest.
+    pub fn page(
+        &self,
+        links: &[layout::Link],
+        address: &str,
+        person: Option<&Principal>,
+    ) -> Response {
+        let around = links.iter().filter(|link| address.starts_with(link.path));
+        let nearest = around.max_by_key(|link| link.path.len());
+        let (home, label) = nearest.map_or(("/", "Counters"), |link| (link.path, link.label));
         let body = html! {
             div.page-head { h1 { (self.title) } }
             p.notice.bad role="alert" { (self.advice) }
-            p { a href="/" { "All counters" } }
+            p { a href=(home) { "Back to " (label) } }
         };
         (self.status, layout::page(links, person, layout::Place::Nowhere, &self.title, &body))
             .into_response()

@@ -49,7 +49,7 @@ pub async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> R
             let advice = "Check whether the change was made before you repeat it. The log of \
                           raingauge has the details.";
             Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "An internal error occurred", advice)
-                .page(&[], None)
+                .page(&[], "", None)
         })
     } else {
         guard.answer(request, next).await
@@ -61,8 +61,8 @@ pub async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> R
 pub fn too_slow(portal: &Portal, limit: Duration) -> Response {
     let advice =
         format!("It took longer than {} s. Choose a shorter range, or try again.", limit.as_secs());
-    let mut response =
-        Fault::new(StatusCode::GATEWAY_TIMEOUT, "The request timed out", advice).page(&[], None);
+    let mut response = Fault::new(StatusCode::GATEWAY_TIMEOUT, "The request timed out", advice)
+        .page(&[], "", None);
     protect(response.headers_mut(), portal.accounts.options.is_https());
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
@@ -98,7 +98,7 @@ impl Guard {
 
         let fault = response.extensions().get::<Fault>().cloned();
         let mut response =
-            fault.map_or(response, |fault| fault.page(&self.portal.links, person.as_ref()));
+            fault.map_or(response, |fault| fault.page(&self.portal.links, &path, person.as_ref()));
         protect(response.headers_mut(), options.is_https());
 
         response
