@@ -1,5 +1,5 @@
-//! Which of 10,000 nested campaigns can act on an event, beside two other ways to find them:
-//! a map from the event type to its campaigns, and the published index `a-tree`.
+//! Which of 10,000 nested campaigns can act on an event, beside a map from the event type to its
+//! campaigns.
 //!
 //! ```text
 //! cargo bench -p raingauge-campaigns --bench matching
@@ -9,7 +9,6 @@
 //! for a lookup. All of them have to find the same ones. Medians and 99th percentiles over single
 //! events are printed first.
 
-use a_tree::{ATree, AttributeDefinition};
 use criterion::{Criterion, criterion_group, criterion_main};
 use raingauge_campaigns::calendar::Zone;
 use raingauge_campaigns::index::{Builder, Index, Scratch, Sight};
@@ -20,7 +19,6 @@ use raingauge_core::event::Event;
 use raingauge_core::field::{Field, extract};
 use raingauge_core::filter::Condition;
 use serde_json::{Value as Json, json};
-use std::fmt::Write;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -123,7 +121,6 @@ fn slot_of(leaf: &Leaf) -> Option<usize> {
 struct Bucket {
     entries: Vec<Entry>,
     index: Index,
-    published: ATree<u32>,
 }
 
 fn bucket(rules: &[Json]) -> Bucket {
@@ -146,70 +143,7 @@ fn bucket(rules: &[Json]) -> Bucket {
         builder.add(number, rule, &|leaf| slot_of(leaf).map_or(Sight::None, Sight::Slot));
     }
 
-    let mut published = ATree::new(&[
-        AttributeDefinition::string("country"),
-        AttributeDefinition::integer("taxi"),
-        AttributeDefinition::float("amount"),
-        AttributeDefinition::string("payment"),
-        AttributeDefinition::string("platform"),
-        AttributeDefinition::boolean("new_user"),
-        AttributeDefinition::string("prefix"),
-        AttributeDefinition::integer("hour"),
-    ])
-    .unwrap();
-    for (number, condition) in (0..).zip(&conditions) {
-        let mut text = String::new();
-        write_expression(condition, &mut text);
-        published.insert(&number, &text).unwrap();
-    }
-    Bucket { entries: rules.iter().map(Entry::new).collect(), index: builder.build(), published }
-}
-
-/// A condition in the language of `a-tree`, without lookups. It has no prefixes; as all of them
-/// end at the same sign, its events name theirs.
-fn write_expression(condition: &Condition, text: &mut String) {
-    let inner: Vec<&Condition> = condition
-        .conditions
-        .iter()
-        .flatten()
-        .filter(|inner| {
-            !inner
-                .lhs
-                .as_deref()
-                .is_some_and(|lhs| lhs.starts_with("segment") || lhs.starts_with("http"))
-        })
-        .collect();
-    if condition.operator == "not" {
-        text.push_str("not (");
-        write_expression(inner[0], text);
-        return text.push(')');
-    }
-    if !inner.is_empty() {
-        for (place, inner) in inner.into_iter().enumerate() {
-            let joint = if place == 0 { "(" } else { ") {operator} (" };
-            text.push_str(&joint.replace("{operator}", &condition.operator));
-            write_expression(inner, text);
-        }
-        return text.push(')');
-    }
-
-    let lhs =
-        condition.lhs.as_deref().unwrap().trim_start_matches("var.").trim_start_matches("time.");
-    let rhs = condition.rhs.as_ref().unwrap();
-    let operator = match condition.operator.as_str() {
-        "gte" => ">=",
-        "lt" => "<",
-        _ => "=",
-    };
-    let _ = match (lhs, rhs) {
-        ("merchant", Json::String(prefix)) => {
-            write!(text, "prefix = '{}'", prefix.trim_end_matches('-'))
-        }
-        ("amount", _) => write!(text, "amount {operator} {rhs}.0"),
-        (_, Json::Bool(true)) => write!(text, "{lhs}"),
-        (_, Json::String(name)) => write!(text, "{lhs} = '{name}'"),
-        _ => write!(text, "{lhs} {operator} {rhs}"),
-    };
+    Bucket { entries: rules.iter().map(Entry::new).collect(), index: builder.build() }
 }
 
 fn read<'e>(event: &Event<'e>, fields: &[Field], zone: &Zone) -> Values<'e> {
@@ -259,25 +193,6 @@ fn by_type(bucket: &Bucket, values: &Values<'_>, found: &mut Vec<u32>) {
     found.extend(passing.map(|(number, _)| number));
 }
 
-fn by_published(bucket: &Bucket, values: &Values<'_>, found: &mut Vec<u32>) {
-    found.clear();
-    let text = |slot: usize| values[slot].as_ref().unwrap().as_text();
-    let mut event = bucket.published.make_event();
-    event.with_string("country", text(0)).unwrap();
-    event.with_integer("taxi", text(1).parse().unwrap()).unwrap();
-    let amount = values.number(2).unwrap();
-    event.with_float("amount", amount.mantissa() as i64, amount.scale()).unwrap();
-    event.with_string("payment", text(3)).unwrap();
-    event.with_string("platform", text(4)).unwrap();
-    event.with_string("prefix", text(5).split('-').next().unwrap()).unwrap();
-    event.with_boolean("new_user", text(6) == "true").unwrap();
-    event.with_integer("hour", text(HOUR).parse().unwrap()).unwrap();
-
-    let event = event.build().unwrap();
-    let report = bucket.published.search(&event).unwrap();
-    found.extend(report.matches().iter().map(|number| **number));
-}
-
 /// Median and 99th percentile of single calls, one for each event in turn.
 fn percentiles(mut run: impl FnMut(usize)) -> (Duration, Duration) {
     let mut times = Vec::new();
@@ -323,27 +238,18 @@ fn matching(criterion: &mut Criterion) {
             total += mine.len();
             by_type(bucket, &values, &mut found);
             assert_eq!(mine, found);
-            by_published(bucket, &values, &mut found);
-            found.sort_unstable();
-            assert_eq!(mine, found);
         }
         let rows: usize = buckets.iter().map(|bucket| bucket.index.rows()).sum();
         let average = total as f64 / EVENTS as f64;
         println!("{CAMPAIGNS} campaigns of {types} types, {rows} rows; {average:.1} pass an event");
 
-        let ways: [(&str, &mut dyn FnMut(usize)); 4] = [
+        let ways: [(&str, &mut dyn FnMut(usize)); 3] = [
             ("fields alone", &mut |event| {
                 black_box(&read(&events[event], &fields, &zone));
             }),
             ("index", &mut |event| {
                 let values = read(&events[event], &fields, &zone);
                 by_index(&buckets[event % types], &values, &mut scratch, &mut found);
-            }),
-            ("a-tree", &mut |event| {
-                let values = read(&events[event], &fields, &zone);
-                let mut found = Vec::new();
-                by_published(&buckets[event % types], &values, &mut found);
-                black_box(&found);
             }),
             ("type alone", &mut |event| {
                 let values = read(&events[event], &fields, &zone);
