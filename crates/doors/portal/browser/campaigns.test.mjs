@@ -1,5 +1,5 @@
-// The pages of campaigns: from a new campaign to a decision and a delivery, and every page at three widths, and in
-// dark colours.
+// The pages of campaigns: from a new campaign to a decision and a delivery, and every page at three widths, light and
+// dark.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

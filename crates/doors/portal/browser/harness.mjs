@@ -13,8 +13,10 @@ const BINARY = process.env.RAINGAUGE_BINARY;
 const PICTURES = process.env.RAINGAUGE_SCREENSHOTS;
 const ROOT = new URL("../../../../", import.meta.url).pathname;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-/** Widths and colours of a page. Neither changes the other, so not all of them are combined. */
-const LOOKS = [[1440, "light"], [768, "light"], [390, "light"], [1440, "dark"]];
+const WIDTHS = [1440, 768, 390];
+const SCHEMES = ["light", "dark"];
+/** Widths and colours of a page. What only narrow pages show has dark colours too, so all of them are combined. */
+const LOOKS = SCHEMES.flatMap((scheme) => WIDTHS.map((width) => [width, scheme]));
 /** Longest wait for anything; a failing test ends by it. */
 export const PATIENCE_MS = 60_000;
 
@@ -136,7 +138,7 @@ export async function barriers(page) {
 }
 
 /**
- * An open page at three widths, and in dark colours: a picture of each is kept, nothing sticks out to the side, a checker of
+ * An open page at three widths, light and dark: a picture of each is kept, nothing sticks out to the side, a checker of
  * accessibility finds nothing serious, there is one title, and nothing complained.
  */
 export async function looks(page, name) {

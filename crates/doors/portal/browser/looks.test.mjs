@@ -1,4 +1,4 @@
-// Every page at three widths, and in dark colours: a picture is kept, nothing is asked of anybody else, nothing sticks out
+// Every page at three widths, light and dark: a picture is kept, nothing is asked of anybody else, nothing sticks out
 // to the side, and a checker of accessibility finds nothing serious.
 
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-// The page of objects: a client without pipelines, hot keys and heavy values, at three widths, and in dark colours.
+// The page of objects: a client without pipelines, hot keys and heavy values, at three widths, light and dark.
 
 import assert from "node:assert/strict";
 import { createConnection } from "node:net";

@@ -1,5 +1,5 @@
-// The pages of points: from a new programme to Bob's 180 and the reason for it, and every page at three widths, and
-// in dark colours.
+// The pages of points: from a new programme to Bob's 180 and the reason for it, and every page at three widths, light
+// and dark.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
