@@ -145,6 +145,11 @@ fn run(mut worker: Worker) {
             }
         }
     }
+
+    // What is not stored is read again after the next start, if the log still has it.
+    if !is_troubled && let Err(error) = worker.store_position() {
+        tracing::error!(%error, "the ledger of points has not stored its position");
+    }
 }
 
 /// Whether trying again cannot help.

@@ -395,7 +395,8 @@ impl Worker {
         if waited_ms < self.options.position_ms { Ok(()) } else { self.store_position() }
     }
 
-    fn store_position(&mut self) -> Result<(), Error> {
+    /// Stores the position, unless it is stored already.
+    pub fn store_position(&mut self) -> Result<(), Error> {
         let position = self.snapshot.position;
         if position <= self.stored {
             return Ok(());
