@@ -54,7 +54,8 @@ async fn list(
         let stocks = points.stocks(&stored.id).await?;
         for reward in stored.configuration["rewards"].as_array().into_iter().flatten() {
             let mut shown = with_programme(reward, &stored.id);
-            if let Some(left) = left_of(&stocks, reward) {
+            let name = reward["name"].as_str().unwrap_or_default();
+            if let Some(left) = Allowance::left_of(&stocks, name) {
                 shown["left"] = json!(left);
             }
             rewards.push(shown);
@@ -98,12 +99,6 @@ impl Points {
         let allowances = self.teller.members().allowances(programme).await?;
         Ok(allowances.unwrap_or_default().rewards)
     }
-}
-
-/// How many of a reward are left.
-fn left_of(stocks: &[Allowance], reward: &Value) -> Option<i64> {
-    let own = stocks.iter().find(|stock| reward["name"] == *stock.name);
-    own.and_then(Allowance::left)
 }
 
 fn with_programme(reward: &Value, programme: &str) -> Value {

@@ -98,7 +98,6 @@ fn search(programme: &ProgrammeView) -> Markup {
 /// The bounds of what is issued under a name, and what is left of it.
 fn budgets_card(programme: &ProgrammeView, used: &[Allowance]) -> Markup {
     let budgets: Vec<(&str, String)> = rules::budgets(programme).collect();
-    let own = |name: &str| used.iter().find(|budget| *budget.name == *name);
     html! {
         @if !budgets.is_empty() {
             section.card aria-labelledby="budgets-title" {
@@ -108,7 +107,7 @@ fn budgets_card(programme: &ProgrammeView, used: &[Allowance]) -> Markup {
                         dt { (name) }
                         dd {
                             "at most " (limit) " " (programme.unit)
-                            @if let Some(left) = own(name).and_then(Allowance::left) {
+                            @if let Some(left) = Allowance::left_of(used, name) {
                                 ", " (programme.amount(left.into())) " left"
                             }
                         }

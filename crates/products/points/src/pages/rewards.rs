@@ -50,12 +50,12 @@ pub async fn page(visit: Visit) -> Answer {
 }
 
 fn row(visit: &Visit, programme: &ProgrammeView, reward: &Json, stocks: &[Allowance]) -> Markup {
-    let own = stocks.iter().find(|stock| reward["name"] == *stock.name);
-    let left = own.and_then(Allowance::left);
+    let name = reward["name"].as_str().unwrap_or_default();
+    let left = Allowance::left_of(stocks, name);
     html! {
         tr {
             th.wrap scope="row" {
-                (reward["name"].as_str().unwrap_or_default())
+                (name)
                 @if let Some(words) = reward["description"].as_str() {
                     br;
                     span.quiet { (words::cut(words, 120)) }

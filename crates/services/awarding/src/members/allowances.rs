@@ -17,6 +17,11 @@ impl Allowance {
     pub fn left(&self) -> Option<Points> {
         self.most.map(|most| most.saturating_sub(self.used).max(0))
     }
+
+    /// What is left of the one with a name; `None` as well if there is none.
+    pub fn left_of(all: &[Self], name: &str) -> Option<Points> {
+        all.iter().find(|one| *one.name == *name)?.left()
+    }
 }
 
 /// The bounds of a programme.
