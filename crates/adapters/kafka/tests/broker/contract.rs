@@ -89,7 +89,10 @@ async fn a_full_queue_tells_the_caller_to_come_back() {
     let Some(options) = options("queue") else {
         return;
     };
-    let one = One::new(&Options { queue_bytes_max: 64 << 10, ..options }).await;
+    // The queue fills while the producer still waits for more to send with it, however busy the
+    // machine is.
+    let linger = [("linger.ms".to_owned(), "2000".to_owned())].into();
+    let one = One::new(&Options { queue_bytes_max: 64 << 10, properties: linger, ..options }).await;
     let ids: Vec<String> = (0..100).map(|number| format!("{number}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let waiting: Vec<_> = (0..300).map(|_| one.sink.append(batch(&ids))).collect();

@@ -84,24 +84,27 @@ fn at_the_turn_of_a_quarter_hour_the_result_cache_alone_loads_the_store() {
         "everything is read from the store at any time"
     );
 
-    // A turn lasts 0.2 s here: on a machine that is busy with other work, answers come later than
-    // that.
-    let kept_pace =
-        |strategy: &str| of(strategy).kept_pace.is_some_and(|share| share > KEPT_PACE_MIN);
-    let judge = |strategy: &str, is_expected: &dyn Fn(Option<f64>) -> bool| {
-        if kept_pace(strategy) {
-            assert!(is_expected(turn(strategy)), "{strategy}: {:?}", turn(strategy));
-        } else {
-            println!(
-                "{strategy}: the machine was too busy to judge the turn by {:?}",
-                of(strategy).kept_pace
-            );
+    // How much more the store is asked at a turn than between turns. A turn lasts 0.2 s here: on a
+    // machine that is busy with other work, answers come later than that and blur it.
+    let rise = |strategy: &str| {
+        let kept_pace = of(strategy).kept_pace;
+        if kept_pace.is_none_or(|share| share < KEPT_PACE_MIN) {
+            println!("{strategy}: the machine was too busy to judge the turn by {kept_pace:?}");
+            return None;
         }
+        Some(turn(strategy).map_or(0.0, |turn| turn - 1.0))
+    };
+    let Some(result) = rise("result") else {
+        return;
     };
 
-    judge("result", &|turn| turn.is_some_and(|turn| turn > 1.3));
-    judge("phased", &|turn| turn.is_none_or(|turn| turn < 1.25));
-    judge("live", &|turn| turn.is_none_or(|turn| turn < 1.25));
+    assert!(result > 0.3, "result: {result}");
+    for strategy in ["phased", "live"] {
+        if let Some(rise) = rise(strategy) {
+            let limit = f64::max(0.25, result / 2.0);
+            assert!(rise < limit, "{strategy}: {rise}, where result has {result}");
+        }
+    }
 }
 
 /// What holds under every strategy.

@@ -24,7 +24,7 @@ use play::{Defect, Play};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Seeds of a run of the suite.
-const SEEDS: u64 = 10_000;
+const SEEDS: u64 = 1_000;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()

@@ -16,7 +16,7 @@ use play::{Defect, Play};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Seeds of a run of the suite.
-const SEEDS: u64 = 10_000;
+const SEEDS: u64 = 1_000;
 /// Steps of one seed.
 const STEPS: usize = 120;
 
