@@ -221,6 +221,8 @@ fn a_partition_begins_with_the_first_event_since_a_programme_was_saved() {
 #[test]
 fn events_wait_for_the_programme_that_is_in_force() {
     let mut world = World::without_programme();
+    // It asks for documents now, whether or not there is time for that beside the step.
+    world.stage.turn(&mut world.process).unwrap();
     world.step();
     world.stage.store(programme());
     let mut other = world.stage.open();
