@@ -1,8 +1,8 @@
 //! Copies objects from one server to another.
 //!
 //! ```text
-//!   SCAN ──▶ page of keys ──▶ TYPE, PTTL ──▶ typed reads ──▶ writes ──▶ other server
-//!            one pipeline     one pipeline   one pipeline    one pipeline
+//!   SCAN ──▶ page of keys ──▶ TYPE, PEXPIRETIME ──▶ typed reads ──▶ writes ──▶ other server
+//!            one pipeline     one pipeline          one pipeline    one pipeline
 //! ```
 //!
 //! A key is written as a whole, in a transaction where it is small, and replaces what the other
@@ -50,6 +50,8 @@ pub struct Totals {
 struct Copy<'a> {
     from: Connection,
     to: Connection,
+    /// Whether the source says when a key expires, as Redis 7.0 does, and not only how soon.
+    says_when: bool,
     totals: Totals,
     reported: Instant,
     report: &'a mut dyn FnMut(&Totals),
@@ -65,9 +67,12 @@ struct Entry {
 
 /// Copies every key. `report` is called about once a second, and at the end.
 pub fn run(options: &Options, report: &mut dyn FnMut(&Totals)) -> Result<Totals, Error> {
+    let mut from = Connection::open(&options.from)?;
+    let says_when = from.call(&[b"PEXPIRETIME", b""])?.integer().is_some();
     let mut copy = Copy {
-        from: Connection::open(&options.from)?,
+        from,
         to: Connection::open(&options.to)?,
+        says_when,
         totals: Totals::default(),
         reported: Instant::now(),
         report,
@@ -164,23 +169,25 @@ impl Copy<'_> {
 
     /// Types and expiries of keys.
     fn entries(&mut self, names: Vec<Vec<u8>>) -> Result<Vec<Entry>, Error> {
+        let expiry = if self.says_when { "PEXPIRETIME" } else { "PTTL" };
         for name in &names {
             self.from.push(&[b"TYPE", name]);
-            self.from.push(&[b"PTTL", name]);
+            self.from.push(&[expiry.as_bytes(), name]);
         }
         self.from.flush()?;
 
         let mut entries = Vec::with_capacity(names.len());
         for name in names {
             let kind = self.from.reply()?;
-            let left = self.from.reply()?;
-            let left_ms = left.integer().ok_or_else(|| unexpected("PTTL", &left))?;
+            let answer = self.from.reply()?;
+            let ms = answer.integer().ok_or_else(|| unexpected(expiry, &answer))?;
             let kind = String::from_utf8_lossy(kind.bytes().unwrap_or_default()).into_owned();
             match Kind::of(&kind) {
-                _ if kind == "none" || left_ms == -2 => self.totals.vanished += 1,
+                _ if kind == "none" || ms == -2 => self.totals.vanished += 1,
                 None => *self.totals.left_out.entry(kind).or_default() += 1,
                 Some(kind) => {
-                    let expires_ms = (left_ms >= 0).then(|| now_ms() + left_ms);
+                    let base_ms = if self.says_when { 0 } else { now_ms() };
+                    let expires_ms = (ms >= 0).then_some(base_ms + ms);
                     entries.push(Entry { name, kind, expires_ms });
                 }
             }
