@@ -60,21 +60,28 @@ pub struct Results {
     pub results: Vec<ItemResult>,
 }
 
-/// The result of the command with a key.
+/// The result of the command with a key. What a trial decided has no place, since it is no entry.
 pub fn result(
     key: Arc<str>,
     answer: &Result<Answer, Error>,
     programmes: &Programmes,
+    is_trial: bool,
 ) -> ItemResult {
+    let place = |entry: &Entry, is_replayed: bool| match is_trial && !is_replayed {
+        true => Value::Null,
+        false => place(entry),
+    };
     ItemResult::Other(match answer {
         Ok(Answer::Done(entries)) => match entries.first() {
-            Some(entry) => return done(key, entry, false, programmes),
+            Some(entry) => return done(key, entry, place(entry, false), false, programmes),
             None => Value::Null,
         },
-        Ok(Answer::Replayed(entry)) => return done(key, entry, true, programmes),
+        Ok(Answer::Replayed(entry)) => {
+            return done(key, entry, place(entry, true), true, programmes);
+        }
         Ok(Answer::Refused { refusal, entry, replayed }) => {
             let mut refused = refused::item(refusal);
-            refused["error"]["entry"] = place(entry);
+            refused["error"]["entry"] = place(entry, *replayed);
             refused["error"]["replayed"] = json!(replayed);
             refused
         }
@@ -83,14 +90,20 @@ pub fn result(
     })
 }
 
-fn done(key: Arc<str>, entry: &Entry, replayed: bool, programmes: &Programmes) -> ItemResult {
+fn done(
+    key: Arc<str>,
+    entry: &Entry,
+    place: Value,
+    replayed: bool,
+    programmes: &Programmes,
+) -> ItemResult {
     let shown = |amount: i64| match programmes.get(&entry.programme) {
         Some(programme) => points(amount, programme),
         None => json!(amount),
     };
     ItemResult::Done(Box::new(Done {
         balance: shown(entry.balance_after),
-        entry: place(entry),
+        entry: place,
         expires_on: entry.expires_after,
         key,
         kind: entry.kind.name(),

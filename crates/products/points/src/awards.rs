@@ -102,11 +102,12 @@ impl Points {
 
         // A programme that has just taken effect may be newer than those of the conversion.
         let programmes = Arc::clone(self.teller.snapshot().programmes());
+        let is_trial = manner == Manner::Trial;
         let mut answers = answers.into_iter();
         let results = keys.into_iter().map(|key| match key {
             Err(refusal) => ItemResult::Other(item(&refusal)),
             Ok(key) => match answers.next() {
-                Some(answer) => answers::result(key, &answer, &programmes),
+                Some(answer) => answers::result(key, &answer, &programmes, is_trial),
                 None => ItemResult::Other(item(&not_together())),
             },
         });

@@ -58,12 +58,19 @@ impl Points {
 }
 
 impl Conversion {
-    /// The programme of a request.
+    /// The programme of a request, of which the caller is an operator or a partner.
     pub fn programme(&self, name: &str) -> Result<&Programme, Refusal> {
-        let found = self.programmes.get(name);
-        found.map(|programme| &**programme).ok_or_else(|| {
-            Refusal::new(Code::ProgrammeUnknown, format!("there is no programme {name}"))
-        })
+        let Some(programme) = self.programmes.get(name) else {
+            let detail = format!("there is no programme {name}");
+            return Err(Refusal::new(Code::ProgrammeUnknown, detail));
+        };
+        match &self.source {
+            Source::Partner(partner) if programme.partner(partner).is_none() => {
+                let detail = format!("{partner} is no partner of {name}");
+                Err(Refusal::new(Code::SourceForeign, detail))
+            }
+            _ => Ok(programme),
+        }
     }
 
     /// The source of the commands.
@@ -73,13 +80,6 @@ impl Conversion {
 
     pub fn award(&self, request: AwardRequest) -> Result<Command, Refusal> {
         let programme = self.programme(&request.programme)?;
-        if let Source::Partner(name) = &self.source
-            && programme.partner(name).is_none()
-        {
-            let detail = format!("{name} is no partner of {}", request.programme);
-            return Err(Refusal::new(Code::SourceForeign, detail));
-        }
-
         if request.facts.as_ref().is_some_and(|facts| !facts.is_object()) {
             let detail = "facts are an object: the fields of data";
             return Err(Refusal::new(Code::RequestMalformed, detail));
@@ -134,6 +134,7 @@ impl Conversion {
             return Err(Refusal::new(Code::RequestMalformed, detail));
         }
 
+        request.check_members()?;
         if family == Family::Corrections {
             check_reason(request.reason.as_deref())?;
         }
@@ -274,7 +275,7 @@ fn missing(member: &str, kind: &str) -> Refusal {
     Refusal::new(Code::RequestMalformed, format!("a {kind} has {member}"))
 }
 
-fn until_ms(written: &Value) -> Result<i64, Refusal> {
+pub(crate) fn until_ms(written: &Value) -> Result<i64, Refusal> {
     time_of(written)
         .ok_or_else(|| Refusal::new(Code::TimeInvalid, "until is RFC 3339 or epoch seconds"))
 }
@@ -362,6 +363,24 @@ mod tests {
         assert_eq!(refused(&conversion, &silent, Family::Corrections), Code::ReasonMissing);
         let elsewhere = json!({"kind": "close", "programme": "grab-id"});
         assert_eq!(refused(&conversion, &elsewhere, Family::Corrections), Code::ProgrammeUnknown);
+    }
+
+    #[test]
+    fn a_kind_has_the_members_that_mean_something_for_it() {
+        let conversion = conversion(Source::Operator, None);
+        let all = json!({"kind": "capture", "hold": "h-1", "points": 5});
+        conversion.transaction(request(&all), Family::Transactions).unwrap();
+        for (kind, member) in [
+            ("capture", json!({"hold": "h-1", "amount": 5})),
+            ("burn", json!({"points": 5, "reward": "coffee"})),
+            ("exchangeOut", json!({"partner": "skyair", "points": 5, "amount": 5})),
+            ("release", json!({"hold": "h-1", "points": 5})),
+        ] {
+            let mut item = member;
+            item["kind"] = json!(kind);
+            let code = refused(&conversion, &item, Family::Transactions);
+            assert_eq!(code, Code::RequestMalformed, "{item}");
+        }
     }
 
     #[test]

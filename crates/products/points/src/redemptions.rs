@@ -140,10 +140,11 @@ async fn redeem(
     Extension(who): Caller,
     body: Body<Trial>,
 ) -> Answer<Json<Value>> {
-    let source = points.source(&who).name();
+    let conversion = points.conversion(points.source(&who));
+    let source = conversion.source_name();
     let command = |item: Value| -> Result<Command, Refusal> {
         let Redemption { programme, member, reward, key, reason } = item_of(item)?;
-        points.programme(&programme)?;
+        conversion.programme(&programme)?;
         Ok(Command {
             programme,
             member,

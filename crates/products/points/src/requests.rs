@@ -70,6 +70,47 @@ pub struct TransactionRequest {
     pub occurred_at: Option<Time>,
 }
 
+impl TransactionRequest {
+    /// Refuses members that mean nothing for the kind: whoever sends them expects something else
+    /// of it.
+    pub fn check_members(&self) -> Result<(), Refusal> {
+        let known: &[&str] = match &*self.kind {
+            "burn" => &["points"],
+            "hold" => &["points", "until", "reward"],
+            "capture" => &["hold", "points"],
+            "release" => &["hold"],
+            "transfer" => &["to", "points"],
+            "exchangeOut" => &["partner", "to", "points"],
+            "exchangeIn" => &["partner", "to", "points", "amount"],
+            "reverse" => &["award", "source", "amount", "points"],
+            "adjust" => &["points", "expiresOn"],
+            "tier" => &["tier", "until"],
+            _ => &[],
+        };
+        let members = [
+            ("points", self.points.is_some()),
+            ("to", self.to.is_some()),
+            ("partner", self.partner.is_some()),
+            ("hold", self.hold.is_some()),
+            ("until", self.until.is_some()),
+            ("reward", self.reward.is_some()),
+            ("award", self.award.is_some()),
+            ("source", self.source.is_some()),
+            ("amount", self.amount.is_some()),
+            ("tier", self.tier.is_some()),
+            ("expiresOn", self.expires_on.is_some()),
+        ];
+        let foreign = members.iter().find(|(name, is_there)| *is_there && !known.contains(name));
+        match foreign {
+            Some((name, _)) => {
+                let detail = format!("a {} has no {name}", self.kind);
+                Err(Refusal::new(Code::RequestMalformed, detail))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// Factors in the order in which they are written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Factors(pub Vec<(Arc<str>, Number)>);

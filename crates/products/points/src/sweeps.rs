@@ -1,6 +1,7 @@
 //! `/v1/points/sweeps` and `/v1/points/seals`: what is due is written down, and what is written is
 //! sealed.
 
+use crate::commands::until_ms;
 use crate::contract::operations as doc;
 use crate::refused::{Answer, Refused};
 use crate::{Points, Table};
@@ -43,7 +44,7 @@ async fn list(Extension(points): Services, Extension(who): Caller) -> Answer<Jso
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SweepRequest {
-    until: Option<String>,
+    until: Option<Value>,
 }
 
 /// `POST /v1/points/sweeps`
@@ -59,17 +60,10 @@ async fn sweep(
         serde_json::from_value(json_of(&body.bytes)?)
             .map_err(|error| Refused::new(Code::RequestMalformed, error.to_string()))?
     };
-    let until = request.until.as_deref().map(until_ms).transpose()?;
+    let until = request.until.as_ref().map(until_ms).transpose()?;
     let status = points.teller.begin_sweep(until)?;
     let answer: Response = Json(shown(&status)).into_response();
     Ok((StatusCode::ACCEPTED, answer).into_response())
-}
-
-fn until_ms(text: &str) -> Result<i64, Refused> {
-    let read = text.parse::<jiff::Timestamp>();
-    read.map(jiff::Timestamp::as_millisecond).map_err(|_| {
-        Refused::new(Code::TimeInvalid, "until is RFC 3339, such as 2026-08-01T00:00:00Z")
-    })
 }
 
 fn shown(status: &SweepStatus) -> Value {

@@ -14,8 +14,8 @@ use raingauge_core::access::Scope;
 use raingauge_core::code::{Code, Refusal};
 use raingauge_http::{Body, Trial};
 use raingauge_people::Principal;
+use raingauge_points::Command;
 use raingauge_points::limits::TOGETHER_MAX;
-use raingauge_points::{Command, Entry, Kind};
 use std::sync::Arc;
 
 /// The kind of a reversal.
@@ -67,46 +67,24 @@ impl Points {
         let source = self.source(who);
         let conversion = self.conversion(source.clone());
         let mut commands: Vec<Result<Command, Refusal>> = Vec::with_capacity(items.len());
-        for mut request in items {
-            if let Ok(request) = &mut request {
-                self.name_award(request, &source).await?;
-            }
+        for request in items {
+            let request = request.map(|request| by_key(request, &source));
             let request = request.and_then(|request| own_correction(request, family, &source));
             commands.push(request.and_then(|request| conversion.transaction(request, family)));
         }
         let manner = if is_atomic { Manner::Together } else { Manner::Each };
         Ok(Json(self.results(commands, manner).await?))
     }
-
-    /// A reversal whose reference is the key of an award of the member means that award: one that
-    /// was sent without a reference has no other name. One that has this very text as its reference
-    /// too is found by that, with the others of the reference.
-    async fn name_award(
-        &self,
-        request: &mut TransactionRequest,
-        source: &Source,
-    ) -> Result<(), Refused> {
-        let (REVERSE, None, Some(named)) = (&*request.kind, &request.award, &request.reference)
-        else {
-            return Ok(());
-        };
-        let members = self.teller.members();
-        let owner = request.source.clone().unwrap_or_else(|| source.name());
-        let found = members.by_key(&request.programme, &owner, named).await?;
-        if found.iter().any(|entry| is_meant(entry, &request.member, named, source)) {
-            request.award = request.reference.take();
-        }
-        Ok(())
-    }
 }
 
-/// Whether a reference that is the key of an entry means that entry. Partners take back by keys
-/// alone; for operators, a reference that the entry has goes before its key.
-fn is_meant(entry: &Entry, member: &str, named: &str, source: &Source) -> bool {
-    let is_award = matches!(entry.kind, Kind::Earn | Kind::Bonus);
-    let is_of_member = entry.member.as_deref() == Some(member);
-    let is_other_name = entry.reference.as_deref() != Some(named);
-    is_award && is_of_member && (is_other_name || *source != Source::Operator)
+/// Partners take back by keys alone, and so does who says whose key it is: their reference is one.
+/// The ledger knows which reference of an operator is a key.
+fn by_key(mut request: TransactionRequest, source: &Source) -> TransactionRequest {
+    let is_named = request.kind != REVERSE || request.award.is_some();
+    if !is_named && (*source != Source::Operator || request.source.is_some()) {
+        request.award = request.reference.take();
+    }
+    request
 }
 
 /// Refuses corrections by partners, except for reversals of their own awards, named by key.
@@ -141,6 +119,8 @@ mod tests {
             json!({"kind": "adjust", "programme": "p", "member": "m", "key": "j", "points": 5});
         assert!(allowed(own.clone(), &partner));
         assert!(!allowed(any.clone(), &partner));
+        let by_key = by_key(item_of(any.clone()).expect("a request"), &partner);
+        assert_eq!(by_key.award.as_deref(), Some("o"));
         assert!(!allowed(adjust.clone(), &partner));
         for item in [own, any, adjust] {
             assert!(allowed(item, &Source::Operator));

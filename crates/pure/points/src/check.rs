@@ -197,6 +197,14 @@ impl Check<'_> {
         let detail = "belongs to a fixed expiry";
         self.demand(is_fixed || expiry.until.is_none(), "expiry.until", detail);
 
+        // A month has 28 days at least.
+        let lived_days = u32::from(expiry.months.unwrap_or(0)) * 28;
+        let rules = self.document.rules.iter().filter_map(|rule| rule.pending_days);
+        let pending_days = rules.fold(self.document.pending_days, u16::max);
+        let matures = !is_fixed || u32::from(pending_days) <= lived_days;
+        let detail = format!("points that are pending for {pending_days} days would expire before");
+        self.demand(matures, "expiry.months", detail);
+
         let detail = format!("must be 0 to {GRACE_HOURS_MAX}");
         self.demand(expiry.grace_hours <= GRACE_HOURS_MAX, "expiry.graceHours", detail);
         let detail = format!("must be 0 to {REINSTATE_DAYS_MAX}");

@@ -180,6 +180,12 @@ impl Command {
         format!("{rule}:{hex}").into()
     }
 
+    /// The reference of an operator's reversal, which may be the key of an award that has none.
+    pub(crate) fn reference_as_key(&self) -> Option<&str> {
+        let is_open = matches!(self.body, Body::Reverse { key: None, source: None, .. });
+        self.reference.as_deref().filter(|_| is_open && self.source.is_empty())
+    }
+
     pub fn is_of_event(&self) -> bool {
         &*self.source == EVENT_SOURCE
     }

@@ -112,9 +112,11 @@ fn amount_in(scalar: Option<&Scalar<'_>>) -> Result<Number, Refusal> {
 
 impl Programme {
     /// Prices what a caller brings: an amount, facts, or both; factors of the caller's own replace
-    /// tables of the same name.
+    /// tables of the same name. Rules that are not active at this time are passed over, also where
+    /// the caller names one; without a time, all are active.
     pub fn price_facts(
         &self,
+        at_ms: Option<i64>,
         rule: Option<u32>,
         amount: Option<Number>,
         facts: Option<&Facts<'_>>,
@@ -150,6 +152,9 @@ impl Programme {
             }
 
             let compiled = self.rule_at(*place);
+            if at_ms.is_some_and(|at_ms| !compiled.is_active(at_ms)) {
+                continue;
+            }
             let holds = compiled.filter.as_ref().is_none_or(|filter| filter.holds(&found));
             let applies = rule.is_some() || holds;
             if applies && compiled.reverses.is_none() {
@@ -159,7 +164,8 @@ impl Programme {
 
         match rule {
             Some(rule) => {
-                let detail = format!("the programme has no rule {rule} that awards points");
+                let detail =
+                    format!("the programme has no rule {rule} that awards points at this time");
                 refused(Code::RuleUnknown, detail)
             }
             None => refused(Code::PointsInvalid, "no rule of the programme is for these facts"),

@@ -88,6 +88,12 @@ pub(crate) struct Rule {
     pub(crate) active_until_ms: i64,
 }
 
+impl Rule {
+    pub(crate) fn is_active(&self, at_ms: i64) -> bool {
+        (self.active_from_ms..self.active_until_ms).contains(&at_ms)
+    }
+}
+
 /// A table, with the field for each of the values by which it is looked up.
 #[derive(Debug)]
 pub(crate) struct RuleFactor {
@@ -207,9 +213,11 @@ impl Programme {
         self.tiers.as_ref().is_some_and(|tiers| tiers.has(name))
     }
 
-    /// The tier of a member that has reached no other.
-    pub fn lowest_tier(&self) -> Option<&str> {
-        self.tiers.as_ref().map(|tiers| &**tiers.lowest())
+    /// The tier of a member whose wallet has this one: the lowest where it has none, or one of a
+    /// former version.
+    pub fn tier_of<'a>(&'a self, stored: Option<&'a Arc<str>>) -> Option<&'a Arc<str>> {
+        let tiers = self.tiers.as_ref()?;
+        Some(stored.filter(|stored| tiers.has(stored)).unwrap_or(tiers.lowest()))
     }
 
     /// Rules with their ids, in the order of the document.

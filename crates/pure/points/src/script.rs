@@ -205,13 +205,10 @@ impl Outcome<'_> {
             "pending" => text(self.wallet.pending_points()),
             "held" => text(self.wallet.held_points()),
             "arrears" => text(self.wallet.arrears),
-            "tier" => self
-                .wallet
-                .tier
-                .as_deref()
-                .or(self.programme.lowest_tier())
-                .unwrap_or("none")
-                .to_owned(),
+            "tier" => {
+                let tier = self.programme.tier_of(self.wallet.tier.as_ref());
+                tier.map_or("none", |tier| tier).to_owned()
+            }
             "until" => optional(self.wallet.tier_until),
             "expires" => optional(self.wallet.expires_on()),
             "kinds" => {

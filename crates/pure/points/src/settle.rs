@@ -99,10 +99,7 @@ pub(crate) fn seal(entry: &mut Entry, wallet: &mut Wallet, programme: &Programme
     wallet.change(entry);
 
     entry.balance_after = wallet.balance();
-    entry.tier_after = wallet.tier.clone();
-    if entry.tier_after.is_none() {
-        entry.tier_after = programme.tiers.as_ref().map(|tiers| tiers.lowest().clone());
-    }
+    entry.tier_after = programme.tier_of(wallet.tier.as_ref()).cloned();
     entry.expires_after = wallet.expires_on();
     entry.due_hour_after = due_hour(wallet, programme);
     wallet.included = entry.sequence;

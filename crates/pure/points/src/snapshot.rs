@@ -122,8 +122,9 @@ impl Footprint {
                 self.wallets.push(WalletId { programme: name.clone(), member: to.clone() });
             }
             Body::ExchangeIn { partner, .. } => self.add_partner(partner, programme, now_ms),
-            Body::Reverse { key: Some(key), .. } => {
-                for key in reversed_keys(command, key) {
+            Body::Reverse { key, .. } => {
+                let named = key.as_deref().or(command.reference_as_key());
+                for key in named.into_iter().flat_map(|named| reversed_keys(command, named)) {
                     self.keys.push(key);
                     self.references.push(ReferenceId::of_key(name, key));
                 }

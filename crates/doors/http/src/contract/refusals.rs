@@ -44,9 +44,10 @@ refusals! {
         "The request cannot be understood.";
     Unauthorized [TokenMissing, TokenUnknown]
         "Tokens are configured, and the request carries none, or an unknown one.";
-    Forbidden [ScopeMissing, ForeignRequest, ApprovalNeeded, SecondPersonNeeded]
+    Forbidden [ScopeMissing, ForeignRequest, ApprovalNeeded, SecondPersonNeeded, SourceForeign]
         "The token lacks the scope of this route; or no token is asked for, and the request is \
-         not one of this machine; or a draft needs a second person.";
+         not one of this machine; or a draft needs a second person; or what is asked for is not \
+         the partner's whose token it is.";
     KeyUnknown [KeyUnknown]
         "No counter that answers has a template that renders the key.";
     CounterUnknown [CounterUnknown] "There is no such counter, or it does not answer.";
@@ -92,8 +93,9 @@ refusals! {
         "There is no room, or no turn, at the moment; nothing was taken.";
     Failed [Failed] "An error inside the server.";
     Unavailable [Unavailable, WriterLagging, DiskFull, ClockUnsound, Overloaded,
-        ConnectionsFull, TokensUnavailable]
-        "Counting has stopped, is too far behind to take more, or the disk is nearly full.";
+        ConnectionsFull, TokensUnavailable, LedgerClosed]
+        "Counting has stopped, is too far behind to take more, or the disk is nearly full; or the \
+         ledger of points is closed.";
     NotReady [NotReady]
         "The server is starting or stopping, or counting has stopped; the detail says what it \
          waits for, or why.";

@@ -150,7 +150,7 @@ pub struct Transaction {
     /// The key of the hold that is captured or released.
     #[schema(required = false)]
     pub hold: Option<String>,
-    /// When a hold ends by itself, or the last day of a tier.
+    /// When a hold ends by itself; or the last day of a tier, such as `2026-12-31`.
     #[schema(required = false)]
     pub until: Option<PointsTime>,
     /// The reward that a hold is for.
@@ -159,7 +159,7 @@ pub struct Transaction {
     /// The reference of the award that is reversed.
     #[schema(required = false)]
     pub reference: Option<String>,
-    /// The key of the award that is reversed, if it has no reference.
+    /// The key of the award that is reversed; of one without a reference, `reference` may be it.
     #[schema(required = false)]
     pub award: Option<String>,
     /// Whose key that is: a partner, or `events`; the caller's own, without it.

@@ -41,6 +41,7 @@ pub fn statement() -> Operation {
         .parameter(query("before", "The sequence of the last row of the page before.", before))
         .parameter(query("limit", "Most rows.", limit))
         .answers::<Statement>(200, "The rows, each with the balance after it.", Value::Null)
+        .refusal(&[Code::MemberInvalid], "The member is wrong.")
 }
 
 pub fn explain() -> Operation {
@@ -50,6 +51,7 @@ pub fn explain() -> Operation {
             "What is left of each award, and what took the rest.",
             Value::Null,
         )
+        .refusal(&[Code::MemberInvalid], "The member is wrong.")
 }
 
 pub fn entries() -> Operation {

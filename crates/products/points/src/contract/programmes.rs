@@ -116,9 +116,16 @@ pub fn redeem() -> Operation {
         .answers::<RedemptionResults>(200, "The result of each redemption.", Value::Null)
         .refusal(&[Code::RewardUnknown, Code::ProgrammeUnknown], "There is no such reward.")
         .refusal(
-            &[Code::RewardSoldOut, Code::InsufficientPoints, Code::KeyReused],
+            &[
+                Code::RewardSoldOut,
+                Code::InsufficientPoints,
+                Code::KeyReused,
+                Code::WalletClosed,
+                Code::WalletFull,
+            ],
             "A single redemption is refused.",
         )
+        .refusal(&[Code::MemberInvalid, Code::PointsInvalid], "A name is wrong.")
         .refusal(&[Code::LedgerBusy], "Too many commands wait; nothing was taken.")
 }
 

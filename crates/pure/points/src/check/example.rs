@@ -27,9 +27,10 @@ fn problem(example: &ExampleDocument, programme: &Programme) -> Result<(), Strin
     let data = example.data.to_string();
     let facts = Facts { event_type: None, data: &data };
     let priced = programme
-        .price_facts(example.rule, None, Some(&facts), &[])
+        .price_facts(None, example.rule, None, Some(&facts), &[])
         .map_err(|refusal| refusal.detail)?;
-    let tier = example.tier.as_deref().or(programme.lowest_tier());
+    let lowest = programme.tier_of(None).map(|tier| &**tier);
+    let tier = example.tier.as_deref().or(lowest);
     let product = programme.product(&priced, tier).map_err(|refusal| refusal.detail)?;
 
     let expected = programme.points_of(&example.points).map_err(|refusal| refusal.detail)?;

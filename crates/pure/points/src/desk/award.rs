@@ -133,6 +133,10 @@ impl Desk<'_> {
         }
 
         let spendable = day.plus(i32::from(terms.pending_days));
+        if award.expires_on.is_some_and(|last| last < spendable) {
+            let detail = "the points would expire before they can be spent";
+            return refused(Code::PointsInvalid, detail);
+        }
         let matures = (spendable > today).then_some(spendable);
         let expiry = award.expires_on.map_or_else(|| policy.lot_of(day), Expiry::On);
         let is_known = |matures: Day| {
@@ -208,12 +212,13 @@ fn terms(order: &Order<'_>, award: &Award, wallet: &Wallet) -> Result<Terms, Ref
             let data = facts.as_ref().map(|facts| facts.to_string());
             let event_type = event_type.as_deref();
             let facts = data.as_deref().map(|data| Facts { event_type, data });
-            Cow::Owned(programme.price_facts(*rule, *amount, facts.as_ref(), factors)?)
+            let at_ms = Some(order.occurred_ms);
+            Cow::Owned(programme.price_facts(at_ms, *rule, *amount, facts.as_ref(), factors)?)
         }
     };
 
-    let tier = wallet.tier.as_deref().or(programme.lowest_tier());
-    let explain = programme.product(&priced, tier)?;
+    let tier = programme.tier_of(wallet.tier.as_ref());
+    let explain = programme.product(&priced, tier.map(|tier| &**tier))?;
     let priced: &Priced = &priced;
     let budget = priced.budget.as_ref().filter(|budget| **budget != programme.budget_default);
     Ok(Terms {

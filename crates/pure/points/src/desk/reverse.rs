@@ -36,6 +36,14 @@ enum AwardName {
     Key(Key),
 }
 
+/// What a reversal names.
+struct Named {
+    earned: Earned,
+    name: AwardName,
+    /// Whether the reference is meant, with all of its awards.
+    is_reference: bool,
+}
+
 impl Desk<'_> {
     pub(super) fn reverse(
         &mut self,
@@ -45,13 +53,10 @@ impl Desk<'_> {
         points: Option<Points>,
     ) -> Result<Vec<Arc<Entry>>, Refusal> {
         let extent = Extent::of(amount, points)?;
-        let (earned, name) = match key {
-            Some(key) => self.earned_by_key(order, key)?,
-            None => self.earned_by_reference(order)?,
-        };
+        let Named { earned, name, is_reference } = self.named(order, key)?;
         self.check_source(order, &earned)?;
         let parts = parts::parts(&earned, extent, order.programme)?;
-        let is_whole = extent == Extent::Everything && key.is_none();
+        let is_whole = extent == Extent::Everything && is_reference;
 
         self.all_or_nothing(|desk| {
             let mut entries = Vec::with_capacity(parts.len());
@@ -85,13 +90,28 @@ impl Desk<'_> {
         Some(self.record_reversal(order, taken, false))
     }
 
-    fn earned_by_reference(&self, order: &Order<'_>) -> Result<(Earned, AwardName), Refusal> {
+    fn named(&self, order: &Order<'_>, key: Option<&str>) -> Result<Named, Refusal> {
+        if let Some(key) = key {
+            return self.earned_by_key(order, key);
+        }
+        self.earned_by_reference(order).or_else(|refusal| {
+            let key = order.command.reference_as_key();
+            let by_key = key.map(|key| self.earned_by_key(order, key));
+            by_key.and_then(Result::ok).ok_or(refusal)
+        })
+    }
+
+    fn earned_by_reference(&self, order: &Order<'_>) -> Result<Named, Refusal> {
         let Some(reference) = &order.command.reference else {
             return refused(Code::PointsInvalid, "a reversal names an award");
         };
         let id = ReferenceId::of(&order.id.programme, &order.id.member, reference);
         match self.state.references.get(&id).filter(|earned| !earned.is_empty()) {
-            Some(earned) => Ok((earned.clone(), AwardName::Reference(reference.clone()))),
+            Some(earned) => Ok(Named {
+                earned: earned.clone(),
+                name: AwardName::Reference(reference.clone()),
+                is_reference: true,
+            }),
             None => refused(
                 Code::ReferenceUnknown,
                 format!("the member has no award under the reference `{reference}`"),
@@ -100,7 +120,7 @@ impl Desk<'_> {
     }
 
     /// The award with a key.
-    fn earned_by_key(&self, order: &Order<'_>, key: &str) -> Result<(Earned, AwardName), Refusal> {
+    fn earned_by_key(&self, order: &Order<'_>, key: &str) -> Result<Named, Refusal> {
         let keys = reversed_keys(order.command, key);
         let mut entries = keys.iter().filter_map(|key| Some((*key, self.state.keys.get(key)?)));
         let Some((hash, entry)) = entries.next() else {
@@ -123,13 +143,14 @@ impl Desk<'_> {
             (!earned.is_empty()).then_some(earned)
         };
         if let Some(earned) = own(&id) {
-            return Ok((earned, name));
+            return Ok(Named { earned, name, is_reference: false });
         }
 
         // One that stands for itself: without a reference, or beyond the most awards of one.
         let id = ReferenceId::of_key(&order.id.programme, hash);
         let alone = || Earned { awards: vec![EarnedAward::of(entry)], reversed_ms: None };
-        Ok((own(&id).unwrap_or_else(alone), AwardName::Key(hash)))
+        let earned = own(&id).unwrap_or_else(alone);
+        Ok(Named { earned, name: AwardName::Key(hash), is_reference: false })
     }
 
     /// Partners take back what they awarded themselves.

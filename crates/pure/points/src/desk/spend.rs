@@ -217,11 +217,16 @@ impl Desk<'_> {
             return refused(Code::PartnerLimit, detail);
         };
 
+        let amount = converted(Number::of_points(points, order.programme.decimals()), rate, 0)?;
+        if amount == 0 {
+            let detail = format!("`{}` gives nothing for so few points", partner.name);
+            return refused(Code::PointsInvalid, detail);
+        }
+
         let wallet = self.wallet(&order.id);
         let mut draft = self.draft(order, &wallet, Kind::ExchangeOut);
         spend(&mut draft, &wallet, points)?;
         draft.entry.post(Account::Partner(partner.name.clone()), points);
-        let amount = converted(Number::of_points(points, order.programme.decimals()), rate, 0)?;
         draft.entry.explain =
             Some(Box::new(exchanged(order.programme, Number::whole(amount), points)));
         Ok(vec![self.record(draft.finish(), order.programme)])

@@ -31,8 +31,8 @@ impl Programme {
         let mut found = Vec::with_capacity(group.fields.len());
         field::extract(event, &group.fields, &mut found);
         let matching = group.rules.iter().filter(|rule| {
-            let is_active = (rule.active_from_ms..rule.active_until_ms).contains(&event.time_ms);
-            is_active && rule.filter.as_ref().is_none_or(|filter| filter.holds(&found))
+            rule.is_active(event.time_ms)
+                && rule.filter.as_ref().is_none_or(|filter| filter.holds(&found))
         });
         matching.map(|rule| self.command_of(rule, event, &found)).collect()
     }

@@ -88,10 +88,25 @@ fn rules_ask_for_their_times_and_filters() {
 }
 
 #[test]
+fn facts_are_priced_by_rules_of_their_time() {
+    let facts =
+        Facts { event_type: Some("order"), data: r#"{"country": "SG", "amount": 1, "extra": 1}"# };
+    let rule_at = |rule: Option<u32>, at_ms: i64| {
+        let priced = programme().price_facts(Some(at_ms), rule, None, Some(&facts), &[]);
+        priced.map(|priced| priced.rule).map_err(|refusal| refusal.code.as_str())
+    };
+    let later_ms = TIME_MS + 31 * 86_400_000;
+    assert_eq!(rule_at(None, TIME_MS), Ok(Some(1)));
+    assert_eq!(rule_at(None, later_ms), Ok(Some(2)));
+    assert_eq!(rule_at(Some(1), TIME_MS), Ok(Some(1)));
+    assert_eq!(rule_at(Some(1), later_ms), Err("rule_unknown"));
+}
+
+#[test]
 fn factors_of_a_caller_replace_tables() {
     let facts = Facts { event_type: None, data: r#"{"country": "SG", "amount": 10}"# };
     let own = [("vertical".into(), Number::whole(7)), ("more".into(), Number::whole(2))];
-    let priced = programme().price_facts(Some(1), None, Some(&facts), &own).unwrap();
+    let priced = programme().price_facts(None, Some(1), None, Some(&facts), &own).unwrap();
     let explain = programme().product(&priced, Some("gold")).unwrap();
     assert_eq!(explain.points, 10 * 7 * 3 * 2);
     let names: Vec<String> =

@@ -107,6 +107,7 @@ fn a_trial_writes_nothing_and_a_queue_awards_later() {
     let body = json!({"awards": [item("ann", "k-1", &json!({"points": 7}))]});
     let tried = server.post("/v1/points/awards?dryRun=true", &body).expect(200);
     assert_eq!((&tried["dryRun"], &tried["results"][0]["points"]), (&json!(true), &json!(7)));
+    assert_eq!(tried["results"][0]["entry"], Value::Null, "it is no entry");
     assert_eq!(member(&server, "shop", "ann")["available"], 0);
 
     let headers = [("content-type", "application/json"), ("prefer", "respond-async")];

@@ -98,6 +98,18 @@ fn a_partner_names_its_source_and_sees_only_it() {
     let other = json!({"kind": "exchangeOut", "programme": "shop", "member": "ann", "key": "x",
                        "points": 1, "partner": "other"});
     assert_eq!(code(&transact(&skyair, &other)), "source_foreign");
+
+    // In a programme that does not name it, it is nobody.
+    create(&boss, &json!({"programme": "mall", "expiry": {"kind": "never"}}));
+    let given = json!({"programme": "mall", "member": "ann", "key": "g-1", "points": 50});
+    award(&boss, &given);
+    assert_eq!(code(&award(&skyair, &given)), "source_foreign");
+    let spent = json!({"kind": "burn", "programme": "mall", "member": "ann", "key": "s-1",
+                       "points": 5});
+    assert_eq!(code(&transact(&skyair, &spent)), "source_foreign");
+    let coffee = json!({"programme": "mall", "member": "ann", "key": "c-1", "reward": "coffee"});
+    skyair.post("/v1/points/redemptions", &coffee).expect_problem(403, "source_foreign");
+
     let correction = json!({ "corrections": [] });
     skyair.post("/v1/points/corrections", &correction).expect_problem(403, "scope_missing");
 }

@@ -41,7 +41,7 @@ impl Balance {
             pending: wallet.pending_points(),
             held: wallet.held_points(),
             arrears: wallet.arrears,
-            tier: wallet.tier.clone().or_else(|| programme.tiers().next().cloned()),
+            tier: programme.tier_of(wallet.tier.as_ref()).cloned(),
             expires_on: wallet.expires_on(),
             lots,
         }
