@@ -274,7 +274,7 @@ impl Connection {
             return Ok(next + 1);
         }
 
-        let stays = command.spec().is_some_and(|spec| matches!(spec.id, Id::Quit | Id::Reset));
+        let stays = command.check().is_ok_and(|spec| matches!(spec.id, Id::Quit | Id::Reset));
         let room = match command.spec() {
             Some(spec) if stays || !self.session.in_multi() => spec.room,
             _ => Room::Objects,
@@ -313,7 +313,7 @@ impl Connection {
     async fn run_objects(&mut self, drain: &Drain, from: usize) -> Result<usize, Ending> {
         let began = Instant::now();
         let objects = Arc::clone(&self.server.objects);
-        let Ran { next, segments } = {
+        let Ran { next, segments, waited } = {
             let run =
                 objects.run(&mut self.session, &mut self.desk, drain, from, &mut self.replies);
             tokio::pin!(run);
@@ -359,7 +359,9 @@ impl Connection {
         self.push(0);
 
         let now_s = || self.server.clock.now_s();
-        self.server.slowlog.note_run(drain, from..next, &self.client, now_s, began.elapsed());
+        // A command that waited for another client did not take that long itself.
+        let elapsed = began.elapsed().saturating_sub(waited);
+        self.server.slowlog.note_run(drain, from..next, &self.client, now_s, elapsed);
         Ok(next)
     }
 
@@ -372,8 +374,11 @@ impl Connection {
             self.client.note_last(command);
         }
 
-        // What these commands wait for is waited for here; the rest of them never waits.
-        if let Some(spec) = command.spec() {
+        // What these commands wait for is waited for here; the rest of them never waits. Nothing is
+        // begun for a caller who may not run them.
+        if let Ok(spec) = self.session.gate.admit(&command)
+            && commands::waits(spec)
+        {
             let wait = commands::prepare(&mut self.desk, &self.session, spec, command.arguments);
             tokio::pin!(wait);
             let mut socket = Socket {
@@ -385,9 +390,7 @@ impl Connection {
                 state: &self.state,
                 blocks: false,
             };
-            if commands::waits(spec) {
-                socket.serve_during(wait).await?;
-            }
+            socket.serve_during(wait).await?;
         }
 
         let was_silent = self.desk.reply_mode.is_silent();
@@ -409,7 +412,7 @@ impl Connection {
         if let Some(spec) = command.spec() {
             let elapsed = began.elapsed();
             self.server.usage.ran(spec, micros(elapsed), failed);
-            if spec.id == Id::Reset {
+            if spec.id == Id::Reset && !failed {
                 self.session.reset();
             }
             if !spec.flags.has(Flags::SKIP_SLOWLOG) {

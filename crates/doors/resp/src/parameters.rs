@@ -22,8 +22,8 @@ pub(crate) enum Kind {
     Fixed,
     /// A whole number between two bounds.
     Number(i64, i64),
-    /// Bytes, with a unit such as `mb`.
-    Memory,
+    /// Bytes, with a unit such as `mb`, from a number on.
+    Memory(u64),
     Switch,
     Words(&'static [&'static str]),
     Text,
@@ -40,6 +40,7 @@ macro_rules! parameters {
 
 const ANY: Kind = Kind::Number(0, i64::MAX);
 const PERCENT: Kind = Kind::Number(0, 100);
+const MEMORY: Kind = Kind::Memory(0);
 
 parameters! {
     "acllog-max-len" "128" ANY;
@@ -51,11 +52,11 @@ parameters! {
     "appendfilename" "" Kind::Fixed;
     "appendfsync" "always" Kind::Words(&["always", "everysec", "no"]);
     "appendonly" "yes" Kind::Switch;
-    "auto-aof-rewrite-min-size" "67108864" Kind::Memory;
+    "auto-aof-rewrite-min-size" "67108864" MEMORY;
     "auto-aof-rewrite-percentage" "100" ANY;
     "bind" "" Kind::Fixed;
     "client-output-buffer-limit" "normal 0 0 0 slave 0 0 0 pubsub 0 0 0" Kind::Text;
-    "client-query-buffer-limit" "1073741824" Kind::Memory;
+    "client-query-buffer-limit" "1073741824" MEMORY;
     "cluster-enabled" "no" Kind::Fixed;
     "cluster-node-timeout" "15000" ANY;
     "cluster-require-full-coverage" "yes" Kind::Switch;
@@ -65,11 +66,11 @@ parameters! {
     "dir" "" Kind::Text;
     "dynamic-hz" "yes" Kind::Switch;
     "enable-debug-command" "no" Kind::Fixed;
-    "hash-max-listpack-entries" "128" ANY;
+    "hash-max-listpack-entries" "512" ANY;
     "hash-max-listpack-value" "64" ANY;
-    "hash-max-ziplist-entries" "128" ANY;
+    "hash-max-ziplist-entries" "512" ANY;
     "hash-max-ziplist-value" "64" ANY;
-    "hll-sparse-max-bytes" "3000" Kind::Memory;
+    "hll-sparse-max-bytes" "3000" MEMORY;
     "hz" "10" Kind::Number(1, 500);
     "io-threads" "1" Kind::Fixed;
     "latency-monitor-threshold" "0" ANY;
@@ -89,7 +90,7 @@ parameters! {
     "loglevel" "notice" Kind::Words(&["debug", "verbose", "notice", "warning", "nothing"]);
     "lua-time-limit" "5000" ANY;
     "maxclients" "10000" Kind::Number(1, 1_000_000);
-    "maxmemory" "0" Kind::Memory;
+    "maxmemory" "0" MEMORY;
     "maxmemory-clients" "0" Kind::Text;
     "maxmemory-policy" "noeviction" Kind::Words(&[
         "noeviction", "allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru",
@@ -102,11 +103,11 @@ parameters! {
     "notify-keyspace-events" "" Kind::Text;
     "oom-score-adj" "no" Kind::Text;
     "port" "0" Kind::Fixed;
-    "proto-max-bulk-len" "536870912" Kind::Memory;
+    "proto-max-bulk-len" "536870912" Kind::Memory(1 << 20);
     "protected-mode" "yes" Kind::Switch;
     "rdbchecksum" "yes" Kind::Fixed;
     "rdbcompression" "yes" Kind::Switch;
-    "repl-backlog-size" "1048576" Kind::Memory;
+    "repl-backlog-size" "1048576" MEMORY;
     "repl-diskless-sync" "yes" Kind::Switch;
     "repl-timeout" "60" ANY;
     "replica-priority" "100" ANY;
@@ -121,7 +122,7 @@ parameters! {
     "slowlog-log-slower-than" "10000" Kind::Number(-1, i64::MAX);
     "slowlog-max-len" "128" ANY;
     "stop-writes-on-bgsave-error" "yes" Kind::Switch;
-    "stream-node-max-bytes" "4096" Kind::Memory;
+    "stream-node-max-bytes" "4096" MEMORY;
     "stream-node-max-entries" "100" ANY;
     "tcp-backlog" "511" Kind::Fixed;
     "tcp-keepalive" "300" ANY;
@@ -248,8 +249,12 @@ impl Parameter {
                 Ok(number.to_string())
             }
 
-            Kind::Memory => {
+            Kind::Memory(min) => {
                 let bytes = memory(text).ok_or("argument must be a memory value")?;
+                if bytes < min {
+                    let max = i64::MAX;
+                    return Err(format!("argument must be between {min} and {max} inclusive"));
+                }
                 Ok(bytes.to_string())
             }
 
@@ -309,6 +314,8 @@ mod tests {
         assert!(check("timeout", "x").is_err());
         assert!(check("timeout", "-1").is_err());
         assert!(check("maxmemory", "1x").is_err());
+        assert!(check("proto-max-bulk-len", "1023kb").is_err());
+        assert_eq!(check("proto-max-bulk-len", "1mb"), Ok("1048576".into()));
         assert!(check("activedefrag", "maybe").is_err());
         assert!(check("appendfsync", "sometimes").is_err());
         assert!(check("port", "1").is_err());

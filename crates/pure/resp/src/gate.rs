@@ -78,6 +78,12 @@ impl Gate {
 
 /// A cluster has one database.
 fn in_cluster(spec: &'static Spec, arguments: Arguments<'_>) -> Result<(), Failure> {
+    let is_elsewhere = |at| arguments.is(at, "db") && arguments.get(at + 1) != Some(b"0");
+    if spec.id == Id::Copy && (3..arguments.len()).any(is_elsewhere) {
+        let line = "ERR Copying to another database is not allowed in cluster mode";
+        return Err(Failure::text(line));
+    }
+
     let is_refused = match spec.id {
         Id::Select => arguments.get(1) != Some(b"0"),
         Id::Swapdb | Id::Move => true,

@@ -19,6 +19,9 @@ pub struct Replies {
     chunks: Vec<Bytes>,
     chunks_len: usize,
     tail: BytesMut,
+    /// Length beyond which strings are left out.
+    len_max: usize,
+    is_cut: bool,
 }
 
 /// A place in [`Replies`].
@@ -32,7 +35,26 @@ pub struct Mark {
 
 impl Replies {
     pub fn new(protocol: Protocol) -> Replies {
-        Replies { protocol, chunks: Vec::new(), chunks_len: 0, tail: BytesMut::new() }
+        Replies {
+            protocol,
+            chunks: Vec::new(),
+            chunks_len: 0,
+            tail: BytesMut::new(),
+            len_max: usize::MAX,
+            is_cut: false,
+        }
+    }
+
+    /// Bounds what the next command may answer: strings that exceed it are left out.
+    pub fn bound(&mut self, bytes_max: usize) {
+        self.len_max = self.len().saturating_add(bytes_max);
+    }
+
+    /// Removes the bound. Returns whether strings were left out, so that the answer has to be taken
+    /// back.
+    pub fn unbound(&mut self) -> bool {
+        self.len_max = usize::MAX;
+        std::mem::take(&mut self.is_cut)
     }
 
     pub fn protocol(&self) -> Protocol {
@@ -67,6 +89,11 @@ impl Replies {
     }
 
     pub fn bulk(&mut self, value: &[u8]) {
+        if self.len().saturating_add(value.len()) > self.len_max {
+            self.is_cut = true;
+            return;
+        }
+
         self.tail.reserve(value.len() + 16);
         self.header(b'$', length(value.len()));
 

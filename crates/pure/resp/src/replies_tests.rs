@@ -99,3 +99,22 @@ fn the_first_bytes_are_taken_at_any_length() {
         assert_eq!(replies.take().concat(), whole.as_bytes()[len..]);
     }
 }
+
+#[test]
+fn strings_beyond_a_bound_are_left_out() {
+    let mut replies = Replies::new(Protocol::Two);
+    replies.bulk(&[b'x'; 100]);
+    let before = replies.len();
+    replies.bound(64);
+    for _ in 0..1_000 {
+        replies.bulk(&[b'x'; 20]);
+    }
+    assert!(replies.len() <= before + 64);
+    assert!(replies.unbound());
+
+    replies.bound(64);
+    replies.bulk(&[b'x'; 20]);
+    assert!(!replies.unbound());
+    replies.bulk(&[b'x'; 100]);
+    assert!(replies.len() > before + 100);
+}

@@ -252,8 +252,10 @@ impl Spec {
             Id::RainEvent | Id::RainAdd => Scope::EventsWrite,
             Id::RainOnce | Id::Publish | Id::Spublish => Scope::ObjectsWrite,
 
-            // What shows how the door is used, or asks for what happens anyway.
+            // What shows keys or how the door is used, or asks for what happens anyway.
             Id::ClientList
+            | Id::ClusterCountkeysinslot
+            | Id::ClusterGetkeysinslot
             | Id::ConfigGet
             | Id::Info
             | Id::Lastsave

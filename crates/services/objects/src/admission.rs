@@ -33,7 +33,8 @@ pub(crate) fn visit_keys<'a>(
             }
         }
         Id::Copy => {
-            let option = (3..arguments.len()).find(|at| arguments.is(*at, "db"));
+            // The last one counts.
+            let option = (3..arguments.len()).rev().find(|at| arguments.is(*at, "db"));
             if let Some(target) = option.and_then(|at| database_of(arguments, at + 1)) {
                 visit(target, arguments.at(2));
             }

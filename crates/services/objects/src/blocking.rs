@@ -15,12 +15,14 @@ use raingauge_values::Kind;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// A command of a connection that waits.
 pub(crate) struct Wait {
     waiter: Arc<Waiter>,
     woken: oneshot::Receiver<Wake>,
-    timeout: Option<Duration>,
+    /// When it waits no longer; never, without one.
+    until: Option<Instant>,
 }
 
 /// Takes the command out of all queues when the connection stops waiting.
@@ -40,7 +42,8 @@ impl Drop for Queued<'_> {
 impl Objects {
     /// Waits for the keys of the next command, which is answered then, or is to be tried again.
     pub(crate) async fn wait_for_keys(&self, run: &mut Run<'_>) {
-        let Some(Wait { waiter, mut woken, timeout }) = run.wait.take() else { return };
+        let Some(Wait { waiter, mut woken, until }) = run.wait.take() else { return };
+        let began = Instant::now();
         let (unblock, unblocked) = oneshot::channel();
         *run.session.unblocker.0.lock() = Some(unblock);
         let queued = Queued { objects: self, waiter: &waiter };
@@ -48,12 +51,13 @@ impl Objects {
             biased;
             Ok(first) = &mut woken => first,
             Ok(first) = unblocked => first,
-            () = over(timeout) => Wake::TimedOut,
+            () = over(until) => Wake::TimedOut,
         };
         drop(queued);
         // Until it left the queues, something may have been popped for it: that is its answer.
         let woken = woken.try_recv().unwrap_or(first);
         run.session.unblocker.0.lock().take();
+        run.waited += began.elapsed();
 
         let stamp = match woken {
             Wake::Retry => return,
@@ -72,14 +76,14 @@ impl Objects {
             }
         };
         run.note_segment(stamp, self.durable_stamp());
-        run.next += 1;
+        run.advance();
     }
 }
 
-/// Waits for the end of a timeout; for ever without one.
-async fn over(timeout: Option<Duration>) {
-    match timeout {
-        Some(timeout) => tokio::time::sleep(timeout).await,
+/// Waits for a moment; for ever without one.
+async fn over(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
         None => std::future::pending().await,
     }
 }
@@ -107,8 +111,13 @@ impl Run<'_> {
 
         let (waiter, woken) = Waiter::new(command, database, keys, self.out.protocol());
         keyspace.waiting().add(&waiter);
-        let timeout = u64::try_from(timeout_ms).ok().filter(|timeout_ms| *timeout_ms > 0);
-        self.wait = Some(Wait { waiter, woken, timeout: timeout.map(Duration::from_millis) });
+        // One that is tried again waits no longer for that.
+        if self.waits_until.is_none() {
+            let timeout = u64::try_from(timeout_ms).ok().filter(|timeout_ms| *timeout_ms > 0);
+            let timeout = timeout.map(Duration::from_millis);
+            self.waits_until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        }
+        self.wait = Some(Wait { waiter, woken, until: self.waits_until });
     }
 }
 

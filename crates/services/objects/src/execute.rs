@@ -2,6 +2,7 @@
 
 use crate::admission;
 use crate::commands::handler;
+use crate::failures;
 use crate::keyspace::Keyspace;
 use crate::once;
 use crate::turn::Turn;
@@ -37,8 +38,16 @@ pub(crate) fn execute(
             Id::RainOnce => once::run,
             id => handler(id).ok_or_else(|| Command::of(arguments).unknown())?,
         };
+        let bytes_max = keyspace.together_bytes_max();
+        if spec.is_readonly() {
+            out.bound(bytes_max);
+        }
         let mut turn = Turn::new(keyspace, database, out.protocol());
-        handler(&mut turn, arguments, out)?;
+        let handled = handler(&mut turn, arguments, out);
+        if out.unbound() {
+            return Err(failures::answer_too_large(bytes_max));
+        }
+        handled?;
         Ok(match turn.take_wait() {
             Some(timeout_ms) => Executed::Waits { timeout_ms },
             None => Executed::Done { database: turn.database() },

@@ -38,6 +38,14 @@ pub(crate) fn too_much_together(bytes_max: usize) -> Failure {
     ))
 }
 
+/// A command that answers more than memory allows.
+pub(crate) fn answer_too_large(bytes_max: usize) -> Failure {
+    Failure::owned(format!(
+        "ERR the command answers more than {bytes_max} bytes, which objects.memory_bytes limits: \
+         ask for less at a time"
+    ))
+}
+
 /// A transaction that changes, or answers, more than memory allows.
 pub(crate) fn transaction_too_large(bytes_max: usize) -> Failure {
     Failure::owned(format!(

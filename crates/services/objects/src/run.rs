@@ -17,7 +17,7 @@ use crate::session::Session;
 use raingauge_ports::objects::Key;
 use raingauge_resp::{Arguments, Controls, Drain, Failure, Id, Replies, Room, Spec};
 use std::collections::{HashSet, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a run did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct Ran {
     pub next: usize,
     /// The replies, in their order.
     pub segments: Vec<Segment>,
+    /// How long commands waited for their keys to get something.
+    pub waited: Duration,
 }
 
 /// Replies that may go out together.
@@ -88,6 +90,9 @@ pub(crate) struct Run<'r> {
     pub rounds: usize,
     /// The wait of the next command.
     pub wait: Option<Wait>,
+    /// When the next command waits no longer, once it has waited.
+    pub waits_until: Option<tokio::time::Instant>,
+    pub waited: Duration,
     /// Length of the replies when the run began.
     replied_before: usize,
     /// Commands of this hold, and whether each failed.
@@ -124,6 +129,8 @@ impl Objects {
             answers: VecDeque::new(),
             overlaid: 0,
             wait: None,
+            waits_until: None,
+            waited: Duration::ZERO,
             gathered: Vec::new(),
             rounds: 0,
             noted: Vec::new(),
@@ -145,7 +152,7 @@ impl Objects {
                 Stop::Waiting => self.wait_for_keys(&mut run).await,
             }
         }
-        Ran { next: run.next, segments: run.segments }
+        Ran { next: run.next, segments: run.segments, waited: run.waited }
     }
 
     /// Takes the lock once, and runs commands until one cannot go on.
@@ -201,9 +208,7 @@ impl Objects {
                     } else {
                         group.seen = stamp.max(group.seen);
                     }
-                    run.next += 1;
-                    run.rounds = 0;
-                    run.gathered.clear();
+                    run.advance();
                 }
             }
         };
@@ -302,7 +307,7 @@ impl Objects {
             Err(failure) => run.out.fail(&failure),
         }
         run.note_segment(self.store().progress().submitted(), self.durable_stamp());
-        run.next += 1;
+        run.advance();
     }
 
     /// Answers the next command with a failure; a transaction that it would end is discarded.
@@ -312,13 +317,19 @@ impl Objects {
         run.answers.clear();
         run.out.fail(failure);
         run.note_segment(0, 0);
-        run.next += 1;
-        run.rounds = 0;
-        run.gathered.clear();
+        run.advance();
     }
 }
 
 impl Run<'_> {
+    /// Goes on to the command behind the next one, which was answered.
+    pub(crate) fn advance(&mut self) {
+        self.next += 1;
+        self.rounds = 0;
+        self.gathered.clear();
+        self.waits_until = None;
+    }
+
     /// Runs one command whose keys may be missing.
     fn command(
         &mut self,

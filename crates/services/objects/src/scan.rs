@@ -13,8 +13,9 @@ use std::collections::HashMap;
 
 /// Bytes of a name that a cursor holds.
 const CURSOR_NAME_LEN: usize = 3;
-/// Bits of a cursor that number its place.
-const NUMBER_BITS: u32 = 40;
+/// Bits of a cursor that number its place. Clients that keep numbers as doubles know those below
+/// 2^53.
+const NUMBER_BITS: u32 = 53 - 8 * CURSOR_NAME_LEN as u32;
 const NUMBER_MAX: u64 = (1 << NUMBER_BITS) - 1;
 
 /// The places of SCAN that clients may continue from.
@@ -244,6 +245,7 @@ mod tests {
         let name = Bytes::from_static(b"session:17");
         let cursor = places.cursor(0, &name);
         assert_eq!(places.after(0, cursor), Some(name.clone()));
+        assert!(places.cursor(0, &Bytes::from_static(&[0xff; 3])) < 1 << 53);
 
         let after = Places::default().after(0, cursor).expect("a place");
         assert!(after < name && after < Bytes::from_static(b"ses"));

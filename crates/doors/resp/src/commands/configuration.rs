@@ -66,7 +66,7 @@ pub(super) fn value(server: &Server, name: &str) -> String {
 /// Sets all parameters or none.
 fn set(server: &Server, arguments: Arguments<'_>) -> Result<(), Failure> {
     if !arguments.len().is_multiple_of(2) {
-        return Err(Failure::Arity("config|set"));
+        return Err(Failure::Syntax);
     }
 
     let mut checked: Vec<(&'static str, String)> = Vec::new();

@@ -1,4 +1,5 @@
 use super::*;
+use raingauge_ports::objects::ObjectControl as _;
 
 #[tokio::test]
 async fn commands_are_answered_in_their_order_in_both_forms() {
@@ -174,4 +175,35 @@ async fn a_transaction_may_change_one_subscription_with_each_command() {
     client.ask("multi\r\nsubscribe a b\r\n", "+OK\r\n+QUEUED\r\n").await;
     let refused = "*1\r\n-ERR subscriptions inside a transaction name one channel\r\n";
     client.ask("exec\r\n", refused).await;
+}
+
+#[tokio::test]
+async fn nothing_is_begun_for_who_may_not_run_it() {
+    let house = House::with(Settings::default(), &[("counts", &[Scope::CountsRead])]).await;
+    let mut client = house.connect().await;
+    let checkpoints = || house.store.status().checkpoints;
+    client.ask("save x\r\n", "-ERR wrong number of arguments for 'save' command\r\n").await;
+    client.ask("save\r\n", "-NOAUTH Authentication required.\r\n").await;
+    client.ask("auth counts\r\n", "+OK\r\n").await;
+    assert!(client.text("save").await.starts_with("-NOPERM"));
+    assert_eq!(checkpoints(), 0);
+
+    // Names of keys are objects.
+    for command in ["cluster getkeysinslot 0 10", "cluster countkeysinslot 0"] {
+        assert!(client.text(command).await.starts_with("-NOPERM"), "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_reset_resets_nothing() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+    let wrong = "-ERR wrong number of arguments for 'reset' command\r\n";
+    client.ask("select 3\r\n", "+OK\r\n").await;
+    client.ask("reset x\r\n", wrong).await;
+    assert!(client.text("client info").await.contains("db=3"));
+
+    client.ask("multi\r\n", "+OK\r\n").await;
+    client.ask("reset x\r\n", wrong).await;
+    assert!(client.text("exec").await.starts_with("-EXECABORT"));
 }

@@ -180,6 +180,8 @@ async fn a_single_process_has_every_slot() {
     client.ask("mget {foo}a foo\r\n", "*2\r\n$-1\r\n$1\r\n1\r\n").await;
     client.ask("select 1\r\n", "-ERR SELECT is not allowed in cluster mode\r\n").await;
     client.ask("select 0\r\n", "+OK\r\n").await;
+    let elsewhere = "-ERR Copying to another database is not allowed in cluster mode\r\n";
+    client.ask("copy foo {foo}b db 1\r\n", elsewhere).await;
     client.ask("cluster countkeysinslot 12182\r\n", ":1\r\n").await;
     client.ask("cluster getkeysinslot 12182 10\r\n", "*1\r\n$3\r\nfoo\r\n").await;
     client.ask("cluster meet 1.2.3.4 5\r\n", "-ERR raingauge assigns slots by itself\r\n").await;

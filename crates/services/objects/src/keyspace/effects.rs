@@ -48,7 +48,11 @@ impl Keyspace {
                 self.forget_sealed();
                 self.keep_messages(if failures::is_passing(&error) { answered } else { 0 });
                 self.deliver(0);
-                self.waiting.refuse_served(&failures::of_store(&error));
+                if failures::is_passing(&error) {
+                    self.waiting.retry_served();
+                } else {
+                    self.waiting.refuse_served(&failures::of_store(&error));
+                }
                 Err(error)
             }
         }

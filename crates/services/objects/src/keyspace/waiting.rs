@@ -145,7 +145,14 @@ impl Waiting {
         }
     }
 
-    /// Ends a hold whose group was refused.
+    /// Ends a hold whose group the store does not take now: those who were served wait on.
+    pub(super) fn retry_served(&mut self) {
+        for (waiter, _) in self.served.drain(..) {
+            waiter.wake(Wake::Retry);
+        }
+    }
+
+    /// Ends a hold whose group was refused for good.
     pub(super) fn refuse_served(&mut self, failure: &Failure) {
         for (waiter, _) in self.served.drain(..) {
             waiter.wake(Wake::Refused(failure.clone()));

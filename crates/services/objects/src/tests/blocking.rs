@@ -1,6 +1,8 @@
 //! Commands that wait for something to pop.
 
+use super::between::Between;
 use super::stage::{Client, Stage};
+use raingauge_ports::objects::Error;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -105,6 +107,54 @@ async fn what_was_replied_before_a_wait_is_sent_first() {
     let mut replies = raingauge_resp::Replies::new(protocol);
     let mut door = super::stage::Door(std::sync::Arc::clone(&objects));
     let ran = objects.run(&mut session, &mut door, &drain, 0, &mut replies).await;
-    assert_eq!(ran.next, 1);
+    assert_eq!((ran.next, ran.waited), (1, Duration::ZERO));
     assert_eq!(replies.take().concat(), b"+OK\r\n");
+}
+
+#[tokio::test]
+async fn a_run_tells_how_long_its_commands_waited() {
+    let stage = Stage::new();
+    let Client { objects, mut session, protocol } = stage.client();
+    let commands: [&[&[u8]]; 2] = [&[b"BLPOP", b"q", b"0.01"], &[b"BLPOP", b"q", b"0.01"]];
+    let drain = raingauge_resp::Drain::of(&commands);
+    let mut replies = raingauge_resp::Replies::new(protocol);
+    let mut door = super::stage::Door(std::sync::Arc::clone(&objects));
+    let mut waited = Duration::ZERO;
+    for next in 0..2 {
+        let ran = objects.run(&mut session, &mut door, &drain, next, &mut replies).await;
+        waited += ran.waited;
+        if ran.next == 2 {
+            break;
+        }
+    }
+    assert!(waited >= Duration::from_millis(20), "{waited:?}");
+    assert_eq!(replies.take().concat(), b"*-1\r\n*-1\r\n");
+}
+
+#[tokio::test]
+async fn who_waits_hears_nothing_of_what_the_store_refuses_others() {
+    let stage = Stage::new();
+    let options = stage.objects.options().clone();
+    let (stage, between) = stage.behind(options, Between::new(&stage.store));
+    let waiting = begin(&stage, "BLPOP q 0").await;
+    let mut client = stage.client();
+    *between.refusal.lock() = Some(Error::Full { free_bytes: 0, reserve_bytes: 1 });
+    let replies = client.send_all(&["SET k 1", "RPUSH q a"]).await;
+    assert!(replies.starts_with("-MISCONF") && replies.ends_with(" :1"), "{replies}");
+    assert_eq!(reply_of(waiting).await, "*2 $1 q $1 a");
+}
+
+#[tokio::test]
+async fn a_wait_that_is_tried_again_is_not_longer_for_that() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    let waiting = begin(&stage, "BLPOP q 0.05").await;
+    let ends = async {
+        while !waiting.is_finished() {
+            client.send("SWAPDB 0 1").await;
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), ends).await.expect("it ends");
+    assert_eq!(reply_of(waiting).await, "*-1");
 }

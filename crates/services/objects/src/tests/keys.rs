@@ -167,3 +167,12 @@ async fn events_are_published_after_the_change() {
         ]
     );
 }
+
+#[tokio::test]
+async fn a_copy_into_another_database_looks_at_the_one_that_counts() {
+    // Nothing is resident.
+    let stage = Stage::of_memory(0);
+    let mut client = stage.client();
+    client.send_all(&["SET a 1", "SELECT 2", "SET b old", "SELECT 0"]).await;
+    client.expect(&[("COPY a b DB 1 DB 2", ":0"), ("SELECT 2", "+OK"), ("GET b", "$3 old")]).await;
+}

@@ -207,3 +207,18 @@ async fn a_large_string_is_as_it_was_after_a_restart() {
     client.expect(&[("STRLEN s", ":100001"), ("GETRANGE s 0 2", "$3 1x2")]).await;
     client.expect(&[("GETRANGE s -2 -1", "$2 9!")]).await;
 }
+
+#[tokio::test]
+async fn what_one_command_answers_is_bounded() {
+    let stage = Stage::of_memory(1 << 20);
+    let mut client = stage.client();
+    let value = "x".repeat(60_000);
+    client.send_all(&[&format!("SET k {value}"), &format!("HSET h f {value}")]).await;
+    let many = " k".repeat(300);
+    for command in [&format!("MGET{many}"), "HRANDFIELD h -300 WITHVALUES"] {
+        let reply = client.send(command).await;
+        assert!(reply.starts_with("-ERR the command answers more than"), "{}", &reply[..60]);
+    }
+    let few = client.send("MGET k k").await;
+    assert_eq!(few.len(), "*2 $60000  $60000 ".len() + 2 * value.len());
+}
