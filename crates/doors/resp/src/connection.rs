@@ -374,8 +374,7 @@ impl Connection {
             self.client.note_last(command);
         }
 
-        // What these commands wait for is waited for here; the rest of them never waits. Nothing is
-        // begun for a caller who may not run them.
+        // What commands wait for is waited for here, once it is known that the caller may run them.
         if let Ok(spec) = self.session.gate.admit(&command)
             && commands::waits(spec)
         {

@@ -30,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 struct House {
     address: SocketAddr,
     store: Arc<raingauge_memory::Objects>,
+    objects: Arc<Objects>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
 }
@@ -50,7 +51,7 @@ impl House {
         let address = listener.local_addr().expect("an address");
         let (stop, stopping) = watch::channel(false);
         let deps = Deps {
-            objects,
+            objects: Arc::clone(&objects),
             tokens: Arc::new(Tokens::new(&auth(tokens))),
             rain: None,
             observed: Arc::new(Observed::new()),
@@ -59,7 +60,7 @@ impl House {
             address,
         };
 
-        House { address, store, stop, serving: Door::serve(listener, deps, stopping) }
+        House { address, store, objects, stop, serving: Door::serve(listener, deps, stopping) }
     }
 
     async fn connect(&self) -> Client {

@@ -67,9 +67,8 @@ pub fn result(
     programmes: &Programmes,
     is_trial: bool,
 ) -> ItemResult {
-    let place = |entry: &Entry, is_replayed: bool| match is_trial && !is_replayed {
-        true => Value::Null,
-        false => place(entry),
+    let place = |entry: &Entry, is_replayed: bool| {
+        if is_trial && !is_replayed { Value::Null } else { place(entry) }
     };
     ItemResult::Other(match answer {
         Ok(Answer::Done(entries)) => match entries.first() {

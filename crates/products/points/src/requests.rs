@@ -71,8 +71,8 @@ pub struct TransactionRequest {
 }
 
 impl TransactionRequest {
-    /// Refuses members that mean nothing for the kind: whoever sends them expects something else
-    /// of it.
+    /// Refuses members that mean nothing for the kind: a caller that sends them expects something
+    /// else of it.
     pub fn check_members(&self) -> Result<(), Refusal> {
         let known: &[&str] = match &*self.kind {
             "burn" => &["points"],

@@ -6,8 +6,8 @@
 //! for its order is another then: the cursor carries a number of the load, and a walk with the
 //! number of another load starts over.
 //!
-//! Clients that keep numbers as doubles know cursors below 2^53: 16 bits of the load, and as many of
-//! the position as are left.
+//! Clients that keep numbers as doubles know cursors below 2^53: 16 bits of the load, and as many
+//! of the position as are left.
 
 const POSITION_BITS: u32 = 53 - u16::BITS;
 const POSITION_MASK: u64 = (1 << POSITION_BITS) - 1;

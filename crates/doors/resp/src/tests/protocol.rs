@@ -1,5 +1,4 @@
 use super::*;
-use raingauge_ports::objects::ObjectControl as _;
 
 #[tokio::test]
 async fn commands_are_answered_in_their_order_in_both_forms() {
@@ -181,7 +180,7 @@ async fn a_transaction_may_change_one_subscription_with_each_command() {
 async fn nothing_is_begun_for_who_may_not_run_it() {
     let house = House::with(Settings::default(), &[("counts", &[Scope::CountsRead])]).await;
     let mut client = house.connect().await;
-    let checkpoints = || house.store.status().checkpoints;
+    let checkpoints = || house.objects.status().checkpoints;
     client.ask("save x\r\n", "-ERR wrong number of arguments for 'save' command\r\n").await;
     client.ask("save\r\n", "-NOAUTH Authentication required.\r\n").await;
     client.ask("auth counts\r\n", "+OK\r\n").await;
