@@ -313,6 +313,7 @@ impl Connection {
     async fn run_objects(&mut self, drain: &Drain, from: usize) -> Result<usize, Ending> {
         let began = Instant::now();
         let objects = Arc::clone(&self.server.objects);
+        self.session.touches = !self.client.numbers.no_touch.load(Ordering::Relaxed);
         let Ran { next, segments, waited } = {
             let run =
                 objects.run(&mut self.session, &mut self.desk, drain, from, &mut self.replies);
@@ -359,7 +360,6 @@ impl Connection {
         self.push(0);
 
         let now_s = || self.server.clock.now_s();
-        // A command that waited for another client did not take that long itself.
         let elapsed = began.elapsed().saturating_sub(waited);
         self.server.slowlog.note_run(drain, from..next, &self.client, now_s, elapsed);
         Ok(next)

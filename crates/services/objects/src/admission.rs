@@ -71,7 +71,7 @@ pub(crate) fn admit(
     misses: &mut Vec<Miss>,
 ) -> Result<Admission, Failure> {
     let is_blind = is_blind(spec.id, arguments) && !keyspace.looks_for_new();
-    let uses = uses_keys(spec.id);
+    let uses = uses_keys(spec.id) && (keyspace.touches() || spec.id == Id::Touch);
     let missed_before = misses.len();
     let is_union = is_union(spec.id);
     let mut newest = 0;

@@ -87,6 +87,8 @@ pub(crate) struct Keyspace {
     expired_ms: i64,
     /// Whether commands of this hold know what they replace.
     looks_for_new: bool,
+    /// Whether the commands of this hold count as uses of their keys.
+    touches: bool,
     /// Whether a command of the hold changed anything. What expires is no change of a command.
     has_written: bool,
     /// Keys that expired in this hold.
@@ -135,6 +137,7 @@ impl Keyspace {
             now_ms: 0,
             expired_ms: i64::MIN,
             looks_for_new: false,
+            touches: true,
             has_written: false,
             expired: 0,
             expired_messages: Vec::new(),
@@ -151,14 +154,19 @@ impl Keyspace {
     }
 
     /// Begins a hold. `now_ms` is the time of all its commands; objects expire only where the
-    /// clock is sound.
-    pub(crate) fn begin(&mut self, now_ms: i64, is_sound: bool) {
+    /// clock is sound. Its commands count as uses of their keys if it `touches` them.
+    pub(crate) fn begin(&mut self, now_ms: i64, is_sound: bool, touches: bool) {
+        self.touches = touches;
         self.now_ms = self.now_ms.max(now_ms);
         self.expired_ms = if is_sound { self.now_ms } else { i64::MIN };
         self.looks_for_new = self.shared.flags.has(Class::New);
         self.has_written = false;
         self.expired = 0;
         self.changed_bytes = 0;
+    }
+
+    pub(crate) fn touches(&self) -> bool {
+        self.touches
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

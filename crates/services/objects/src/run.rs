@@ -167,7 +167,7 @@ impl Objects {
             Ok(keyspace) => keyspace,
             Err(error) => return run.refuse_rest(&failures::of_store(&error)),
         };
-        keyspace.begin(self.now_ms(), self.is_clock_sound());
+        keyspace.begin(self.now_ms(), self.is_clock_sound(), run.session.touches);
         run.unpack(&mut keyspace);
 
         let stop = loop {

@@ -13,6 +13,8 @@ pub struct Session {
     objects: Arc<Objects>,
     /// What the caller may do, and which keys are served here; the door sets it.
     pub gate: Gate,
+    /// Whether its commands count as uses of their keys; the door sets it.
+    pub touches: bool,
     pub(crate) database: u8,
     pub(crate) transaction: Option<Transaction>,
     pub(crate) watch: Option<Watched>,
@@ -54,6 +56,7 @@ impl Session {
         Self {
             objects,
             gate: Gate::open(),
+            touches: true,
             database: 0,
             transaction: None,
             watch: None,

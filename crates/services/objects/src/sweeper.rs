@@ -110,7 +110,7 @@ impl Objects {
     ) -> Result<u64, Error> {
         let durable = self.durable_stamp();
         let mut keyspace = self.lock.hold()?;
-        keyspace.begin(self.now_ms(), self.is_clock_sound());
+        keyspace.begin(self.now_ms(), self.is_clock_sound(), false);
         let before = keyspace.totals().expired;
         for loaded in luggage.loaded.drain(..) {
             keyspace.insert(loaded);

@@ -24,8 +24,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// The niceness of the thread that writes. Turns come first, until they have to wait for it.
-const NICENESS: i32 = 5;
 /// Changes of due rows that are put between those of fjall at once.
 const MERGED_LEN: usize = 1_024;
 
@@ -362,8 +360,6 @@ impl Writer {
         let own = Arc::clone(pending);
         let builder = std::thread::Builder::new().name("points-records".to_owned());
         let thread = builder.spawn(move || {
-            // Priorities that cannot be changed stay as they are.
-            let _ = rustix::process::nice(NICENESS);
             let worked = std::panic::catch_unwind(AssertUnwindSafe(|| own.work()));
             match worked {
                 Ok(Ok(())) => {}

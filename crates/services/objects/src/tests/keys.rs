@@ -1,6 +1,6 @@
 //! Commands about keys and databases. The replies are those of Redis 7.
 
-use super::stage::Stage;
+use super::stage::{NOW_S, Stage};
 
 #[tokio::test]
 async fn keys_are_counted_renamed_and_copied() {
@@ -175,4 +175,15 @@ async fn a_copy_into_another_database_looks_at_the_one_that_counts() {
     let mut client = stage.client();
     client.send_all(&["SET a 1", "SELECT 2", "SET b old", "SELECT 0"]).await;
     client.expect(&[("COPY a b DB 1 DB 2", ":0"), ("SELECT 2", "+OK"), ("GET b", "$3 old")]).await;
+}
+
+#[tokio::test]
+async fn a_client_that_touches_nothing_leaves_keys_as_idle_as_they_are() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client.expect(&[("SET a 1", "+OK")]).await;
+    stage.clock.set_s(NOW_S + 10);
+    client.session.touches = false;
+    client.expect(&[("GET a", "$1 1"), ("OBJECT IDLETIME a", ":10")]).await;
+    client.expect(&[("TOUCH a", ":1"), ("OBJECT IDLETIME a", ":0")]).await;
 }
