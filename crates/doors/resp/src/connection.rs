@@ -375,8 +375,8 @@ impl Connection {
         }
 
         // What commands wait for is waited for here, once it is known that the caller may run them.
-        if let Ok(spec) = self.session.gate.admit(&command)
-            && commands::waits(spec)
+        if let Some(spec) = command.spec().filter(|spec| commands::waits(spec))
+            && self.session.gate.admit(&command).is_ok()
         {
             let wait = commands::prepare(&mut self.desk, &self.session, spec, command.arguments);
             tokio::pin!(wait);
