@@ -23,6 +23,7 @@ mod log_thread;
 mod options;
 mod read_ahead;
 mod reader;
+mod readers;
 mod recount;
 mod sharing;
 mod state;
@@ -43,9 +44,10 @@ use journal::{ADVICE, Inspection, Journal};
 use keys::{ANCHOR, Anchor, Generation, Place};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::objects::{
-    Durability, EntryPage, Error, FoundHead, Group, Key, KeyCount, OBJECT_READS_MAX, ObjectControl,
-    ObjectStore, Progress, Status, SyncMode,
+    Durability, EntryPage, Error, FoundHead, Group, Key, KeyCount, ObjectControl, ObjectStore,
+    Progress, Status, SyncMode,
 };
+use readers::Readers;
 use state::{Opened, Shared, State};
 use std::collections::BTreeSet;
 use std::future::ready;
@@ -56,7 +58,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
 
 pub use options::Options;
 pub use verify::{Description, Difference, Summary, WideObject, verify};
@@ -71,8 +72,7 @@ const PACE_MAX: Duration = Duration::from_secs(5);
 /// dropped writes and syncs all of its groups, and a last checkpoint.
 pub struct ObjectFiles {
     shared: Arc<Shared>,
-    /// The right to read from the disk, of which there are [`OBJECT_READS_MAX`].
-    reads: Arc<Semaphore>,
+    readers: Readers,
     log: Option<JoinHandle<()>>,
     checkpoints: Option<JoinHandle<()>>,
 }
@@ -107,8 +107,8 @@ impl ObjectFiles {
             let thread = std::thread::Builder::new().name(name.to_owned());
             thread.spawn(move || run(&shared)).map_err(|why| Error::Io(why.to_string()))
         };
-        let reads = Arc::new(Semaphore::new(OBJECT_READS_MAX));
-        let mut store = Self { shared: Arc::clone(&shared), reads, log: None, checkpoints: None };
+        let readers = Readers::start(&shared)?;
+        let mut store = Self { shared: Arc::clone(&shared), readers, log: None, checkpoints: None };
         store.log = Some(spawn("objects-log", log_thread::run)?);
         store.checkpoints = Some(spawn("objects-checkpoint", checkpoints::run)?);
         Ok(store)
@@ -243,20 +243,6 @@ impl Drop for ObjectFiles {
 }
 
 impl ObjectFiles {
-    /// Runs blocking work outside the asynchronous threads, as soon as fewer than
-    /// [`OBJECT_READS_MAX`] others run.
-    fn in_background<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Shared) -> Result<T, Error> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, Error>> {
-        let reads = Arc::clone(&self.reads);
-        let work = crate::store::in_background(&self.shared, work);
-        Box::pin(async move {
-            let _read = reads.acquire().await.expect("it is never closed");
-            work.await
-        })
-    }
-
     /// Whether a stamp is reached; an error if it will never be.
     fn is_reached(&self, stamp: u64, durability: Durability) -> Result<bool, Error> {
         let progress = &self.shared.progress;
@@ -334,7 +320,7 @@ impl ObjectStore for ObjectFiles {
             let heads = reader::read_missing(&self.shared, pending, bytes_max);
             return Box::pin(ready(heads));
         }
-        self.in_background(move |shared| reader::read_missing(shared, pending, bytes_max))
+        self.readers.read(move |shared| reader::read_missing(shared, pending, bytes_max))
     }
 
     fn entries(
@@ -344,7 +330,7 @@ impl ObjectStore for ObjectFiles {
         after: Option<Bytes>,
         bytes_max: usize,
     ) -> BoxFuture<'_, Result<EntryPage, Error>> {
-        self.in_background(move |shared| reader::entries(shared, database, id, after, bytes_max))
+        self.readers.read(move |shared| reader::entries(shared, database, id, after, bytes_max))
     }
 
     fn scan(
@@ -353,15 +339,15 @@ impl ObjectStore for ObjectFiles {
         after: Option<Bytes>,
         len_max: usize,
     ) -> BoxFuture<'_, Result<Vec<FoundHead>, Error>> {
-        self.in_background(move |shared| reader::scan(shared, database, after, len_max))
+        self.readers.read(move |shared| reader::scan(shared, database, after, len_max))
     }
 
     fn count(&self, database: u8) -> BoxFuture<'_, Result<KeyCount, Error>> {
-        self.in_background(move |shared| reader::count(shared, database))
+        self.readers.read(move |shared| reader::count(shared, database))
     }
 
     fn due(&self, until_ms: i64, len_max: usize) -> BoxFuture<'_, Result<Vec<Key>, Error>> {
-        self.in_background(move |shared| expiry::due(shared, until_ms, len_max))
+        self.readers.read(move |shared| expiry::due(shared, until_ms, len_max))
     }
 
     fn submit(&self, group: Group) -> Result<u64, Error> {

@@ -78,14 +78,12 @@ pub struct FjallRecords {
 
 impl FjallRecords {
     pub fn open(folder: &Path, options: &Options) -> Result<Self, Fault> {
+        let advice = "restore the data folder from a backup";
         let settings = store::Options {
-            name: "meta",
-            format: FORMAT,
             block_cache_bytes: options.block_cache_bytes(),
             open_files_max: options.open_files_max,
-            memtable_bytes: options.memtable_bytes(),
             journal_bytes_max: JOURNAL_BYTES_MAX,
-            advice: "restore the data folder from a backup",
+            ..store::Options::new("meta", FORMAT, options.memtable_bytes(), advice)
         };
         store::journals::cut_torn(folder)?;
         let store = Store::open(folder, &settings)?;

@@ -12,8 +12,6 @@ mod verify;
 use super::*;
 use raingauge_ports::contract::objects as contract;
 use raingauge_ports::objects::{Effect, Old};
-use std::future::poll_fn;
-use std::task::Poll;
 
 /// Options with which checkpoints happen on request alone.
 pub fn options() -> Options {
@@ -127,19 +125,6 @@ async fn only_one_process_opens_a_folder() {
     assert_eq!(ObjectFiles::open(folder.path(), &options()).err(), Some(Error::Locked));
     drop(store);
     ObjectFiles::open(folder.path(), &options()).expect("opened");
-}
-
-/// A thousand connections that miss at once do not take a thread and its memory each.
-#[tokio::test]
-async fn reads_beyond_the_limit_wait() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = ObjectFiles::open(folder.path(), &options()).unwrap();
-    let others = store.reads.acquire_many(OBJECT_READS_MAX as u32).await.unwrap();
-    let mut read = store.due(0, 1);
-    let polled = poll_fn(|context| Poll::Ready(read.as_mut().poll(context))).await;
-    assert!(polled.is_pending());
-    drop(others);
-    assert_eq!(read.await.unwrap(), []);
 }
 
 #[tokio::test]

@@ -192,6 +192,7 @@ fn workload(
     };
 
     let closed = measure(Pace::Closed)?;
+    ensure!(closed.requests > 0, "{} answered nothing in {} s", server.name, options.seconds);
     let rate = closed.requests_per_s * options.share;
     let open = measure(Pace::Open(rate))?;
     let misses = strings.misses as f64;
