@@ -11,6 +11,7 @@ mod markers;
 pub mod tables;
 
 use blank::{discard, is_blank};
+use fjall::compaction::Leveled;
 use fjall::config::{
     BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy,
 };
@@ -26,6 +27,8 @@ const OPEN_FILES_MIN: usize = 16;
 /// Size of its sealed journals from which fjall writes the tables that keep the oldest. Journals
 /// are read again at every start: about a second for this many bytes.
 const JOURNAL_BYTES_MAX: u64 = 128 << 20;
+/// Bytes of a table that a merge writes.
+const TABLE_BYTES: u64 = 64 << 20;
 /// Threads that flush and compact for a folder. A second one would never compact, but pass each
 /// compaction that waits from one end of the queue to the other, with a core to itself (fjall 3.1).
 const WORKERS: usize = 1;
@@ -73,6 +76,9 @@ pub struct Options {
     pub open_files_max: usize,
     /// Bytes of records that fjall may hold before it writes them to a table.
     pub memtable_bytes: u64,
+    /// Bytes of a table that a merge writes. fjall syncs the last one of a merge while nobody can
+    /// read: the larger it is, the longer. For folders that exist it stays as it was.
+    pub table_bytes: u64,
     /// Bytes of sealed journals that fjall keeps, about: [`JOURNAL_BYTES_MAX`], or 64 MiB at least.
     pub journal_bytes_max: u64,
     /// What an operator does about damage.
@@ -93,6 +99,7 @@ impl Options {
             block_cache_bytes: 0,
             open_files_max: OPEN_FILES_MIN,
             memtable_bytes,
+            table_bytes: TABLE_BYTES,
             journal_bytes_max: JOURNAL_BYTES_MAX,
             advice,
         }
@@ -118,8 +125,7 @@ impl Store {
             opened => opened?,
         };
 
-        let keyspace = database
-            .keyspace(options.name, || layout().max_memtable_size(options.memtable_bytes))?;
+        let keyspace = database.keyspace(options.name, || layout(options))?;
         let store = Self { database, keyspace, commits: Mutex::default() };
         store.check_format(options)?;
         *store.commits.lock() = markers::check(&store.keyspace, options.advice)?;
@@ -208,10 +214,17 @@ fn open_politely(folder: &Path, options: &Options) -> Result<Database, Fault> {
     })
 }
 
+/// How tables are merged.
+fn merges(table_bytes: u64) -> Arc<Leveled> {
+    Arc::new(Leveled::default().with_table_target_size(table_bytes))
+}
+
 /// Keeps filters and indexes in memory and searches blocks by hash: the settings with the largest
 /// measured effect.
-fn layout() -> KeyspaceCreateOptions {
+fn layout(options: &Options) -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
+        .max_memtable_size(options.memtable_bytes)
+        .compaction_strategy(merges(options.table_bytes))
         .filter_block_pinning_policy(PinningPolicy::all(true))
         .index_block_pinning_policy(PinningPolicy::all(true))
         .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
