@@ -50,6 +50,8 @@ const JOURNAL_FOLDER: &str = "journal";
 const STATE_FOLDER: &str = "state";
 /// Bytes of records that fjall holds in memory. None pass through it.
 const MEMTABLE_BYTES: u64 = 4 << 20;
+/// Bytes of a table that a merge writes. Turns wait while one is synced, for 50 ms or less.
+const TABLE_BYTES: u64 = 16 << 20;
 
 /// The books of one data folder. Only one process has them open at a time.
 pub struct PointBooks {
@@ -64,11 +66,20 @@ struct Inner {
     records: Arc<Pending>,
     room: Room,
     writing: Mutex<Writing>,
-    /// No wallet is due before this hour. The places of those that were would slow a scan down
-    /// until fjall has compacted them.
-    due_from: Mutex<u32>,
+    /// Held while due wallets are looked for.
+    scanning: Mutex<()>,
+    due_from: Mutex<DueFrom>,
     /// How far consumers of the entries have delivered.
     consumers: Mutex<HashMap<String, Note>>,
+}
+
+/// No wallet is due before this hour. The places of those that were would slow a scan down until
+/// fjall has compacted them.
+#[derive(Default)]
+struct DueFrom {
+    hour: u32,
+    /// The earliest hour of what turns have made due while wallets are looked for.
+    lowest: u32,
 }
 
 /// What the writer has to itself.
@@ -133,6 +144,7 @@ impl Inner {
             records,
             room,
             writing: Mutex::new(writing),
+            scanning: Mutex::default(),
             due_from: Mutex::default(),
             consumers: Mutex::default(),
         })
@@ -152,6 +164,7 @@ fn open_records(folder: &Path, options: &Options) -> Result<Pending, Error> {
     let settings = store::Options {
         block_cache_bytes: options.block_cache_bytes,
         open_files_max: options.open_files_max,
+        table_bytes: TABLE_BYTES,
         ..store::Options::new(
             "points",
             FORMAT,
@@ -262,8 +275,11 @@ impl Inner {
         loading::commit(&self.records, memory, &after, turn, &places, due_before);
         writing.head = after.clone();
         let due = turn.wallets.iter().filter_map(|(_, wallet)| wallet.due_hour);
-        let mut from = self.due_from.lock();
-        *from = due.fold(*from, u32::min);
+        if let Some(earliest) = due.min() {
+            let mut from = self.due_from.lock();
+            from.hour = from.hour.min(earliest);
+            from.lowest = from.lowest.min(earliest);
+        }
         Ok(after)
     }
 
@@ -274,8 +290,13 @@ impl Inner {
         len_max: usize,
     ) -> Result<Vec<DueWallet>, Error> {
         let mut due = Vec::new();
-        let mut from = self.due_from.lock();
-        let range = keys::due_range(*from, after, until_hour);
+        let _scanning = self.scanning.lock();
+        let from = {
+            let mut from = self.due_from.lock();
+            from.lowest = u32::MAX;
+            from.hour
+        };
+        let range = keys::due_range(from, after, until_hour);
         if len_max == 0 || range.start >= range.end {
             return Ok(due);
         }
@@ -285,7 +306,9 @@ impl Inner {
             Ok(if due.len() < len_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
         if after.is_none() {
-            *from = due.first().map_or(until_hour.saturating_add(1), |due| due.hour);
+            let first = due.first().map_or(until_hour.saturating_add(1), |due| due.hour);
+            let mut from = self.due_from.lock();
+            from.hour = first.min(from.lowest);
         }
         Ok(due)
     }
@@ -338,6 +361,10 @@ impl Books for PointBooks {
             return Err(Error::Invalid(format!("a data folder has one book, and not {books:?}")));
         }
         Ok(vec![self.inner.turn(footprint, decide)?])
+    }
+
+    fn has_room(&self) -> bool {
+        self.inner.records.has_room()
     }
 
     fn due(

@@ -81,6 +81,12 @@ pub trait Books: Send + Sync {
         decide: &mut dyn FnMut(&[Head], Snapshot) -> Turn,
     ) -> Result<Vec<Head>, Error>;
 
+    /// Whether work that can wait may take turns now. `false` while the books are busy with what
+    /// earlier turns have left behind, so that others could be held up.
+    fn has_room(&self) -> bool {
+        true
+    }
+
     /// Returns at most `len_max` wallets that are due at or before an hour, in hours since 1970, in
     /// the order of [`DueWallet`], from the one behind `after` on.
     fn due(

@@ -31,8 +31,12 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior};
 
 const HOUR_MS: i64 = 3_600_000;
+/// Wallets of a range that are looked for at once.
+const DUE_LEN: usize = 2_000;
 /// Longest wait for the first letter.
 const WAIT: Duration = Duration::from_secs(1);
+/// Pause before books that had no room are asked again.
+const ROOM_PAUSE: Duration = Duration::from_millis(10);
 /// Pause after an error.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -233,7 +237,7 @@ impl Sweeper {
         let mut after = range.after.as_ref().map(DueWallet::from);
         let mut hidden_at = Instant::now();
         loop {
-            let due = self.due(range.book, range.until_hour, after.clone(), SETTLE_MAX).await?;
+            let due = self.due(range.book, range.until_hour, after.clone(), DUE_LEN).await?;
             let own: Vec<DueWallet> = due.into_iter().take_while(|due| *due <= through).collect();
             let Some(last) = own.last().cloned() else { break };
             let wallets = own.into_iter().map(|due| due.wallet).collect();
@@ -261,7 +265,8 @@ impl Sweeper {
         blocking(move || books.due(book, until_hour, after.as_ref(), len_max)).await
     }
 
-    /// Settles wallets at the pace of the sweep, while their letter stays hidden.
+    /// Settles wallets at the pace of the sweep, while the books have room and their letter stays
+    /// hidden.
     async fn settle(
         &self,
         sweep: i64,
@@ -269,6 +274,9 @@ impl Sweeper {
         mut letter: Option<(&Receipt, &mut Instant)>,
     ) -> Result<(), Error> {
         for wallets in wallets.chunks(SETTLE_MAX) {
+            while !self.deps.books.has_room() {
+                tokio::time::sleep(ROOM_PAUSE).await;
+            }
             let began = Instant::now();
             let entries = self.shared.settle(wallets.to_vec()).await?;
             self.register.change(sweep, |status| {

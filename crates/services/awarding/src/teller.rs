@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// The name of this consumer of the log.
 pub const CONSUMER: &str = "points";
 /// Most wallets that one turn settles, so that commands do not wait long behind a sweep.
-pub const SETTLE_MAX: usize = 500;
+pub const SETTLE_MAX: usize = 250;
 /// How long events rest after an error, in milliseconds.
 const REST_MS: i64 = 1_000;
 /// Most times that a turn is repeated because other processes put programmes into force.

@@ -24,6 +24,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+/// Part of the limits that may fill up beside a layer that is being written before work that can
+/// wait has to: the rest is for turns that cannot.
+const SHARE_OF_WAITING: usize = 8;
 /// Changes of due rows that are put between those of fjall at once.
 const MERGED_LEN: usize = 1_024;
 
@@ -97,6 +100,17 @@ impl Pending {
                 Need::Writing => self.wait_for_writer()?,
             }
         }
+    }
+
+    /// Whether there is room for work that can wait. Turns report what has failed.
+    pub fn has_room(&self) -> bool {
+        if self.check().is_err() {
+            return true;
+        }
+        let Layers { current, frozen } = &*self.layers.read();
+        frozen.is_none()
+            || (current.entries() < self.limits.entries / SHARE_OF_WAITING
+                && current.bytes() < self.limits.bytes / SHARE_OF_WAITING)
     }
 
     fn check(&self) -> Result<(), Fault> {

@@ -21,6 +21,8 @@ struct State {
     /// Calls until the crash, and whether the last one has its effect.
     armed: Option<(u32, bool)>,
     has_blown: bool,
+    /// How many times the books say that they have no room.
+    crowded: u32,
 }
 
 /// What happens to a call.
@@ -41,6 +43,15 @@ impl Fuse {
     /// A new process begins.
     pub fn replace(&self) {
         *self.0.lock() = State::default();
+    }
+
+    /// The books have no room for work that can wait, as many times as they are asked.
+    pub fn crowd(&self, times: u32) {
+        self.0.lock().crowded = times;
+    }
+
+    pub fn crowded(&self) -> u32 {
+        self.0.lock().crowded
     }
 
     pub fn has_blown(&self) -> bool {
@@ -123,6 +134,13 @@ impl<E: Books> Books for Fused<E> {
         decide: &mut dyn FnMut(&[Head], Snapshot) -> Turn,
     ) -> Result<Vec<Head>, Error> {
         self.fuse.call(|| self.engine.turn(books, footprint, decide), crashed)
+    }
+
+    fn has_room(&self) -> bool {
+        let mut state = self.fuse.0.lock();
+        let is_crowded = state.crowded > 0;
+        state.crowded = state.crowded.saturating_sub(1);
+        !is_crowded && self.engine.has_room()
     }
 
     fn due(

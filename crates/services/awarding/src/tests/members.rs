@@ -243,6 +243,19 @@ fn members_are_reminded_before_their_points_expire() {
 }
 
 #[test]
+fn a_sweep_waits_until_the_books_have_room() {
+    let (stage, mut process) = Stage::with_programme();
+    stage.order("o-1", "bob", "food", 15);
+    stage.settle_down(&mut process);
+    stage.clock.advance(400 * DAY_MS);
+
+    stage.fuse.crowd(3);
+    let sweeper = std::sync::Arc::clone(&process.sweeper);
+    assert_eq!(stage.during(&mut process, sweeper.sweep()).unwrap().wallets, 1);
+    assert_eq!(stage.fuse.crowded(), 0);
+}
+
+#[test]
 fn a_sweep_that_is_asked_for_is_carried_out_beside_the_request() {
     let mut stage = Stage::new(1, |_| Ok(Response::of_status(200)));
     stage.options.sweep.range = 1;

@@ -168,3 +168,19 @@ fn tables_that_cannot_be_written_close_the_books_and_stay_readable() {
     same_content(&books, &scene);
     assert!(matches!(scene.turn(&books), Err(Error::Closed(_))));
 }
+
+/// Work that can wait leaves most of the room beside a layer that is being written to others.
+#[test]
+fn what_can_wait_takes_an_eighth_of_the_room_beside_a_layer_that_is_written() {
+    let records = pending(&FailingRecords::new(1), 80);
+    records.commit(&[(keys::wallet(&wallet("bob")), Some(vec![1]))], 40);
+    assert!(records.has_room(), "nothing is being written");
+    records.freeze();
+    assert!(records.has_room());
+    records.commit(&[(keys::wallet(&wallet("eve")), Some(vec![1]))], 9);
+    assert!(records.has_room());
+    records.commit(&[], 1);
+    assert!(!records.has_room());
+    records.write_frozen().unwrap();
+    assert!(records.has_room());
+}
