@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// The name of this consumer of the log.
 pub const CONSUMER: &str = "points";
-/// Most wallets that one turn settles, so that commands do not wait long behind a sweep.
+/// Most wallets that one turn settles: commands wait for one such turn at most.
 pub const SETTLE_MAX: usize = 250;
 /// How long events rest after an error, in milliseconds.
 const REST_MS: i64 = 1_000;
@@ -53,6 +53,8 @@ pub struct Worker {
     stored_at_ms: i64,
     /// Events rest until then.
     resting_until_ms: i64,
+    /// The last turn left wallets of a sweep to the next one.
+    has_put_off: bool,
     /// The revision of the store of documents, where there is no log.
     followed: i64,
     followed_at_ms: i64,
@@ -90,6 +92,7 @@ impl Worker {
             recorded_ms: recorded_ms.unwrap_or_default(),
             stored_at_ms: elapsed_ms,
             resting_until_ms: elapsed_ms,
+            has_put_off: false,
             followed: 0,
             followed_at_ms: elapsed_ms.saturating_sub(options.follow_ms),
             shared,
@@ -124,7 +127,7 @@ impl Worker {
     /// [`Worker::reopen`] comes first.
     pub fn turn(&mut self) -> Result<Progress, Error> {
         let requests = self.shared.intake.take(self.options.turn_commands);
-        let settling = self.shared.intake.take_settling();
+        let settling = self.settling(&requests);
         let blocks = self.read();
         let is_idle = requests.is_empty() && settling.is_none() && blocks.is_empty();
 
@@ -134,6 +137,13 @@ impl Worker {
         let has_followed = self.follow_documents()?;
         self.store_position_in_time()?;
         Ok(if is_idle && !has_followed { Progress::Idle } else { Progress::Busy })
+    }
+
+    /// Wallets of a sweep for this turn. Requests come first, but not twice in a row: where they
+    /// always wait, a sweep goes on as well.
+    fn settling(&mut self, requests: &[Request]) -> Option<Settling> {
+        self.has_put_off = !requests.is_empty() && !self.has_put_off;
+        if self.has_put_off { None } else { self.shared.intake.take_settling() }
     }
 
     /// Waits until there may be something to do. Blocks the thread.

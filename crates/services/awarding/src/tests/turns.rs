@@ -1,4 +1,4 @@
-use super::stage::{DAY_MS, HOUR_MS, PROGRAMME, Stage, award, command, wallet};
+use super::stage::{DAY_MS, HOUR_MS, PROGRAMME, Process, Stage, award, command, wallet};
 use crate::error::Error;
 use crate::intake::Manner;
 use raingauge_core::code::Code;
@@ -95,6 +95,29 @@ fn a_trial_answers_and_writes_nothing() {
         stage.during(&mut process, async move { shared.decide(trial, Manner::Trial).await });
     assert_eq!((points_of(&answers[0]), points_of(&answers[1])), (100, -30));
     assert_eq!((stage.entries().len(), stage.available(&process, "bob")), (number, 0));
+}
+
+/// A turn that settles takes longer than one of few commands, which should not wait for two.
+#[test]
+fn wallets_of_a_sweep_wait_for_commands_but_not_twice() {
+    let (_stage, mut process) = Stage::with_programme();
+    let mut answers = Vec::new();
+    let mut push = |process: &Process, key: &str| {
+        let commands = vec![award("bob", key, 1)];
+        answers.push(process.shared.intake.push(commands, Manner::Each).unwrap());
+    };
+
+    push(&process, "k-1");
+    let mut first = process.shared.intake.settle(vec![wallet("bob")]).unwrap();
+    let mut second = process.shared.intake.settle(vec![wallet("bob")]).unwrap();
+    process.worker.turn().unwrap();
+    assert!(first.try_recv().is_err(), "the command comes first");
+    push(&process, "k-2");
+    process.worker.turn().unwrap();
+    assert!(matches!(first.try_recv(), Ok(Ok(0))), "beside a command, this time");
+    process.worker.turn().unwrap();
+    assert!(matches!(second.try_recv(), Ok(Ok(0))), "there is no command");
+    assert!(answers.iter_mut().all(|answer| answer.try_recv().unwrap()[0].is_ok()));
 }
 
 #[test]
