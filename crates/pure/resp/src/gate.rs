@@ -26,10 +26,7 @@ impl Gate {
         let spec = command.check()?;
 
         self.allow(spec)?;
-        if let Some(slots) = &self.slots {
-            in_cluster(spec, command.arguments)?;
-            slots.check(spec, command.arguments)?;
-        }
+        self.in_cluster(spec, command.arguments)?;
         if spec.id == Id::RainOnce {
             self.admit_inner(command)?;
         }
@@ -69,16 +66,21 @@ impl Gate {
         let spec = inner.check()?;
 
         self.allow(spec)?;
-        match &self.slots {
-            Some(slots) => slots.check(spec, inner.arguments),
-            None => Ok(()),
-        }
+        self.in_cluster(spec, inner.arguments)
+    }
+
+    fn in_cluster(&self, spec: &'static Spec, arguments: Arguments<'_>) -> Result<(), Failure> {
+        let Some(slots) = &self.slots else { return Ok(()) };
+        check_database(spec, arguments)?;
+        slots.check(spec, arguments)
     }
 }
 
 /// A cluster has one database.
-fn in_cluster(spec: &'static Spec, arguments: Arguments<'_>) -> Result<(), Failure> {
-    let is_elsewhere = |at| arguments.is(at, "db") && arguments.get(at + 1) != Some(b"0");
+fn check_database(spec: &'static Spec, arguments: Arguments<'_>) -> Result<(), Failure> {
+    // Without a number it is no option, and the command says so.
+    let is_elsewhere =
+        |at| arguments.is(at, "db") && arguments.get(at + 1).is_some_and(|db| db != b"0");
     if spec.id == Id::Copy && (3..arguments.len()).any(is_elsewhere) {
         let line = "ERR Copying to another database is not allowed in cluster mode";
         return Err(Failure::text(line));
@@ -101,6 +103,7 @@ fn in_cluster(spec: &'static Spec, arguments: Arguments<'_>) -> Result<(), Failu
 mod tests {
     use super::*;
     use crate::spec::Scope;
+    use crate::{SlotNode, Slots};
 
     fn refusal(gate: &Gate, words: &[&str]) -> Option<String> {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
@@ -146,6 +149,29 @@ mod tests {
         );
         assert!(refusal(&gate, &["rain.count", "k", "1", "2"]).is_some());
         assert!(refusal(&gate, &["client", "kill", "id", "1"]).is_some());
+    }
+
+    #[test]
+    fn a_cluster_has_one_database() {
+        let node = SlotNode {
+            id: "1".repeat(40),
+            host: "127.0.0.1".into(),
+            port: 7001,
+            ranges: vec![(0, 16383)],
+        };
+        let slots = Slots::new(vec![node], 0).expect("every slot once");
+        let gate = Gate { rights: Rights::all(), slots: Some(slots.into()) };
+
+        assert_eq!(refusal(&gate, &["select", "0"]), None);
+        assert_eq!(refusal(&gate, &["copy", "{a}1", "{a}2", "db", "0"]), None);
+        for words in
+            [&["select", "1"][..], &["move", "a", "1"], &["copy", "{a}1", "{a}2", "db", "1"]]
+        {
+            assert!(refusal(&gate, words).expect("a refusal").contains("cluster mode"));
+            let once = [&["rain.once", "{a}id"], words].concat();
+            assert!(refusal(&gate, &once).expect("a refusal").contains("cluster mode"), "{once:?}");
+        }
+        assert_eq!(refusal(&gate, &["copy", "{a}1", "{a}2", "db"]), None, "a syntax error later");
     }
 
     #[test]
