@@ -50,7 +50,7 @@ const JOURNAL_FOLDER: &str = "journal";
 const STATE_FOLDER: &str = "state";
 /// Bytes of records that fjall holds in memory. None pass through it.
 const MEMTABLE_BYTES: u64 = 4 << 20;
-/// Bytes of a table that a merge writes. Turns wait while one is synced, for 50 ms or less.
+/// Bytes of a table that a merge writes. Turns wait while one is synced, about 50 ms.
 const TABLE_BYTES: u64 = 16 << 20;
 
 /// The books of one data folder. Only one process has them open at a time.
