@@ -91,14 +91,7 @@ impl ObjectFiles {
     /// Opens the objects in `folder`, or creates them. A tail of the log that was never
     /// acknowledged is cut off; damage to anything acknowledged is an error, and changes nothing.
     pub fn open(folder: &Path, options: &Options) -> Result<Self, Error> {
-        let log = open_log(folder)?;
-        let state = folder.join(STATE_FOLDER);
-        read_ahead::read_ahead(&state);
-        let inspection = Inspection::of(log, options.segment_bytes)?;
-        let records = FjallRecords::open(&state, options)?;
-        let room = Room::new(folder, options.reserve_bytes);
-        let shared = recover(inspection, Box::new(records), room, options)?;
-        Self::start(Arc::new(shared))
+        Self::start(Arc::new(open_shared(folder, options)?))
     }
 
     fn start(shared: Arc<Shared>) -> Result<Self, Error> {
@@ -113,6 +106,17 @@ impl ObjectFiles {
         store.checkpoints = Some(spawn("objects-checkpoint", checkpoints::run)?);
         Ok(store)
     }
+}
+
+/// Opens what the threads share, before there are any.
+fn open_shared(folder: &Path, options: &Options) -> Result<Shared, Error> {
+    let log = open_log(folder)?;
+    let state = folder.join(STATE_FOLDER);
+    read_ahead::read_ahead(&state);
+    let inspection = Inspection::of(log, options.segment_bytes)?;
+    let records = FjallRecords::open(&state, options)?;
+    let room = Room::new(folder, options.reserve_bytes);
+    recover(inspection, Box::new(records), room, options)
 }
 
 /// Opens the folder of the log, which no other process has open then.
@@ -257,16 +261,6 @@ impl ObjectFiles {
         Ok(false)
     }
 
-    /// Asks the thread of the log to write, and to sync up to a stamp if that is wanted.
-    fn wake_log(&self, stamp: u64, durability: Durability) {
-        if durability == Durability::Synced {
-            self.shared.wanted.fetch_max(stamp, Ordering::AcqRel);
-        }
-        // Taken so that the thread either sees the stamp or is woken.
-        drop(self.shared.state.lock());
-        self.shared.log_wake.notify_one();
-    }
-
     async fn wait_for(&self, stamp: u64, durability: Durability) -> Result<(), Error> {
         if !self.is_reached(stamp, durability)? {
             // Callers that are ready now submit first, so that one write takes the groups of all.
@@ -284,7 +278,7 @@ impl ObjectFiles {
             if self.is_reached(stamp, durability)? {
                 break;
             }
-            self.wake_log(stamp, durability);
+            self.shared.wake_log(stamp, durability);
             // Waiters are given up when the store is closed, which the next turn sees.
             let _ = reached.await;
         }

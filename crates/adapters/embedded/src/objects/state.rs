@@ -14,10 +14,12 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::log;
-use raingauge_ports::objects::{Error, Group, OBJECT_REMOVAL_RESERVE_DIVISOR, Progress, SyncMode};
+use raingauge_ports::objects::{
+    Durability, Error, Group, OBJECT_REMOVAL_RESERVE_DIVISOR, Progress, SyncMode,
+};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -57,6 +59,8 @@ pub struct Shared {
     mode: AtomicU8,
     /// The greatest stamp that a caller wants to be synced.
     pub wanted: AtomicU64,
+    /// The thread of the log waits for a moment until this many callers wait for a sync.
+    pub gathering: AtomicUsize,
     /// Checkpoints that are complete.
     pub checkpoints: watch::Sender<Completed>,
     /// Bytes of memory, held by changes alone, for which a checkpoint is due.
@@ -267,6 +271,7 @@ impl Shared {
             synced: Waiters::default(),
             mode: AtomicU8::new(options.sync_mode as u8),
             wanted: AtomicU64::new(0),
+            gathering: AtomicUsize::new(0),
             checkpoints: watch::Sender::default(),
             layer_bytes: options.layer_bytes(),
             log_bytes: options.log_bytes,
@@ -385,10 +390,11 @@ impl Shared {
         }
     }
 
-    /// Makes durable what was written.
-    pub fn sync(&self) -> Result<(), Error> {
+    /// Makes durable what was written. Returns how many callers were waiting for that.
+    pub fn sync(&self) -> Result<usize, Error> {
         let stamp = self.progress.written();
         self.state.lock().check()?;
+        let mut released = 0;
         if stamp > self.progress.synced() {
             let began = Instant::now();
             let synced = self.journal.sync(stamp);
@@ -396,9 +402,29 @@ impl Shared {
             metrics::histogram!("raingauge_objects_sync_seconds").record(began.elapsed());
             self.syncs.fetch_add(1, Ordering::Relaxed);
             self.progress.raise_synced(stamp);
-            self.synced.reach(stamp);
+            released = self.synced.reach(stamp);
         }
-        Ok(())
+        Ok(released)
+    }
+
+    /// Asks the thread of the log to write, and to sync up to a stamp if that is wanted.
+    pub fn wake_log(&self, stamp: u64, durability: Durability) {
+        if durability == Durability::Synced {
+            self.wanted.fetch_max(stamp, Ordering::SeqCst);
+        }
+        // It looks at the stamp when it no longer waits for others.
+        if self.is_gathering() {
+            return;
+        }
+        // Taken so that the thread either sees the stamp or is woken.
+        drop(self.state.lock());
+        self.log_wake.notify_one();
+    }
+
+    /// Whether the thread of the log waits for more callers.
+    pub fn is_gathering(&self) -> bool {
+        let callers = self.gathering.load(Ordering::SeqCst);
+        callers > 0 && self.synced.len() < callers
     }
 
     /// Takes no more groups, and confirms none of those that are not durable.

@@ -42,8 +42,10 @@ impl Waiters {
         receiver
     }
 
-    pub fn reach(&self, stamp: u64) {
+    /// Answers those who wait for a stamp up to this one, and returns how many they are.
+    pub fn reach(&self, stamp: u64) -> usize {
         let mut waiting = self.0.lock();
+        let before = waiting.len();
         while let Some(Reverse(first)) = waiting.peek()
             && first.stamp <= stamp
         {
@@ -52,10 +54,11 @@ impl Waiters {
                 let _ = first.done.send(());
             }
         }
+        before - waiting.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+    pub fn len(&self) -> usize {
+        self.0.lock().len()
     }
 
     /// Disappoints all of them.

@@ -247,7 +247,7 @@ impl World {
             match self.random.below(100) {
                 0..45 => self.submit(),
                 45..70 => self.act(Shared::write),
-                70..82 => self.act(|store| store.write().and_then(|()| store.sync())),
+                70..82 => self.act(|store| store.write().and_then(|()| store.sync().map(drop))),
                 82..88 => self.act(checkpoints::checkpoint),
                 88..92 => self.compare(),
                 92..96 => self.plan_a_fault(),
