@@ -176,7 +176,7 @@ impl Notifier {
         }
 
         let snapshot = self.shared.snapshot();
-        let data = data_of(entry, snapshot.programmes()).to_string();
+        let data = data_of(entry, snapshot.programmes());
         let id = id_of(entry);
         let event = Event {
             id: id.as_str().into(),

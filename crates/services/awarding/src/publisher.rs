@@ -10,10 +10,10 @@ use crate::error::Error;
 use crate::shared::Shared;
 use crate::tail::Reader;
 use raingauge_core::event::Event;
-use raingauge_points::{Entry, Kind, Programmes};
+use raingauge_points::{Entry, Kind, Points, Programme, Programmes};
 use raingauge_ports::log::{self, Batch, EventSink};
 use raingauge_ports::points::EntryStream;
-use serde_json::{Value as Json, json};
+use serde::Serialize;
 use std::sync::Arc;
 
 /// The source of the events.
@@ -24,6 +24,8 @@ pub const PUBLISHER: &str = "publisher";
 pub const STREAM: &str = "stream";
 /// Bytes of events that are appended together.
 const BATCH_BYTES: usize = 512 * 1_024;
+/// Events that are encoded, in about 0.2 ms, before other tasks of the thread have their turn.
+const ENCODED_AT_ONCE: usize = 32;
 
 /// Publishes events in one place.
 pub struct Publisher {
@@ -81,10 +83,13 @@ impl Reader for Publisher {
     async fn deliver(&self, entries: Vec<Arc<Entry>>) -> Result<(), Error> {
         let snapshot = self.shared.snapshot();
         let mut batch = Batch::default();
-        for entry in &entries {
+        for (number, entry) in entries.iter().enumerate() {
+            if number % ENCODED_AT_ONCE == 0 {
+                tokio::task::yield_now().await;
+            }
             let Some(kind) = event_type(entry.kind) else { continue };
             let id = id_of(entry);
-            let data = data_of(entry, snapshot.programmes()).to_string();
+            let data = data_of(entry, snapshot.programmes());
             batch.push(&Event {
                 id: id.as_str().into(),
                 source: SOURCE.into(),
@@ -128,42 +133,65 @@ pub fn event_type(kind: Kind) -> Option<&'static str> {
 }
 
 /// What the event of an entry says. Points and balance are in the unit of the programme.
-pub fn data_of(entry: &Entry, programmes: &Programmes) -> Json {
-    let programme = programmes.get(&entry.programme);
-    let points =
-        |points| programme.map_or_else(|| points_text(points), |known| known.text_of(points));
-    let mut data = json!({
-        "programme": entry.programme,
-        "member": entry.member,
-        "kind": entry.kind.name(),
-        "sequence": entry.member_sequence,
-        "points": number(&points(entry.points())),
-        "balance": number(&points(entry.balance_after)),
-        "occurredAt": rfc3339_ms(entry.occurred_ms),
-    });
-
-    let expires_on = entry.expires_after.map(|day| json!(day.to_string()));
-    let rule = entry.explain.as_ref().and_then(|explain| explain.rule_name.clone());
-    for (name, value) in [
-        ("tier", entry.tier_after.as_ref().map(|tier| json!(tier))),
-        ("expiresOn", expires_on),
-        ("reason", entry.reason.as_ref().map(|reason| json!(reason))),
-        ("reference", entry.reference.as_ref().map(|reference| json!(reference))),
-        ("rule", rule.map(|rule| json!(rule))),
-        ("key", entry.key.as_ref().map(|key| json!(key.text))),
-    ] {
-        if let Some(value) = value {
-            data[name] = value;
-        }
-    }
-    data
-}
-
-fn points_text(points: i64) -> String {
-    points.to_string()
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    balance: Amount,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_on: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    kind: &'static str,
+    member: Option<&'a str>,
+    occurred_at: String,
+    points: Amount,
+    programme: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+    sequence: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tier: Option<&'a str>,
 }
 
 /// A whole number as a number, and one with decimals as a text that loses nothing.
-fn number(text: &str) -> Json {
-    text.parse::<i64>().map_or_else(|_| json!(text), |whole| json!(whole))
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Amount {
+    Whole(i64),
+    Text(String),
+}
+
+impl Amount {
+    fn of(points: Points, programme: Option<&Programme>) -> Self {
+        let Some(programme) = programme.filter(|programme| programme.decimals() > 0) else {
+            return Self::Whole(points);
+        };
+        Self::Text(programme.text_of(points))
+    }
+}
+
+/// The data of the event of an entry, as JSON.
+pub fn data_of(entry: &Entry, programmes: &Programmes) -> String {
+    let programme = programmes.get(&entry.programme).map(|programme| &**programme);
+    let explain = entry.explain.as_ref();
+    let data = Data {
+        balance: Amount::of(entry.balance_after, programme),
+        expires_on: entry.expires_after.map(|day| day.to_string()),
+        key: entry.key.as_ref().map(|key| &*key.text),
+        kind: entry.kind.name(),
+        member: entry.member.as_deref(),
+        occurred_at: rfc3339_ms(entry.occurred_ms),
+        points: Amount::of(entry.points(), programme),
+        programme: &entry.programme,
+        reason: entry.reason.as_deref(),
+        reference: entry.reference.as_deref(),
+        rule: explain.and_then(|explain| explain.rule_name.as_deref()),
+        sequence: entry.member_sequence,
+        tier: entry.tier_after.as_deref(),
+    };
+    serde_json::to_string(&data).expect("texts and numbers are JSON")
 }

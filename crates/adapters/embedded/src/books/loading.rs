@@ -1,6 +1,6 @@
 //! Loads what a turn needs, and commits what it makes of the records. Wallets that were used before
-//! are in memory; the rest is read ahead of the decision, in the order of the store and by several
-//! threads, since each read may wait for the disk.
+//! are in memory; the rest is read ahead of the decision, in the order of the store, and by several
+//! threads as soon as it turns out that reads wait for the disk.
 
 use super::journal::Pages;
 use super::keys;
@@ -13,11 +13,13 @@ use raingauge_points::{BookHead, Earned, Footprint, Key, Snapshot, Totals, Turn,
 use raingauge_ports::points::{Error, Head};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Threads that read for a turn.
 const READ_AHEAD_THREADS: usize = 4;
-/// Fewer records than this are read by the calling thread.
-const READ_AHEAD_LEN_MIN: usize = 64;
+/// Reads of one thread that have taken this long wait for the disk. Wallets of a sweep lie side by
+/// side, and are there sooner than threads would be.
+const READ_ALONE_MAX: Duration = Duration::from_millis(2);
 
 /// The value of a record, if there is one.
 type Value = Option<Vec<u8>>;
@@ -107,10 +109,8 @@ fn read(records: &Pending, cache: &mut Cache, footprint: &Footprint) -> Result<F
         wallets.push(cached.flatten());
     }
 
-    let waits_for_disk = missing.len() >= READ_AHEAD_LEN_MIN;
     missing.extend(footprint.keys.iter().map(|key| keys::key(*key)));
-    let threads = if waits_for_disk { READ_AHEAD_THREADS } else { 1 };
-    let mut found = read_parts(records, &missing, threads)?;
+    let mut found = read_all(records, &missing, READ_ALONE_MAX)?;
     let keys = found.split_off(places.len());
     for ((place, key), value) in places.into_iter().zip(missing).zip(found) {
         wallets[place].clone_from(&value);
@@ -119,18 +119,28 @@ fn read(records: &Pending, cache: &mut Cache, footprint: &Footprint) -> Result<F
     Ok(Found { wallets, keys })
 }
 
-/// Reads records in equal parts, each on a thread of its own, the first one on this.
-fn read_parts(records: &Pending, keys: &[Vec<u8>], threads: usize) -> Result<Vec<Value>, Error> {
-    let read_all = |keys: &[Vec<u8>]| -> Result<Vec<Value>, Error> {
+/// Reads records by this thread alone while that takes no longer than `alone_max`, and the rest in
+/// equal parts by several threads, this one among them.
+pub(super) fn read_all(
+    records: &Pending,
+    keys: &[Vec<u8>],
+    alone_max: Duration,
+) -> Result<Vec<Value>, Error> {
+    let began = Instant::now();
+    let mut found = Vec::with_capacity(keys.len());
+    while found.len() < keys.len() && began.elapsed() < alone_max {
+        found.push(records.get(&keys[found.len()])?);
+    }
+
+    let rest = &keys[found.len()..];
+    let read_part = |keys: &[Vec<u8>]| -> Result<Vec<Value>, Error> {
         keys.iter().map(|key| Ok(records.get(key)?)).collect()
     };
-    let mut parts = keys.chunks(keys.len().div_ceil(threads).max(1));
+    let mut parts = rest.chunks(rest.len().div_ceil(READ_AHEAD_THREADS).max(1));
     let own = parts.next().unwrap_or_default();
-
     std::thread::scope(|scope| {
-        let readers: Vec<_> = parts.map(|part| scope.spawn(move || read_all(part))).collect();
-        let mut found = read_all(own)?;
-        found.reserve(keys.len() - found.len());
+        let readers: Vec<_> = parts.map(|part| scope.spawn(move || read_part(part))).collect();
+        found.extend(read_part(own)?);
         for reader in readers {
             let read = reader.join();
             found.extend(read.unwrap_or_else(|why| std::panic::resume_unwind(why))?);

@@ -122,10 +122,13 @@ fn an_entry_is_published_once_with_what_the_member_has_then() {
     let expected =
         [("grab-sg:0:2", "raingauge.points.awarded"), ("grab-sg:0:3", "raingauge.points.burned")];
     assert_eq!(lines, expected);
-    let (_, _, awarded) = &published[0];
-    assert_eq!(awarded["points"], 60);
-    assert_eq!(awarded["expiresOn"], "2026-07-31");
-    assert_eq!(awarded["rule"], "orders");
+    let awarded = json!({
+        "balance": 60, "expiresOn": "2026-07-31", "key": "1:4:shop:o-1", "kind": "earn",
+        "member": "bob", "occurredAt": "2026-01-10T02:00:00.000Z", "points": 60,
+        "programme": "grab-sg", "reason": "orders", "reference": "o-1", "rule": "orders",
+        "sequence": 1,
+    });
+    assert_eq!(published[0].2, awarded);
     assert_eq!((&published[1].2["points"], &published[1].2["balance"]), (&json!(-20), &json!(40)));
 
     // A publisher that did not note its place appends the same again, and the log knows it.
@@ -137,6 +140,23 @@ fn an_entry_is_published_once_with_what_the_member_has_then() {
     let mut process = stage.open();
     stage.settle_down(&mut process);
     assert_eq!(stage.published().len(), 3);
+}
+
+/// A number with decimals is a text, which loses nothing on its way.
+#[test]
+fn points_are_published_as_their_programme_writes_them() {
+    let stage = Stage::new(1, |_| Ok(Response::of_status(200)));
+    let mut process = stage.open();
+    let mut cents = programme();
+    cents["decimals"] = json!(2);
+    stage.save(cents);
+    stage.settle_down(&mut process);
+    stage.submit(&mut process, vec![award("bob", "k-1", 1_050)]);
+    stage.settle_down(&mut process);
+
+    let published = stage.published();
+    let (_, _, awarded) = published.last().unwrap();
+    assert_eq!((&awarded["points"], &awarded["balance"]), (&json!("10.50"), &json!("10.50")));
 }
 
 #[test]

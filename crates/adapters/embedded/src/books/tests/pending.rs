@@ -5,6 +5,7 @@ use super::*;
 use crate::books::pending::Limits;
 use crate::files::simulated::Random;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// More than one part of a scan has.
 const ROWS: u64 = 3_000;
@@ -71,6 +72,10 @@ fn what_is_pending_is_read_as_if_it_were_written() {
             let asked: Vec<_> = (0..20).map(|_| any_key(&mut random)).collect();
             let expected: Vec<_> = asked.iter().map(|key| model.get(key).cloned()).collect();
             assert_eq!(records.get_all(&asked).as_ref(), Ok(&expected), "seed {seed}");
+            for alone_max in [Duration::ZERO, Duration::from_micros(5), Duration::MAX] {
+                let read = loading::read_all(&records, &asked, alone_max);
+                assert_eq!(read.as_ref(), Ok(&expected), "seed {seed}, {alone_max:?}");
+            }
             assert_eq!(records.get(&asked[0]).unwrap(), expected[0]);
 
             let range = match random.below(2) {
