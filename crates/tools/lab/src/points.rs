@@ -174,7 +174,8 @@ fn sweep(
 
     let mut live = Awards::new(target, connections, 1, LIVE_PROGRAMME, options);
     let run = Run {
-        pace: Pace::Open(LIVE_RATE_PER_S),
+        // The server may have all cores.
+        pace: Pace::OpenShared(LIVE_RATE_PER_S),
         warm_up: Duration::ZERO,
         duration: Duration::from_secs(2),
     };
