@@ -50,8 +50,8 @@ const JOURNAL_FOLDER: &str = "journal";
 const STATE_FOLDER: &str = "state";
 /// Bytes of records that fjall holds in memory. None pass through it.
 const MEMTABLE_BYTES: u64 = 4 << 20;
-/// Bytes of a table that a merge writes. Turns wait while one is synced, about 50 ms. With 4 MiB
-/// merges fall behind, since fjall begins one for each table that comes in, however little it moves.
+/// Bytes of a table that a merge writes. Turns wait while one is synced, about 50 ms. With 4 MiB,
+/// merges fall behind: fjall begins one for each table that comes in, however little it moves.
 const TABLE_BYTES: u64 = 16 << 20;
 
 /// The books of one data folder. Only one process has them open at a time.

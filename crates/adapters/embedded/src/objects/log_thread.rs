@@ -1,10 +1,10 @@
 //! The thread of the log: group commit.
 //!
 //! While a sync runs the next groups gather, so a slow disk makes larger blocks rather than longer
-//! queues. Callers that a sync has answered send their next command soon: the next one waits for
-//! them for a moment, or else half of the callers would be synced while the other half gathers, with
-//! twice as many syncs. Where callers wait for the kernel alone they write what is queued themselves,
-//! and the thread syncs once a second.
+//! queues. Callers that a sync has answered send their next command soon: the next sync waits for
+//! them for a moment. Otherwise half of the callers would be synced while the other half gathers,
+//! with twice as many syncs. Where callers wait for the kernel alone they write what is queued
+//! themselves, and the thread syncs once a second.
 
 use super::state::Shared;
 use raingauge_ports::objects::{Error, SyncMode};
