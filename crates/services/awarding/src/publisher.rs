@@ -167,10 +167,10 @@ enum Amount {
 
 impl Amount {
     fn of(points: Points, programme: Option<&Programme>) -> Self {
-        let Some(programme) = programme.filter(|programme| programme.decimals() > 0) else {
-            return Self::Whole(points);
-        };
-        Self::Text(programme.text_of(points))
+        match programme {
+            Some(programme) if programme.decimals() > 0 => Self::Text(programme.text_of(points)),
+            _ => Self::Whole(points),
+        }
     }
 }
 
