@@ -124,10 +124,13 @@ impl Shared {
         }
     }
 
-    /// Settles wallets, and returns how many entries that took.
-    pub async fn settle(&self, wallets: Vec<WalletId>) -> Result<usize, Error> {
+    /// Asks for wallets to be settled. The answer is how many entries that took.
+    pub fn settle(
+        &self,
+        wallets: Vec<WalletId>,
+    ) -> Result<impl Future<Output = Result<usize, Error>> + use<>, Error> {
         let answer = self.intake.settle(wallets)?;
         let ended = |_| Error::Closed("the teller has ended".to_owned());
-        answer.await.map_err(ended)?
+        Ok(async move { answer.await.map_err(ended)? })
     }
 }

@@ -234,16 +234,16 @@ impl Sweeper {
             }
         };
         let through = DueWallet::from(&range.through);
-        let mut after = range.after.as_ref().map(DueWallet::from);
         let mut hidden_at = Instant::now();
+        let look = |after| self.due(range.book, range.until_hour, after, DUE_LEN);
+        let mut due = look(range.after.as_ref().map(DueWallet::from)).await?;
         loop {
-            let due = self.due(range.book, range.until_hour, after.clone(), DUE_LEN).await?;
             let own: Vec<DueWallet> = due.into_iter().take_while(|due| *due <= through).collect();
             let Some(last) = own.last().cloned() else { break };
             let wallets = own.into_iter().map(|due| due.wallet).collect();
             let receipt = Some((&received.receipt, &mut hidden_at));
-            self.settle(range.sweep, wallets, receipt).await?;
-            after = Some(last);
+            let settled = self.settle(range.sweep, wallets, receipt);
+            (due, ()) = tokio::try_join!(look(Some(last)), settled)?;
         }
 
         self.register.change(range.sweep, |status| status.ranges_done += 1);
@@ -266,25 +266,23 @@ impl Sweeper {
     }
 
     /// Settles wallets at the pace of the sweep, while the books have room and their letter stays
-    /// hidden.
+    /// hidden. The teller has the next ones before it is done with the last.
     async fn settle(
         &self,
         sweep: i64,
         wallets: Vec<WalletId>,
         mut letter: Option<(&Receipt, &mut Instant)>,
     ) -> Result<(), Error> {
+        let mut under_way = None;
         for wallets in wallets.chunks(SETTLE_MAX) {
             while !self.deps.books.has_room() {
                 tokio::time::sleep(ROOM_PAUSE).await;
             }
             let began = Instant::now();
-            let entries = self.shared.settle(wallets.to_vec()).await?;
-            self.register.change(sweep, |status| {
-                status.wallets += wallets.len() as u64;
-                status.entries += entries as u64;
-            });
-            metrics::counter!("raingauge_points_sweep_wallets_total")
-                .increment(wallets.len() as u64);
+            let next = (wallets.len(), self.shared.settle(wallets.to_vec())?);
+            if let Some((len, last)) = under_way.replace(next) {
+                self.note_settled(sweep, len, last.await?);
+            }
 
             if let Some((receipt, hidden_at)) = &mut letter
                 && hidden_at.elapsed() * 2 > self.options.retry.visibility
@@ -298,7 +296,18 @@ impl Sweeper {
                 tokio::time::sleep_until(began + pace).await;
             }
         }
+        if let Some((len, last)) = under_way {
+            self.note_settled(sweep, len, last.await?);
+        }
         Ok(())
+    }
+
+    fn note_settled(&self, sweep: i64, wallets: usize, entries: usize) {
+        self.register.change(sweep, |status| {
+            status.wallets += wallets as u64;
+            status.entries += entries as u64;
+        });
+        metrics::counter!("raingauge_points_sweep_wallets_total").increment(wallets as u64);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Loads what a turn needs, and commits what it makes of the records. Wallets that were used before
-//! are in memory; the rest is read ahead of the decision, in the order of the store, and by several
-//! threads as soon as it turns out that reads wait for the disk.
+//! are in memory; the rest is read ahead of the decision, in the order of the store: in one pass
+//! where records lie side by side, as the wallets of a sweep do, and by several threads as soon as
+//! it turns out that reads wait for the disk.
 
 use super::journal::Pages;
 use super::keys;
@@ -17,8 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Threads that read for a turn.
 const READ_AHEAD_THREADS: usize = 4;
-/// Reads of one thread that have taken this long wait for the disk. Wallets of a sweep lie side by
-/// side, and are there sooner than threads would be.
+/// Reads of one thread that have taken this long wait for the disk.
 const READ_ALONE_MAX: Duration = Duration::from_millis(2);
 
 /// The value of a record, if there is one.
@@ -119,15 +119,15 @@ fn read(records: &Pending, cache: &mut Cache, footprint: &Footprint) -> Result<F
     Ok(Found { wallets, keys })
 }
 
-/// Reads records by this thread alone while that takes no longer than `alone_max`, and the rest in
-/// equal parts by several threads, this one among them.
+/// Reads records that lie side by side, others by this thread alone while that takes no longer than
+/// `alone_max`, and the rest in equal parts by several threads, this one among them.
 pub(super) fn read_all(
     records: &Pending,
     keys: &[Vec<u8>],
     alone_max: Duration,
 ) -> Result<Vec<Value>, Error> {
     let began = Instant::now();
-    let mut found = Vec::with_capacity(keys.len());
+    let mut found = records.get_neighbours(keys)?;
     while found.len() < keys.len() && began.elapsed() < alone_max {
         found.push(records.get(&keys[found.len()])?);
     }

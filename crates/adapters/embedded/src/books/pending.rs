@@ -29,6 +29,10 @@ use std::time::Instant;
 const SHARE_OF_WAITING: usize = 8;
 /// Changes of due rows that are put between those of fjall at once.
 const MERGED_LEN: usize = 1_024;
+/// Fewest keys that are looked for in a pass over fjall instead of one by one.
+const PASS_LEN_MIN: usize = 16;
+/// Other records that a pass may meet for each key. More cost as much as looking keys up.
+const OTHERS_PER_KEY_MAX: usize = 4;
 
 /// How much may be pending. Half of it is due to be written, and turns wait at the whole.
 #[derive(Clone, Copy, Debug)]
@@ -206,6 +210,46 @@ impl Pending {
         };
         let pairs = keys.iter().zip(found);
         pairs.map(|(key, found)| found.map_or_else(|| written.get(key), Ok)).collect()
+    }
+
+    /// Records of the first of these keys, in one pass over fjall for as long as they lie side by
+    /// side there: none when the keys are few or in no order.
+    pub fn get_neighbours(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let mut found = Vec::new();
+        let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return Ok(found) };
+        if keys.len() < PASS_LEN_MIN || !keys.is_sorted() {
+            return Ok(found);
+        }
+
+        // Before the pass, since what is frozen may get to fjall in between.
+        let pending: Vec<_> = {
+            let layers = self.layers.read();
+            keys.iter().map(|key| layers.get(key)).collect()
+        };
+        let mut others = 0;
+        let mut is_dense = true;
+        let range = first.clone()..[&last[..], &[0]].concat();
+        self.records.scan(range, false, &mut |key, value| {
+            while keys.get(found.len()).is_some_and(|wanted| wanted[..] < *key) {
+                found.push(None);
+            }
+            match keys.get(found.len()) {
+                Some(wanted) if wanted[..] == *key => found.push(Some(value.to_vec())),
+                _ => others += 1,
+            }
+            is_dense = others <= OTHERS_PER_KEY_MAX * (PASS_LEN_MIN + found.len());
+            Ok(if is_dense { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+
+        if is_dense {
+            found.resize(keys.len(), None);
+        }
+        for (value, pending) in found.iter_mut().zip(pending) {
+            if let Some(pending) = pending {
+                *value = pending;
+            }
+        }
+        Ok(found)
     }
 
     fn fail(&self, why: &str) {

@@ -42,6 +42,20 @@ fn scanned(records: &Pending, range: std::ops::Range<Vec<u8>>, is_backwards: boo
     found
 }
 
+/// Keys that are mostly side by side, and keys with many others in between.
+fn check_neighbours(records: &Pending, model: &Model, asked: Vec<Vec<u8>>) {
+    let mut dense: Vec<_> = model.keys().cloned().chain(asked).collect();
+    dense.sort();
+    dense.dedup();
+    let sparse = dense.iter().step_by(9).cloned().collect();
+    for keys in [dense, sparse] {
+        let expected: Vec<_> = keys.iter().map(|key| model.get(key).cloned()).collect();
+        let found = records.get_neighbours(&keys).unwrap();
+        assert_eq!(found, expected[..found.len()]);
+        assert_eq!(loading::read_all(records, &keys, Duration::MAX), Ok(expected));
+    }
+}
+
 /// Puts and removes at random, with layers that are frozen and written in between.
 #[test]
 fn what_is_pending_is_read_as_if_it_were_written() {
@@ -77,6 +91,7 @@ fn what_is_pending_is_read_as_if_it_were_written() {
                 assert_eq!(read.as_ref(), Ok(&expected), "seed {seed}, {alone_max:?}");
             }
             assert_eq!(records.get(&asked[0]).unwrap(), expected[0]);
+            check_neighbours(&records, &model, asked);
 
             let range = match random.below(2) {
                 0 => keys::due_range(random.below(20) as u32, None, 30),
@@ -101,6 +116,27 @@ fn what_is_pending_is_read_as_if_it_were_written() {
         all.unwrap();
         assert_eq!(found, model, "seed {seed}");
     }
+}
+
+#[test]
+fn only_neighbours_are_read_in_one_pass() {
+    let records = pending(&FailingRecords::new(1), 1_000_000);
+    let key = |number: u64| keys::row(&wallet("bob"), number);
+    let rows = (0..ROWS).map(|number| (key(number), Some(vec![1])));
+    records.commit(&rows.collect::<Vec<_>>(), 1);
+    records.write_all().unwrap();
+
+    let found = |step: usize, keys: std::ops::Range<u64>| {
+        let asked: Vec<_> = keys.step_by(step).map(key).collect();
+        (asked.len(), records.get_neighbours(&asked).unwrap().len())
+    };
+    for step in [1, 5] {
+        let (asked, read) = found(step, 0..ROWS);
+        assert_eq!(asked, read, "each {step} of the rows");
+    }
+    let (asked, read) = found(50, 0..ROWS);
+    assert!(read < 3 && asked == 60, "{read} of {asked}");
+    assert_eq!(found(1, 0..15), (15, 0), "few are looked up");
 }
 
 /// Each layer has other rows, and the newest removes some of the others.
