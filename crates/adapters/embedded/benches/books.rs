@@ -18,11 +18,14 @@
 
 #[path = "books/engine.rs"]
 mod engine;
+#[path = "books/processor.rs"]
+mod processor;
 
 use fjall::config::{
     BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PinningPolicy,
 };
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use processor::processor_time;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -348,14 +351,6 @@ impl Figures {
             self.disk as f64 / 1e6,
         );
     }
-}
-
-/// Processor time of this process.
-fn processor_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
-    let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
-    let ticks = |index: usize| fields[index].parse::<u64>().expect("a number");
-    Duration::from_millis((ticks(11) + ticks(12)) * 10)
 }
 
 fn disk_bytes(folder: &Path) -> u64 {

@@ -79,8 +79,14 @@ pub fn inspect(
             return Err(Error::Corrupt(format!("offsets {} to {base} are missing", tail.end)));
         }
 
-        if tail.len < last.file.size()? {
-            tracing::warn!(segment = %last.name, len = tail.len, "cutting off a block that was never acknowledged");
+        let file_len = last.file.size()?;
+        if tail.len < file_len {
+            let mut rest = vec![0; (file_len - tail.len) as usize];
+            last.file.read_at(&mut rest, tail.len)?;
+            // Zeros are room for blocks that did not come.
+            if rest.iter().any(|byte| *byte != 0) {
+                tracing::warn!(segment = %last.name, len = tail.len, "cutting off a block that was never acknowledged");
+            }
             mending.cut = Some((Arc::clone(&last.file), tail.len));
         }
 
@@ -131,7 +137,7 @@ pub fn find_segments(form: &'static Form, folder: &dyn Folder) -> Result<Found, 
 
         let first_ms =
             BlockHeader::read(form, &*file, head.len())?.map_or(0, |header| header.appended_ms);
-        found.segments.push_back(Segment { head, name, file, len, first_ms });
+        found.segments.push_back(Segment { head, name, file, len, filled_to: 0, first_ms });
     }
 
     Ok(found)

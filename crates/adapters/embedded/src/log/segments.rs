@@ -1,7 +1,9 @@
 //! The segments of a log, in order: writing at the end, reading anywhere, trimming at the start.
 
-use super::inspect::{Mending, name_of};
-use super::segment::{BLOCK_HEADER_LEN, BlockHeader, Form, Head, Tail, read_block, seal_block};
+mod writing;
+
+use super::inspect::Mending;
+use super::segment::{BLOCK_HEADER_LEN, BlockHeader, Form, Head, Tail, read_block};
 use crate::files::{File, Folder};
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::log::{Block, Error, Offset};
@@ -12,6 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+pub use writing::{Failure, create};
+
 /// Number of recent read ends that are cached, so that a reader that continues finds its position
 /// at once.
 const PLACES_MAX: usize = 16;
@@ -20,7 +24,6 @@ const PLACES_MAX: usize = 16;
 const WAYPOINT_BYTES: u64 = 256 * 1_024;
 /// Most blocks that are remembered so.
 const WAYPOINTS_MAX: usize = 4_096;
-
 pub struct Segments {
     form: &'static Form,
     folder: Arc<dyn Folder>,
@@ -59,6 +62,8 @@ pub struct Segment {
     pub file: Arc<dyn File>,
     /// Bytes that belong to the log.
     pub len: u64,
+    /// Up to where zeros may have been written ahead of blocks.
+    pub filled_to: u64,
     /// When its first block was appended; 0 if it has none.
     pub first_ms: i64,
 }
@@ -67,24 +72,6 @@ pub struct Segment {
 struct Place {
     segment_base: Offset,
     at: u64,
-}
-
-/// Where a block was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// The offset behind its last entry.
-    pub end: Offset,
-    /// Its position in its segment.
-    pub at: u64,
-}
-
-/// The result of a block that could not be written.
-#[derive(Debug)]
-pub enum Failure {
-    /// Nothing of it is in the log, which continues.
-    NotTaken(io::Error),
-    /// What the disk holds is unknown until the log is opened again.
-    Broken(io::Error),
 }
 
 impl Segments {
@@ -192,109 +179,6 @@ impl Segments {
     /// Size of all segments in bytes.
     pub fn bytes(&self) -> u64 {
         self.inner.lock().segments.iter().map(|segment| segment.len).sum()
-    }
-
-    /// Completes a block of `count` entries, writes it behind the last one and waits until it is
-    /// durable. One thread writes at a time.
-    pub fn write(
-        &self,
-        block: &mut [u8],
-        count: u32,
-        appended_ms: i64,
-    ) -> Result<Written, Failure> {
-        self.write_with(block, count, appended_ms, write_durably)
-    }
-
-    /// The same without waiting for the disk: [`Self::sync`] makes it durable. Whatever fails here
-    /// leaves unknown what the disk holds.
-    pub fn write_ahead(
-        &self,
-        block: &mut [u8],
-        count: u32,
-        appended_ms: i64,
-    ) -> Result<Written, Failure> {
-        let write =
-            |file: &dyn File, block: &[u8], at| file.write_at(block, at).map_err(Failure::Broken);
-        let written = self.write_with(block, count, appended_ms, write);
-        if written.is_err() {
-            *self.is_sound.lock() = false;
-        }
-        written
-    }
-
-    /// Waits until the blocks that were written before are durable. Another thread may write. After
-    /// a sync or a write ahead that failed, this fails until the log is opened again.
-    pub fn sync(&self) -> io::Result<()> {
-        let mut is_sound = self.is_sound.lock();
-        if !*is_sound {
-            return Err(io::Error::other("an earlier write or sync of its log failed"));
-        }
-
-        // Until the sync has succeeded, so that a panic counts as a failure.
-        *is_sound = false;
-        // A segment that is followed by another one was synced when that began.
-        let last = self.inner.lock().segments.back().map(|last| Arc::clone(&last.file));
-        last.map_or(Ok(()), |file| file.sync())?;
-        *is_sound = true;
-        Ok(())
-    }
-
-    fn write_with(
-        &self,
-        block: &mut [u8],
-        count: u32,
-        appended_ms: i64,
-        write: impl FnOnce(&dyn File, &[u8], u64) -> Result<(), Failure>,
-    ) -> Result<Written, Failure> {
-        let (file, head, at, base) = self.place_for_block().map_err(Failure::NotTaken)?;
-        seal_block(&head, block, count, base, appended_ms);
-        write(&*file, block, at)?;
-
-        let mut inner = self.inner.lock();
-        inner.end += Offset::from(count);
-        inner.appended_ms = appended_ms;
-
-        let end = inner.end;
-        if let Some(last) = inner.segments.back_mut() {
-            last.len = at + block.len() as u64;
-            if last.first_ms == 0 {
-                last.first_ms = appended_ms;
-            }
-        }
-
-        drop(inner);
-
-        self.grown.notify_all();
-        Ok(Written { end, at })
-    }
-
-    /// Returns the file and the position of the next block; a full segment is followed by a new
-    /// one.
-    fn place_for_block(&self) -> io::Result<(Arc<dyn File>, Head, u64, Offset)> {
-        let (end, is_full) = {
-            let inner = self.inner.lock();
-
-            // Blocks of an old version lack a salt: they are read, but no more of them are written.
-            let is_full = |last: &Segment| {
-                !last.head.is_newest() || last.len >= self.segment_bytes.max(last.head.len() + 1)
-            };
-            (inner.end, inner.segments.back().is_none_or(is_full))
-        };
-
-        if is_full {
-            // Blocks may have been written ahead, and no sync reaches this segment again.
-            if self.form.is_written_ahead {
-                self.sync()?;
-            }
-
-            // Done outside the lock, so that readers need not wait for the disk.
-            let created = create(self.form, &*self.folder, end, end)?;
-            self.inner.lock().segments.push_back(created);
-        }
-
-        let inner = self.inner.lock();
-        let last = &inner.segments[inner.segments.len() - 1];
-        Ok((Arc::clone(&last.file), last.head, last.len, end))
     }
 
     pub fn read(&self, from: Offset, bytes_max: usize) -> Result<Vec<Block>, Error> {
@@ -532,57 +416,6 @@ pub fn check_follows(ended: Offset, next: &Head) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Corrupt(format!("offsets {ended} to {} are missing", next.base)))
-}
-
-/// Writes a block and waits until it is durable. If that fails, the file is cut back to its
-/// previous end.
-fn write_durably(file: &dyn File, block: &[u8], at: u64) -> Result<(), Failure> {
-    let written = file.write_at(block, at);
-    let is_synced = written.is_ok();
-    let failed = match written.and_then(|()| file.sync()) {
-        Ok(()) => return Ok(()),
-        Err(error) => error,
-    };
-
-    // A failed sync may have dropped unwritten pages. Only for a full disk is it known which.
-    if is_synced
-        && !matches!(failed.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-    {
-        return Err(Failure::Broken(failed));
-    }
-
-    match file.truncate(at).and_then(|()| file.sync()) {
-        Ok(()) => Err(Failure::NotTaken(failed)),
-        Err(error) => Err(Failure::Broken(error)),
-    }
-}
-
-/// Creates the segment that begins with `base`. If that fails, no segment is left behind.
-pub fn create(
-    form: &'static Form,
-    folder: &dyn Folder,
-    base: Offset,
-    after: Offset,
-) -> io::Result<Segment> {
-    let name = name_of(form, base);
-    let head = Head::new(form, base, after);
-    let fill = || {
-        let file = folder.create(&name)?;
-        file.write_at(&head.bytes(), 0)?;
-        file.sync()?;
-        folder.sync()?;
-
-        Ok(file)
-    };
-
-    match fill() {
-        Ok(file) => Ok(Segment { head, name: name.clone(), file, len: head.len(), first_ms: 0 }),
-        Err(error) => {
-            // It holds no entries; a start skips it if it cannot be removed either.
-            let _ = folder.remove(&name);
-            Err(error)
-        }
-    }
 }
 
 fn damaged(path: &str, at: u64, offset: Offset) -> Error {

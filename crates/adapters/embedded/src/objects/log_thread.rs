@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 /// Longest time until groups are written that nobody waits for, and between syncs.
 const TICK: Duration = Duration::from_secs(1);
-/// Longest time that a sync waits for the callers of the last one. It is also no longer than that
-/// one took.
+/// Longest time that a sync waits for the callers of the last one, and how many times as long as
+/// that one took at most.
 const GATHER_MAX: Duration = Duration::from_millis(2);
+const GATHER_SYNCS_MAX: u32 = 3;
 
 /// Runs until the store stops or is closed.
 pub fn run(shared: &Shared) {
@@ -51,7 +52,7 @@ fn take_groups(shared: &Shared) -> Result<(), Error> {
             let began = Instant::now();
             let answered = shared.sync()?;
             if shared.mode() == SyncMode::Always {
-                gather(shared, answered, began.elapsed().min(GATHER_MAX))?;
+                gather(shared, answered, (began.elapsed() * GATHER_SYNCS_MAX).min(GATHER_MAX))?;
             }
         }
         if is_stopping {

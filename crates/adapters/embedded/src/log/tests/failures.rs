@@ -129,14 +129,48 @@ async fn a_full_disk_heals_when_there_is_room_again() {
     let log = on(&disk);
     append(&log, &["a"]).await;
     disk.fail_after(0, DiskFault::Full);
+    assert_eq!(append(&log, &["b"]).await.accepted, 1, "zeros ahead of it made room");
+
+    let long: Vec<String> = (0..40).map(|number| format!("{number:09000}")).collect();
+    let long: Vec<&str> = long.iter().map(String::as_str).collect();
     for _ in 0..3 {
-        let refused = log.append(batch(&["b", "c"])).await;
+        let refused = log.append(batch(&long)).await;
         assert!(matches!(refused, Err(Error::NotTaken(_))), "{refused:?}");
     }
     disk.relieve();
-    let appended = append(&log, &["b", "c"]).await;
-    assert_eq!((appended.accepted, appended.duplicates), (2, 0), "what was refused is not known");
-    assert_eq!(texts(&log, 0), ["a", "b", "c"]);
+    let appended = append(&log, &long).await;
+    assert_eq!((appended.accepted, appended.duplicates), (40, 0), "what was refused is not known");
+    assert_eq!(texts(&log, 0), [&["a", "b"], &long[..]].concat());
+}
+
+/// Small blocks lie in a file that is longer than the log. Only the last segment has zeros behind
+/// its blocks, and none once the log is closed.
+#[tokio::test]
+async fn small_blocks_are_written_over_zeros() {
+    let folder = tempfile::tempdir().unwrap();
+    let lens = || {
+        let paths = segment_files(folder.path());
+        paths.iter().map(|path| std::fs::read(path).unwrap().len()).collect::<Vec<_>>()
+    };
+    let options = Options { segment_bytes: 400_000, ..Options::default() };
+    let log = open_with(folder.path(), options.clone(), 1_000).unwrap();
+    let mut expected = Vec::new();
+    let mut seen = Vec::new();
+    while lens().len() < 3 {
+        expected.push(format!("{:09000}", expected.len()));
+        append(&log, &[expected.last().unwrap()]).await;
+        seen.extend(lens().last().copied());
+    }
+    seen.dedup();
+    let room = 256 * 1_024;
+    assert!(seen[0] > room && seen.len() < 2 * 4, "the last file grows in large steps: {seen:?}");
+
+    let files = lens();
+    assert!((400_000..410_000).contains(&files[1]), "{files:?}");
+    assert!(files[2] > room, "{files:?}");
+    drop(log);
+    assert!(lens()[2] < 10_000, "one block is in the last one: {:?}", lens());
+    assert_eq!(texts(&open_with(folder.path(), options, 1_000).unwrap(), 0), expected);
 }
 
 #[tokio::test]

@@ -80,6 +80,7 @@ async fn a_log_of_version_1_is_read() {
     let effects = vec![put("k", "v", Old::Absent)];
     let stamp = store.submit(Group { effects }).expect("taken");
     store.durable(stamp, Durability::Synced).await.expect("durable");
+    drop(store);
 
     let path = folder.path().join(LOG_FOLDER).join("00000000000000000000.objects");
     let bytes = std::fs::read(path).expect("a segment");
