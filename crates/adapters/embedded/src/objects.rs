@@ -173,6 +173,14 @@ fn checked_anchor(inspection: &Inspection, records: &dyn Records) -> Result<Anch
             anchor.stamp
         )));
     }
+
+    for (database, (generation, count)) in anchor.databases.iter().enumerate() {
+        if *count > 0 && !records.has(Place::Heads(*generation)) {
+            return Err(Error::Corrupt(format!(
+                "its state counts {count} keys of database {database} and has none: {ADVICE}"
+            )));
+        }
+    }
     Ok(anchor)
 }
 

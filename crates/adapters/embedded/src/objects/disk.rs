@@ -11,7 +11,7 @@ use fjall::config::{
 };
 use fjall::{CompressionType, Keyspace, KeyspaceCreateOptions, KvSeparationOptions};
 use hashbrown::HashMap;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
@@ -68,10 +68,17 @@ pub trait Records: Send + Sync {
     fn bytes(&self) -> u64;
 }
 
+/// The beginning of the names of guards.
+const GUARD: &str = "guard-";
+
 /// The records on fjall, each place a keyspace.
 pub struct FjallRecords {
     store: Store,
     keyspaces: RwLock<HashMap<Place, Keyspace>>,
+    /// An empty keyspace behind all that were removed, with its number, so that fjall (3.1) uses
+    /// none of theirs again. After a kill it may give changes lower sequence numbers than those
+    /// that removed a keyspace have: a new one in the same place would be gone at the next start.
+    guard: Mutex<Option<(u64, Keyspace)>>,
     separate_bytes: u32,
     memtable_bytes: u64,
 }
@@ -90,16 +97,30 @@ impl FjallRecords {
         let records = Self {
             store,
             keyspaces: RwLock::default(),
+            guard: Mutex::default(),
             separate_bytes: options.separate_bytes,
             memtable_bytes: options.memtable_bytes(),
         };
 
+        let mut guards = Vec::new();
         for name in records.store.database.list_keyspace_names() {
             if let Some(place) = Place::of_name(&name) {
                 records.create(place)?;
             }
+            guards.extend(name.strip_prefix(GUARD).and_then(|number| number.parse::<u64>().ok()));
         }
+        guards.sort_unstable();
+        guards.into_iter().try_for_each(|number| records.set_guard(number))?;
         Ok(records)
+    }
+
+    /// Puts a guard, which is made if it is not there, in the place of the one before it.
+    fn set_guard(&self, number: u64) -> Result<(), Fault> {
+        let database = &self.store.database;
+        let name = format!("{GUARD}{number}");
+        let guard = database.keyspace(&name, KeyspaceCreateOptions::default)?;
+        let before = self.guard.lock().replace((number, guard));
+        before.map_or(Ok(()), |(_, before)| Ok(database.delete_keyspace(before)?))
     }
 
     /// Opens a keyspace, or creates it.
@@ -219,7 +240,12 @@ impl Records for FjallRecords {
     }
 
     fn remove(&self, generation: Generation) -> Result<(), Fault> {
-        for place in [Place::Heads(generation), Place::Entries(generation)] {
+        let places = [Place::Heads(generation), Place::Entries(generation)];
+        if places.iter().any(|place| self.has(*place)) {
+            let next = self.guard.lock().as_ref().map_or(1, |(number, _)| number + 1);
+            self.set_guard(next)?;
+        }
+        for place in places {
             let keyspace = self.keyspaces.write().remove(&place);
             if let Some(keyspace) = keyspace {
                 self.store.database.delete_keyspace(keyspace)?;
@@ -230,5 +256,83 @@ impl Records for FjallRecords {
 
     fn bytes(&self) -> u64 {
         self.store.database.disk_space().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::keys::{ANCHOR, Anchor};
+    use crate::objects::tests::{options, put as put_head};
+    use crate::objects::{ObjectFiles, STATE_FOLDER};
+    use raingauge_ports::objects::{Group, ObjectStore as _, Old};
+
+    fn open(folder: &Path) -> FjallRecords {
+        FjallRecords::open(folder, &options()).expect("opened")
+    }
+
+    fn put(generation: Generation) -> Write {
+        Write::put(Place::Heads(generation), vec![1], vec![2])
+    }
+
+    /// The files of a process that is killed now.
+    fn kill(folder: &Path) -> tempfile::TempDir {
+        fn copy(from: &Path, to: &Path) {
+            std::fs::create_dir_all(to).expect("a folder");
+            for entry in std::fs::read_dir(from).expect("a folder") {
+                let entry = entry.expect("an entry");
+                let to = to.join(entry.file_name());
+                if entry.path().is_dir() {
+                    copy(&entry.path(), &to);
+                } else {
+                    std::fs::copy(entry.path(), to).expect("copied");
+                }
+            }
+        }
+        let killed = tempfile::tempdir().expect("a folder");
+        copy(folder, killed.path());
+        killed
+    }
+
+    #[tokio::test]
+    async fn a_state_without_the_keys_that_it_counts_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = ObjectFiles::open(folder.path(), &options()).expect("opened");
+        store.submit(Group { effects: vec![put_head("k", "v", Old::Absent)] }).expect("taken");
+        drop(store);
+
+        let state = open(&folder.path().join(STATE_FOLDER));
+        let anchor = state.get(Place::Meta, ANCHOR).expect("read").expect("an anchor");
+        let (generation, count) = Anchor::decode(&anchor).expect("an anchor").databases[0];
+        assert_eq!(count, 1);
+        state.remove(generation).expect("removed");
+        drop(state);
+        let refused = ObjectFiles::open(folder.path(), &options()).map(|_| ()).unwrap_err();
+        let sentence = refused.to_string();
+        assert!(sentence.contains("counts 1 keys of database 0 and has none"), "{sentence}");
+    }
+
+    #[test]
+    fn what_follows_a_removal_and_a_kill_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = open(folder.path());
+        records.commit(vec![put(1)]).expect("written");
+        for generation in 2..6 {
+            // A table leaves no trace of its keyspace in the journals.
+            let place = Place::Heads(generation);
+            records.write_tables(place, &mut |take| take(&[1], Some(&[2]))).expect("written");
+            records.remove(generation).expect("removed");
+
+            let killed = kill(folder.path());
+            // The first start removes what is left of it on the disk.
+            drop(open(killed.path()));
+            let next = open(killed.path());
+            next.write_tables(Place::Heads(9), &mut |take| take(&[1], Some(&[2])))
+                .expect("written");
+            let killed = kill(killed.path());
+            drop(next);
+            let found = open(killed.path()).get(Place::Heads(9), &[1]).expect("read");
+            assert_eq!(found.as_deref(), Some(&[2][..]), "after generation {generation}");
+        }
     }
 }
