@@ -266,6 +266,7 @@ mod tests {
     use crate::objects::tests::{options, put as put_head};
     use crate::objects::{ObjectFiles, STATE_FOLDER};
     use raingauge_ports::objects::{Group, ObjectStore as _, Old};
+    use std::io;
 
     fn open(folder: &Path) -> FjallRecords {
         FjallRecords::open(folder, &options()).expect("opened")
@@ -275,22 +276,26 @@ mod tests {
         Write::put(Place::Heads(generation), vec![1], vec![2])
     }
 
-    /// The files of a process that is killed now.
-    fn kill(folder: &Path) -> tempfile::TempDir {
-        fn copy(from: &Path, to: &Path) {
-            std::fs::create_dir_all(to).expect("a folder");
-            for entry in std::fs::read_dir(from).expect("a folder") {
-                let entry = entry.expect("an entry");
-                let to = to.join(entry.file_name());
-                if entry.path().is_dir() {
-                    copy(&entry.path(), &to);
-                } else {
-                    std::fs::copy(entry.path(), to).expect("copied");
-                }
+    /// Copies a folder while files of a removed keyspace may go away.
+    fn copy(from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(to)?;
+        for entry in std::fs::read_dir(from)? {
+            let from = entry?.path();
+            let to = to.join(from.file_name().expect("it has a name"));
+            let copied =
+                if from.is_dir() { copy(&from, &to) } else { std::fs::copy(&from, &to).map(drop) };
+            match copied {
+                Err(gone) if gone.kind() == io::ErrorKind::NotFound => {}
+                copied => copied?,
             }
         }
+        Ok(())
+    }
+
+    /// The files of a process that is killed now.
+    fn kill(folder: &Path) -> tempfile::TempDir {
         let killed = tempfile::tempdir().expect("a folder");
-        copy(folder, killed.path());
+        copy(folder, killed.path()).expect("copied");
         killed
     }
 
