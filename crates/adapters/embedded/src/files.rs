@@ -134,4 +134,6 @@ impl File for fs::File {
 }
 
 #[cfg(test)]
+pub mod copies;
+#[cfg(test)]
 pub mod simulated;

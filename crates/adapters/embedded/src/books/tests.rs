@@ -6,6 +6,7 @@ mod pending;
 mod simulator;
 
 use super::*;
+use crate::files::copies::copy_folder;
 use crate::files::simulated::{Disk, Fault as DiskFault};
 use load::{Scene, same_content};
 use raingauge_memory::Books as Twin;
@@ -111,7 +112,7 @@ fn records_that_are_behind_or_gone_come_back_from_the_journal() {
     let books = open(folder.path()).unwrap();
     (0..20).for_each(|_| scene.turn(&books).unwrap());
     drop(books);
-    copy(&state, &older);
+    copy_folder(&state, &older);
 
     let books = open(folder.path()).unwrap();
     (0..30).for_each(|_| scene.turn(&books).unwrap());
@@ -130,19 +131,6 @@ fn records_that_are_behind_or_gone_come_back_from_the_journal() {
     let summary = patiently(|| rebuild(folder.path(), &options())).unwrap();
     assert_eq!(Ok(summary), verified(folder.path()));
     same_content(&open(folder.path()).unwrap(), &scene);
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
 }
 
 #[test]

@@ -262,11 +262,11 @@ impl Records for FjallRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::copies::copy_folder;
     use crate::objects::keys::{ANCHOR, Anchor};
     use crate::objects::tests::{options, put as put_head};
     use crate::objects::{ObjectFiles, STATE_FOLDER};
     use raingauge_ports::objects::{Group, ObjectStore as _, Old};
-    use std::io;
 
     fn open(folder: &Path) -> FjallRecords {
         FjallRecords::open(folder, &options()).expect("opened")
@@ -276,26 +276,10 @@ mod tests {
         Write::put(Place::Heads(generation), vec![1], vec![2])
     }
 
-    /// Copies a folder while files of a removed keyspace may go away.
-    fn copy(from: &Path, to: &Path) -> io::Result<()> {
-        std::fs::create_dir_all(to)?;
-        for entry in std::fs::read_dir(from)? {
-            let from = entry?.path();
-            let to = to.join(from.file_name().expect("it has a name"));
-            let copied =
-                if from.is_dir() { copy(&from, &to) } else { std::fs::copy(&from, &to).map(drop) };
-            match copied {
-                Err(gone) if gone.kind() == io::ErrorKind::NotFound => {}
-                copied => copied?,
-            }
-        }
-        Ok(())
-    }
-
     /// The files of a process that is killed now.
     fn kill(folder: &Path) -> tempfile::TempDir {
         let killed = tempfile::tempdir().expect("a folder");
-        copy(folder, killed.path()).expect("copied");
+        copy_folder(folder, killed.path());
         killed
     }
 

@@ -94,7 +94,7 @@ fn records_of_another_journal_are_refused() {
 
     let state = other.path().join(STATE_FOLDER);
     std::fs::remove_dir_all(&state).unwrap();
-    copy(&folder.path().join(STATE_FOLDER), &state);
+    copy_folder(&folder.path().join(STATE_FOLDER), &state);
     assert!(matches!(open(other.path()), Err(Error::Corrupt(_))));
     patiently(|| rebuild(other.path(), &options())).unwrap();
     same_content(&open(other.path()).unwrap(), &scene);

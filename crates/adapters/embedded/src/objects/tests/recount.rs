@@ -1,8 +1,8 @@
 //! A folder of an earlier version, which did not count the keys that expire.
 
 use super::super::disk::{FjallRecords, Records, Write};
-use super::verify::copy_folder;
 use super::*;
+use crate::files::copies::copy_folder;
 
 fn expiring(name: &str, old: Old) -> Effect {
     let key = Key::new(0, name.to_owned());

@@ -2,8 +2,8 @@
 
 use super::super::state::Frozen;
 use super::simulator::{ShakyRecords, open as open_simulated};
-use super::verify::copy_folder;
 use super::*;
+use crate::files::copies::copy_folder;
 use crate::files::simulated::Disk;
 
 const HEAD_BYTES: usize = 32 << 10;

@@ -4,6 +4,7 @@ use super::super::disk::{FjallRecords, Records, Write};
 use super::super::keys::{DATABASES_LEN, DueKey, Head};
 use super::super::verify::{Description, Difference, Summary, WideObject, verify};
 use super::*;
+use crate::files::copies::copy_folder;
 
 const EXPIRES_MS: i64 = 9_000_000_000_000;
 
@@ -85,19 +86,6 @@ async fn a_sound_store_is_verified_with_the_end_of_its_log() {
     let expected = Summary { wide: 0, entries: 0, dead: 1, behind: 1, ..expected };
     assert_eq!(verified(copy.path()), Ok(expected.clone()));
     assert_eq!(verified(copy.path()), Ok(Summary { behind: 0, ..expected }));
-}
-
-pub fn copy_folder(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a folder");
-    for entry in std::fs::read_dir(from).expect("a folder") {
-        let entry = entry.expect("an entry");
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy_folder(&entry.path(), &to);
-        } else {
-            std::fs::copy(entry.path(), to).expect("a copy");
-        }
-    }
 }
 
 #[tokio::test]
