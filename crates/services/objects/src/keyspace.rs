@@ -25,6 +25,7 @@ use crate::options::{Limits, Options};
 use crate::pubsub::{Message, PubSub, Space};
 use crate::stats::{Counters, Lookups, Totals};
 use bytes::Bytes;
+use eviction::{Gone, Probation};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use loads::{Loads, Shards};
@@ -45,6 +46,7 @@ type Slots = IndexMap<Bytes, Slot, RandomState>;
 #[derive(Default)]
 struct Database {
     slots: Slots,
+    probation: Probation,
     /// The group that last flushed or swapped it: what is loaded later is at least as new.
     floor: u64,
     /// Whether it was flushed in this hold: what is not resident is not there.
@@ -70,6 +72,8 @@ pub(crate) struct Keyspace {
     resident_bytes: usize,
     /// Bytes that one transaction may change or answer.
     together_bytes_max: usize,
+    /// Keys that were evicted a short time ago.
+    gone: Gone,
     /// Where eviction goes on: a database and an index.
     hand: (usize, usize),
     watchers: Watchers,
@@ -126,6 +130,7 @@ impl Keyspace {
             resident_bytes_max: options.resident_bytes,
             together_bytes_max: options.together_bytes_max(),
             resident_bytes: 0,
+            gone: Gone::default(),
             hand: (0, 0),
             watchers: Watchers::default(),
             waiting: Waiting::default(),

@@ -43,7 +43,6 @@ impl Keyspace {
         slot.object = Some(object);
         slot.load = load;
         slot.used_ms = now_ms;
-        slot.is_recent = true;
         if is_new && self.looks_for_new {
             self.notify(Class::New, "new", database, name);
         }
@@ -154,7 +153,12 @@ impl Keyspace {
         let weight = self.slot(place).weigh(self.name(place));
         let slot = self.slot_mut(place);
         let before = std::mem::replace(&mut slot.weight, weight);
+        let is_on_probation = slot.is_on_probation;
         self.resident_bytes = self.resident_bytes + weight - before;
+        if is_on_probation {
+            let probation = &mut self.databases[usize::from(place.database)].probation;
+            probation.bytes = probation.bytes + weight - before;
+        }
     }
 
     fn undo(&mut self, touch: Touch) {

@@ -1,5 +1,6 @@
 //! From changes to effects: the end of a hold.
 
+use super::eviction::Probation;
 use super::slot::Dirty;
 use super::{Keyspace, Place, Slot};
 use crate::failures;
@@ -187,14 +188,18 @@ impl Keyspace {
 
     /// Empties the memory of a database; its objects in the store stay.
     fn clear_database(&mut self, database: u8) {
-        let slots = std::mem::take(&mut self.databases[usize::from(database)].slots);
+        let database = &mut self.databases[usize::from(database)];
+        let slots = std::mem::take(&mut database.slots);
+        database.probation = Probation::default();
         self.resident_bytes -= slots.values().map(|slot| slot.weight).sum::<usize>();
         self.loads.change_all();
         self.dropped.extend(slots.into_values());
     }
 
     fn remove_slot(&mut self, database: u8, name: &Bytes) -> Option<Slot> {
-        let slot = self.databases[usize::from(database)].slots.swap_remove(name)?;
+        let in_database = &mut self.databases[usize::from(database)];
+        let slot = in_database.slots.swap_remove(name)?;
+        in_database.probation.bytes -= if slot.is_on_probation { slot.weight } else { 0 };
         self.resident_bytes -= slot.weight;
         self.loads.change(database, name);
         Some(slot)

@@ -38,7 +38,9 @@ impl Keyspace {
         let floor = self.databases[usize::from(database)].floor;
         let stamp = self.shards.floor(database, &name).max(floor);
         let place = self.add_slot(database, name, object, stored);
-        self.slot_mut(place).stamp = stamp;
+        let slot = self.slot_mut(place);
+        slot.stamp = stamp;
+        slot.uses = -1;
         if let Some(wide) = expired {
             self.mark_dirty_wide(place, wide);
             self.note_expired(place);
@@ -71,8 +73,9 @@ impl Keyspace {
         slot.weight = slot.weigh(&name);
         self.resident_bytes += slot.weight;
 
-        let slots = &mut self.databases[usize::from(database)].slots;
-        let (index, _) = slots.insert_full(name, slot);
+        let in_database = &mut self.databases[usize::from(database)];
+        let (index, _) = in_database.slots.insert_full(name, slot);
+        in_database.try_out(index, &mut self.gone);
         Place { database, index }
     }
 
@@ -86,7 +89,7 @@ impl Keyspace {
         let now_ms = self.now_ms;
         let slot = self.slot_mut(place);
         if uses {
-            slot.is_recent = true;
+            slot.count_use();
             slot.used_ms = now_ms;
         }
         *newest = slot.stamp.max(*newest);

@@ -21,8 +21,11 @@ pub(crate) struct Slot {
     pub load: u16,
     /// The last command that changed it.
     pub touched_by: u64,
-    /// Whether the key was used since the hand of eviction last passed.
-    pub is_recent: bool,
+    /// How often the key was used lately. Below 0 while the command that it was loaded for has yet
+    /// to use it.
+    pub uses: i8,
+    /// Whether it may be evicted before those that are used again and again.
+    pub is_on_probation: bool,
     /// Whether the key changed in this hold and has no effects yet.
     pub is_dirty: bool,
 }
@@ -53,8 +56,8 @@ pub(super) struct Touch {
 }
 
 /// Bytes that a key takes beside its name and its object: the slot, the name's handle, the hash
-/// and the index.
-const SLOT_BYTES: usize = size_of::<Slot>() + size_of::<Bytes>() + 24;
+/// and the index, and what eviction remembers of it.
+const SLOT_BYTES: usize = size_of::<Slot>() + size_of::<Bytes>() + 24 + 24;
 
 impl Slot {
     pub(crate) fn new(object: Option<Object>, stored: Old, now_ms: i64, load: u16) -> Self {
@@ -66,7 +69,8 @@ impl Slot {
             used_ms: now_ms,
             load,
             touched_by: 0,
-            is_recent: true,
+            uses: 0,
+            is_on_probation: false,
             is_dirty: false,
         }
     }

@@ -2,6 +2,8 @@
 
 use super::stage::{NOW_S, Stage};
 use proptest::prelude::*;
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
 
 /// Commands whose replies do not depend on chance. `{k}`, `{j}`: keys; `{m}`: a member or field;
 /// `{n}`: a number; `{i}`: a small number, maybe negative.
@@ -169,6 +171,7 @@ async fn compare(commands: &[String], resident: usize, cuts: u64) {
         );
     }
 
+    tiny.objects.lock.hold().expect("a store that works").check_weights();
     assert_eq!(tiny.objects.keyspace().await, large.objects.keyspace().await);
     assert_eq!(tiny.store.orphans(), [], "wide objects without a head");
     assert_eq!(large.store.orphans(), [], "wide objects without a head");
@@ -203,6 +206,81 @@ async fn memory_stays_within_its_bound() {
     let loads = stage.objects.stats().loads;
     client.send("GET hot").await;
     assert_eq!(stage.objects.stats().loads, loads);
+}
+
+/// About 1,000 of 10,000 keys of about a kilobyte.
+const TENTH_BYTES: usize = 1_200_000;
+
+async fn with_ten_thousand_keys() -> Stage {
+    let stage = Stage::of_memory(TENTH_BYTES);
+    let mut client = stage.client();
+    for number in 0..10_000 {
+        client.send(&format!("SET key:{number} {}", "x".repeat(1_000))).await;
+    }
+    stage
+}
+
+/// Reads keys, and returns how many of them were in memory.
+async fn hits(stage: &Stage, numbers: impl IntoIterator<Item = usize>) -> u64 {
+    let mut client = stage.client();
+    let before = stage.objects.stats();
+    for number in numbers {
+        client.send(&format!("GET key:{number}")).await;
+    }
+    let after = stage.objects.stats();
+    (after.hits - before.hits) - (after.loads - before.loads)
+}
+
+#[tokio::test]
+async fn keys_that_are_read_once_do_not_push_out_those_that_are_read_again() {
+    let stage = with_ten_thousand_keys().await;
+    for _ in 0..3 {
+        hits(&stage, 0..500).await;
+    }
+    assert_eq!(hits(&stage, 1_000..10_000).await, 0);
+    assert_eq!(hits(&stage, 0..500).await, 500);
+}
+
+/// What was popular before does not keep out what is read over and over now, although that is more
+/// than may be on probation.
+#[tokio::test]
+async fn what_is_popular_may_change() {
+    let stage = with_ten_thousand_keys().await;
+    for _ in 0..5 {
+        hits(&stage, 0..800).await;
+    }
+    for _ in 0..8 {
+        hits(&stage, 5_000..5_800).await;
+    }
+    assert_eq!(hits(&stage, 5_000..5_800).await, 800);
+}
+
+/// No policy without knowledge of the future has more hits than one that holds the most popular
+/// keys. The clock that eviction used before had 0.9 of them.
+#[tokio::test]
+async fn hits_by_zipfs_law_are_near_the_best_possible() {
+    const READS: usize = 30_000;
+    let stage = with_ten_thousand_keys().await;
+    let mut sum = 0.0;
+    let weights = (1..=10_000).map(|rank| f64::from(rank).powf(-0.99));
+    let sums: Vec<f64> = weights
+        .map(|weight| {
+            sum += weight;
+            sum
+        })
+        .collect();
+    let mut random = SmallRng::seed_from_u64(17);
+    let mut read = || {
+        let drawn = random.random_range(0.0..sum);
+        sums.partition_point(|at| *at < drawn)
+    };
+    let mut reads = || (0..READS).map(|_| read()).collect::<Vec<_>>();
+
+    hits(&stage, reads()).await;
+    let found = hits(&stage, reads()).await as f64 / READS as f64;
+    let resident = stage.objects.stats().resident as usize;
+    let best = sums[resident - 1] / sum;
+    assert!((0.94..1.01).contains(&(found / best)), "{found} of {best}");
 }
 
 #[tokio::test]
