@@ -40,7 +40,12 @@ impl Login {
 
     /// Whether commands may run: nothing is asked here, or a token was accepted.
     pub(crate) fn is_done(&self) -> bool {
-        !self.tokens.is_asked() || self.holder.is_some()
+        self.is_open() || self.holder.is_some()
+    }
+
+    /// Whether nobody is asked for a token.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.tokens.is_asked()
     }
 
     pub(crate) fn rights(&self) -> Rights {

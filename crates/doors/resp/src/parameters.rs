@@ -150,6 +150,15 @@ pub(crate) const ACTING: [&str; 7] = [
     "timeout",
 ];
 
+/// The other name of a parameter that has two.
+fn alias_of(name: &str) -> Option<&'static str> {
+    let alias = match name.split_once("-listpack-") {
+        Some((kind, bound)) => format!("{kind}-ziplist-{bound}"),
+        None => name.replace("-ziplist-", "-listpack-"),
+    };
+    PARAMETERS.iter().map(|known| known.name).find(|known| *known == alias && alias != name)
+}
+
 /// The present values.
 pub(crate) struct Parameters {
     values: Mutex<BTreeMap<&'static str, String>>,
@@ -195,7 +204,11 @@ impl Parameters {
             _ => {}
         }
 
-        self.values.lock().insert(name, value);
+        let mut values = self.values.lock();
+        if let Some(alias) = alias_of(name) {
+            values.insert(alias, value.clone());
+        }
+        values.insert(name, value);
     }
 
     /// How long a connection stays open without a command; none for ever.

@@ -4,18 +4,20 @@ use crate::failures;
 use crate::keyspace::{Keyspace, Miss};
 use crate::loader::Luggage;
 use raingauge_ports::objects::{DATABASES, INTERNAL_DATABASE, OBJECT_NAME_LEN_MAX};
-use raingauge_resp::{Arguments, Command, Failure, Id, Spec};
+use raingauge_resp::{Access, Arguments, Command, Failure, Id, Spec};
+use smallvec::SmallVec;
 use std::collections::HashSet;
 
-/// Visits the keys of a command: their databases and names. `database` is that of the connection.
+/// Visits the keys of a command: their databases, their names, and how the command uses each.
+/// `database` is that of the connection.
 pub(crate) fn visit_keys<'a>(
     spec: &Spec,
     arguments: Arguments<'a>,
     database: u8,
-    visit: &mut dyn FnMut(u8, &'a [u8]),
+    visit: &mut dyn FnMut(u8, &'a [u8], Lookup),
 ) {
     if spec.id == Id::RainOnce {
-        visit(INTERNAL_DATABASE, arguments.at(1));
+        visit(INTERNAL_DATABASE, arguments.at(1), Lookup::Silent);
         let inner = arguments.from(2);
         if let Ok(spec) = Command::of(inner).check()
             && spec.id != Id::RainOnce
@@ -25,21 +27,48 @@ pub(crate) fn visit_keys<'a>(
         return;
     }
 
-    spec.key_positions(arguments, |at, _| visit(database, arguments.at(at)));
+    let reads = reads(spec.id, arguments);
+    spec.key_positions(arguments, |at, access| {
+        let used = if access.has(Access::RO) { Lookup::Read } else { Lookup::Silent };
+        visit(database, arguments.at(at), reads.unwrap_or(used));
+    });
     match spec.id {
         Id::Move => {
             if let Some(target) = database_of(arguments, 2) {
-                visit(target, arguments.at(1));
+                visit(target, arguments.at(1), Lookup::Silent);
             }
         }
         Id::Copy => {
             // The last one counts.
             let option = (3..arguments.len()).rev().find(|at| arguments.is(*at, "db"));
             if let Some(target) = option.and_then(|at| database_of(arguments, at + 1)) {
-                visit(target, arguments.at(2));
+                visit(target, arguments.at(2), Lookup::Silent);
             }
         }
         _ => {}
+    }
+}
+
+/// Whether a key that a command looks for counts as a hit or a miss, as in Redis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lookup {
+    Read,
+    /// As a read, but nobody is told of a miss.
+    Asked,
+    Silent,
+}
+
+/// How a command looks for all of its keys, where that does not follow from how it uses them: those
+/// that it only reads count.
+fn reads(id: Id, arguments: Arguments<'_>) -> Option<Lookup> {
+    match id {
+        Id::Getex | Id::Getdel | Id::Getset => Some(Lookup::Read),
+        Id::Set if (3..arguments.len()).any(|at| arguments.is(at, "get")) => Some(Lookup::Read),
+        Id::ObjectEncoding | Id::ObjectFreq | Id::ObjectIdletime | Id::ObjectRefcount => {
+            Some(Lookup::Asked)
+        }
+        Id::MemoryUsage => Some(Lookup::Silent),
+        _ => None,
     }
 }
 
@@ -78,15 +107,19 @@ pub(crate) fn admit(
     let mut weight = 0;
     let mut failure = None;
     let mut unread = Vec::new();
+    let mut hits = 0;
+    let mut absent: SmallVec<[(u8, &[u8], Lookup); 1]> = SmallVec::new();
 
-    visit_keys(spec, arguments, database, &mut |database, name| {
+    visit_keys(spec, arguments, database, &mut |database, name, lookup| {
         let place = keyspace.find(database, name);
         if let Some(place) = place.or_else(|| keyspace.add_flushed(database, name)) {
             let is_found = keyspace.admit(place, uses, &mut newest);
             let taken = keyspace.slot(place).weight;
             weight = if is_union { weight + taken } else { taken.max(weight) };
-            if spec.is_readonly() {
-                keyspace.count_lookup(is_found, database, name);
+            match (lookup, is_found) {
+                (Lookup::Silent, _) => {}
+                (_, true) => hits += 1,
+                (_, false) => absent.push((database, name, lookup)),
             }
             return;
         }
@@ -108,6 +141,11 @@ pub(crate) fn admit(
         Some(failure) => Err(failure),
         None if misses.len() > missed_before => Ok(Admission::Missing),
         None => {
+            // A command that starts again looks for all of its keys again.
+            keyspace.count_hits(hits);
+            for (database, name, lookup) in absent {
+                keyspace.count_miss(database, name, lookup == Lookup::Read);
+            }
             // Only a command that runs for certain makes them resident, since it removes them.
             unread.iter().for_each(|(database, name)| keyspace.add_unread(*database, name));
             Ok(Admission::Ready { stamp: newest, weight })
@@ -131,7 +169,7 @@ pub(crate) fn collect_misses<'a>(
         return;
     }
 
-    visit_keys(spec, command.arguments, database, &mut |database, name| {
+    visit_keys(spec, command.arguments, database, &mut |database, name, _| {
         let database = place(database);
         let is_wanted = keyspace.find(database, name).is_none()
             && name.len() <= OBJECT_NAME_LEN_MAX

@@ -99,7 +99,7 @@ impl Run<'_> {
     ) {
         let database = self.session.database;
         let mut keys = Vec::new();
-        admission::visit_keys(spec, command.arguments, database, &mut |_, name| {
+        admission::visit_keys(spec, command.arguments, database, &mut |_, name, _| {
             let name = Bytes::copy_from_slice(name);
             if !keys.contains(&name) {
                 keys.push(name);

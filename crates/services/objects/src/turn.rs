@@ -154,8 +154,9 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Gives a key a value, in the place of what it had, of whatever type.
-    pub fn put(&mut self, key: &[u8], value: Value, expiry: Expiry) {
+    /// Gives a key a value, in the place of what it had, of whatever type. Returns whether it is
+    /// there: it is not where its time is over already.
+    pub fn put(&mut self, key: &[u8], value: Value, expiry: Expiry) -> bool {
         let expires_ms = match expiry {
             Expiry::Keep => self.get(key).and_then(|object| object.expires_ms),
             Expiry::Clear => None,
@@ -163,9 +164,11 @@ impl<'a> Turn<'a> {
         };
 
         self.put_in(self.database, key, Object { expires_ms, ..Object::new(value) });
-        if expires_ms.is_some_and(|at_ms| at_ms <= self.now_ms()) {
+        let is_over = expires_ms.is_some_and(|at_ms| at_ms <= self.now_ms());
+        if is_over {
             self.take(key);
         }
+        !is_over
     }
 
     /// Removes a key. Returns whether it was there.
@@ -220,6 +223,14 @@ impl<'a> Turn<'a> {
     pub(crate) fn get_in(&self, database: u8, key: &[u8]) -> Option<&Object> {
         let place = self.keyspace.find(database, key)?;
         self.keyspace.slot(place).object.as_ref()
+    }
+
+    /// Puts an object in the place of what a key had, which is removed first: it is a new one.
+    pub(crate) fn replace_in(&mut self, database: u8, key: &[u8], object: Object) {
+        if let Some(place) = self.keyspace.find(database, key) {
+            self.keyspace.take(place);
+        }
+        self.put_in(database, key, object);
     }
 
     pub(crate) fn put_in(&mut self, database: u8, key: &[u8], object: Object) {

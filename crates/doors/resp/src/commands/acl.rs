@@ -25,8 +25,10 @@ pub(super) fn run(
 
         Id::AclList => {
             let user = desk.login.user();
+            let pass = if desk.login.is_open() { " nopass" } else { "" };
+            let rules = rules(desk.login.rights());
             replies.array(1);
-            replies.bulk(format!("user {user} on ~* &* {}", rules(desk.login.rights())).as_bytes());
+            replies.bulk(format!("user {user} on{pass} ~* &* {rules}").as_bytes());
         }
         Id::AclUsers => {
             replies.array(1);
@@ -121,8 +123,13 @@ fn user(desk: &Desk, arguments: Arguments<'_>, replies: &mut Replies) {
 
     replies.map(6);
     replies.bulk(b"flags");
-    replies.set(1);
+    // Where no login is asked for, anybody may come.
+    let is_open = desk.login.is_open();
+    replies.set(1 + usize::from(is_open));
     replies.bulk(b"on");
+    if is_open {
+        replies.bulk(b"nopass");
+    }
     replies.bulk(b"passwords");
     replies.array(0);
 

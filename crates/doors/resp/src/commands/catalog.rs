@@ -146,7 +146,8 @@ fn keys(arguments: Arguments<'_>, with_flags: bool, replies: &mut Replies) -> Re
     let Some(spec) = command.spec() else {
         return Err(Failure::text("ERR Invalid command specified"));
     };
-    if spec.keys.is_empty() {
+    let is_name = |keys: &KeySpec| with_flags && keys.access.has(Access::NOT_KEY);
+    if spec.keys.iter().all(is_name) {
         return Err(Failure::text("ERR The command has no key arguments"));
     }
     if !spec.accepts(command.arguments.len()) {

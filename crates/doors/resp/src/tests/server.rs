@@ -96,6 +96,15 @@ async fn the_table_of_commands_is_readable() {
     client
         .ask("command getkeysandflags get k\r\n", "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RO\r\n+access\r\n")
         .await;
+    client
+        .ask(
+            "command getkeysandflags spublish a b\r\n",
+            "-ERR The command has no key arguments\r\n",
+        )
+        .await;
+    client.ask("config set zset-max-ziplist-entries 7\r\n", "+OK\r\n").await;
+    let alias = "*2\r\n$25\r\nzset-max-listpack-entries\r\n$1\r\n7\r\n";
+    client.ask("config get zset-max-listpack-entries\r\n", alias).await;
     client.ask("command list filterby pattern xx*\r\n", "*0\r\n").await;
     assert!(client.text("command docs get").await.starts_with("*2"));
 
@@ -163,7 +172,7 @@ async fn answers_that_never_change_are_those_of_redis() {
         .await;
     assert!(client.text("acl list").await.starts_with("*1"));
     client.line().await;
-    assert_eq!(client.line().await, "user default on ~* &* +@all");
+    assert_eq!(client.line().await, "user default on nopass ~* &* +@all");
 }
 
 #[tokio::test]

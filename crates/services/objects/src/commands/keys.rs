@@ -93,7 +93,7 @@ fn rename_to_free(
 
 fn move_name(turn: &mut Turn<'_>, from: &[u8], to: &[u8]) {
     let Some(object) = turn.take(from) else { return };
-    turn.put_in(turn.database(), to, object);
+    turn.replace_in(turn.database(), to, object);
     turn.notify(Class::Generic, "rename_from", from);
     turn.notify(Class::Generic, "rename_to", to);
 }
@@ -129,7 +129,7 @@ fn copy(
     };
 
     let object = Object { expires_ms: object.expires_ms, ..Object::new(object.value.clone()) };
-    turn.put_in(target, to, object);
+    turn.replace_in(target, to, object);
     turn.notify_in(Class::Generic, "copy_to", target, to);
     replies.integer(1);
     Ok(())

@@ -162,10 +162,13 @@ fn set(
 fn write(turn: &mut Turn<'_>, arguments: Arguments<'_>, index: usize, expiry: Expiry) {
     let key = arguments.at(1);
     let expires = matches!(expiry, Expiry::At(_));
-    turn.put(key, Value::Text(text_of(arguments, index)), expiry);
+    let is_there = turn.put(key, Value::Text(text_of(arguments, index)), expiry);
     turn.notify(Class::Text, "set", key);
     if expires {
         turn.notify(Class::Generic, "expire", key);
+    }
+    if !is_there {
+        turn.notify(Class::Expired, "expired", key);
     }
 }
 

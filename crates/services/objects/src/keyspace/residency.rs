@@ -103,12 +103,14 @@ impl Keyspace {
         self.mark_dirty(place);
     }
 
-    /// Counts a read of a key as a hit or a miss.
-    pub(crate) fn count_lookup(&mut self, is_found: bool, database: u8, name: &[u8]) {
-        if is_found {
-            self.totals.hits += 1;
-        } else {
-            self.totals.misses += 1;
+    pub(crate) fn count_hits(&mut self, hits: u64) {
+        self.totals.hits += hits;
+    }
+
+    /// Counts a read of a key that is not there, and tells of it.
+    pub(crate) fn count_miss(&mut self, database: u8, name: &[u8], is_told: bool) {
+        self.totals.misses += 1;
+        if is_told {
             self.notify(Class::Missed, "keymiss", database, name);
         }
     }

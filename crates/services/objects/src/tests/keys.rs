@@ -2,6 +2,42 @@
 
 use super::stage::{NOW_S, Stage};
 
+/// Which events a command has, and whom they are about.
+#[tokio::test]
+async fn events_are_those_of_redis() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    let mut listener = stage.subscriber();
+    listener.subscribe(crate::Space::Pattern, "__keyevent@0__:*".into());
+    stage.objects.set_notify_flags("EAnm").expect("flags");
+
+    let cases: &[(&str, &[&str])] = &[
+        ("MGET a", &["keymiss a"]),
+        ("MGET a b", &["keymiss a", "keymiss b"]),
+        ("OBJECT ENCODING a", &[]),
+        ("MEMORY USAGE a", &[]),
+        ("GETEX a PERSIST", &["keymiss a"]),
+        ("SET a 1 GET", &["keymiss a", "new a", "set a"]),
+        ("SETRANGE b 0 x", &["new b", "setrange b"]),
+        ("BITOP NOT d none", &["keymiss none"]),
+        ("SUNIONSTORE d none a2", &["keymiss none", "keymiss a2"]),
+        ("COPY a b REPLACE", &["new b", "copy_to b"]),
+        ("RENAME a b", &["new b", "rename_from a", "rename_to b"]),
+        ("SET e 1 EXAT 1", &["new e", "set e", "expire e", "expired e"]),
+        ("SET b 1 PXAT 1", &["set b", "expire b", "expired b"]),
+    ];
+    for (command, events) in cases {
+        client.send(command).await;
+        let heard = std::iter::from_fn(|| listener.try_next()).map(|message| {
+            let event = String::from_utf8_lossy(&message.channel).replace("__keyevent@0__:", "");
+            format!("{event} {}", String::from_utf8_lossy(&message.payload))
+        });
+        assert_eq!(heard.collect::<Vec<_>>(), *events, "{command}");
+    }
+    let stats = stage.objects.stats();
+    assert_eq!((stats.hits, stats.misses), (1, 9));
+}
+
 #[tokio::test]
 async fn keys_are_counted_renamed_and_copied() {
     let stage = Stage::new();
