@@ -16,8 +16,11 @@ impl Parameters {
         match given.keys().find(|name| !known.contains(&name.as_str())) {
             None => Ok(Self(given)),
             Some(name) => {
-                let known = known.join(", ");
-                let detail = format!("there is no parameter {name}; the parameters are: {known}");
+                let known = match known {
+                    [] => "this takes none".to_owned(),
+                    known => format!("the parameters are: {}", known.join(", ")),
+                };
+                let detail = format!("there is no parameter {name}; {known}");
                 Err(Problem::new(Code::ParameterUnknown, detail))
             }
         }

@@ -72,11 +72,12 @@ pub fn result(
     };
     ItemResult::Other(match answer {
         Ok(Answer::Done(entries)) => match entries.first() {
-            Some(entry) => return done(key, entry, place(entry, false), false, programmes),
+            Some(entry) => return done(key, entries, place(entry, false), false, programmes),
             None => Value::Null,
         },
         Ok(Answer::Replayed(entry)) => {
-            return done(key, entry, place(entry, true), true, programmes);
+            let entries = std::slice::from_ref(entry);
+            return done(key, entries, place(entry, true), true, programmes);
         }
         Ok(Answer::Refused { refusal, entry, replayed }) => {
             let mut refused = refused::item(refusal);
@@ -89,28 +90,36 @@ pub fn result(
     })
 }
 
+/// What the first entry of a command did with those of its kind behind it, such as the parts of a
+/// reversal, and what its member has after the last one.
 fn done(
     key: Arc<str>,
-    entry: &Entry,
+    entries: &[Arc<Entry>],
     place: Value,
     replayed: bool,
     programmes: &Programmes,
 ) -> ItemResult {
+    let entry = &entries[0];
+    let is_same =
+        |other: &&Arc<Entry>| other.programme == entry.programme && other.member == entry.member;
+    let own = || entries.iter().filter(is_same);
+    let last = own().next_back().unwrap_or(entry);
+    let worth = own().filter(|other| other.kind == entry.kind).map(|other| awarded(other)).sum();
     let shown = |amount: i64| match programmes.get(&entry.programme) {
         Some(programme) => points(amount, programme),
         None => json!(amount),
     };
     ItemResult::Done(Box::new(Done {
-        balance: shown(entry.balance_after),
+        balance: shown(last.balance_after),
         entry: place,
-        expires_on: entry.expires_after,
+        expires_on: last.expires_after,
         key,
         kind: entry.kind.name(),
         member: entry.member.clone(),
-        points: shown(awarded(entry)),
+        points: shown(worth),
         programme: Arc::clone(&entry.programme),
         replayed,
-        tier: entry.tier_after.clone(),
+        tier: last.tier_after.clone(),
     }))
 }
 

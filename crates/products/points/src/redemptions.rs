@@ -47,10 +47,15 @@ async fn list(
     let parameters = Parameters::of(given, &["programme"])?;
     let only = parameters.text("programme");
     let mut rewards = Vec::new();
-    for stored in points.documents.list(PROGRAMME).await? {
-        if only.as_ref().is_some_and(|only| *only != stored.id) {
-            continue;
+    let mut programmes = points.documents.list(PROGRAMME).await?;
+    if let Some(only) = only {
+        programmes.retain(|stored| stored.id == only);
+        if programmes.is_empty() {
+            let detail = format!("there is no programme {only}");
+            return Err(Refused::new(Code::ProgrammeUnknown, detail));
         }
+    }
+    for stored in programmes {
         let stocks = points.stocks(&stored.id).await?;
         for reward in stored.configuration["rewards"].as_array().into_iter().flatten() {
             let mut shown = with_programme(reward, &stored.id);

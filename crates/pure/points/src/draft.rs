@@ -7,7 +7,7 @@ use crate::entry::{Entry, Kind, RollingChange};
 use crate::identity::WalletId;
 use crate::limits::WALLET_LOTS_MAX;
 use crate::programme::Programme;
-use crate::wallet::{Lot, Wallet};
+use crate::wallet::{Lot, PendingLot, Wallet};
 use smallvec::SmallVec;
 
 /// An entry of a wallet, with the lots as they are after what was posted so far.
@@ -104,6 +104,18 @@ impl<'a> Draft<'a> {
             self.debit(expiry, part);
         }
         points - part
+    }
+
+    /// Takes up to `points` out of pending lots, in their order, and returns how many are missing.
+    pub(crate) fn take_pending(&mut self, lots: &[&PendingLot], points: Points) -> Points {
+        let mut missing = points;
+        for lot in lots {
+            let taken = lot.points.min(missing);
+            let account = Account::Pending { matures: lot.matures, expiry: lot.expiry };
+            self.entry.post(account, -taken);
+            missing -= taken;
+        }
+        missing
     }
 
     /// Moves the date of the rolling lot.

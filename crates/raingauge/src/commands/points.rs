@@ -92,6 +92,23 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Show what the budgets of a programme have left
+    #[command(after_help = "Example: raingauge points budgets grab-sg")]
+    Budgets {
+        /// Name of the programme
+        programme: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Show what points can be exchanged for, and how much of it is left
+    #[command(after_help = "Example: raingauge points rewards --programme grab-sg")]
+    Rewards {
+        /// Name of the programme; those of all without it
+        #[arg(long)]
+        programme: Option<String>,
+        #[command(flatten)]
+        place: Place,
+    },
     /// See what waits and what failed, and send it again
     #[command(subcommand)]
     Queues(queues::Command),
@@ -169,6 +186,12 @@ impl Points {
             Command::Programmes(command) => command.run(json),
             Command::Liability { programme, place } => {
                 place.with(|session| members::liability(session, &programme, json))
+            }
+            Command::Budgets { programme, place } => {
+                place.with(|session| members::budgets(session, &programme, json))
+            }
+            Command::Rewards { programme, place } => {
+                place.with(|session| members::rewards(session, programme.as_deref(), json))
             }
             Command::Queues(command) => command.run(json),
             Command::Sweep { place } => place.with(|session| checks::sweep(session, json)),

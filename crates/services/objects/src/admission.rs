@@ -53,7 +53,7 @@ pub(crate) fn visit_keys<'a>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
     Read,
-    /// As a read, but nobody is told of a miss.
+    /// As a read, but no event of a miss.
     Asked,
     Silent,
 }

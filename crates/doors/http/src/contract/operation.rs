@@ -45,6 +45,18 @@ impl Operation {
         self
     }
 
+    /// Names of the query parameters.
+    pub(crate) fn query_parameters(&self) -> Vec<String> {
+        let listed = self.document.get("parameters").and_then(Value::as_array);
+        let named = listed.into_iter().flatten().filter_map(|parameter| {
+            let shared = parameter["$ref"].as_str().map(Shared::of);
+            let parameter = shared.as_ref().unwrap_or(parameter);
+            let name = parameter["name"].as_str().filter(|_| parameter["in"] == "query")?;
+            Some(name.to_owned())
+        });
+        named.collect()
+    }
+
     /// Takes a JSON body.
     pub fn body<T: ToSchema>(self, example: Value) -> Self {
         self.body_as::<T>("application/json", example)

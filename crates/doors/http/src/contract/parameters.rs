@@ -31,6 +31,12 @@ impl Shared {
         json!({ "$ref": format!("#/components/parameters/{self:?}") })
     }
 
+    /// The parameter that a reference names.
+    pub(super) fn of(reference: &str) -> Value {
+        let is_named = |shared: &Self| reference.ends_with(&format!("/{shared:?}"));
+        Self::ALL.into_iter().find(is_named).map_or(Value::Null, Self::document)
+    }
+
     fn document(self) -> Value {
         let time = json!({ "$ref": "#/components/schemas/Moment" });
         match self {

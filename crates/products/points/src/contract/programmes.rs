@@ -88,6 +88,7 @@ pub fn rewards() -> Operation {
             "Those with a stock say how many are `left` of it, once their programme is in effect.",
         )
         .answers::<Rewards>(200, "The rewards, by programme and name.", Value::Null)
+        .refusal(&[Code::ProgrammeUnknown], "There is no such programme.")
 }
 
 pub fn put_reward() -> Operation {

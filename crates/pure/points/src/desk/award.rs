@@ -244,7 +244,7 @@ fn bonus(programme: &Programme, award: &Award, points: Points) -> Result<Terms, 
         budget: programme.budget_named(award.budget.as_ref()).clone(),
         extends: award.extends.unwrap_or(false),
         qualifies: false,
-        pending_days: award.pending_days.unwrap_or(0),
+        pending_days: award.pending_days.unwrap_or(programme.pending_days),
     })
 }
 

@@ -19,6 +19,9 @@ impl Desk<'_> {
         expires_on: Option<Day>,
     ) -> Result<Vec<Arc<Entry>>, Refusal> {
         let programme = order.programme;
+        if points == 0 {
+            return refused(Code::PointsInvalid, "an adjustment gives or takes points");
+        }
         check_points(points.checked_abs().unwrap_or(0))?;
         let today = programme.zone().day(self.now_ms);
         if expires_on.is_some_and(|last| last < today || points < 0) {

@@ -24,6 +24,7 @@ use crate::identity::{Key, ReferenceId};
 use crate::number::Number;
 use crate::refused;
 use crate::snapshot::reversed_keys;
+use crate::wallet::PendingLot;
 use parts::{Extent, Part};
 use raingauge_core::code::{Code, Refusal};
 use std::sync::Arc;
@@ -55,7 +56,9 @@ impl Desk<'_> {
         let extent = Extent::of(amount, points)?;
         let Named { earned, name, is_reference } = self.named(order, key)?;
         self.check_source(order, &earned)?;
-        let parts = parts::parts(&earned, extent, order.programme)?;
+        // A rule that prices the same event may still wait for its row.
+        let may_come = order.command.is_of_event();
+        let parts = parts::parts(&earned, extent, order.programme, may_come)?;
         let is_whole = extent == Extent::Everything && is_reference;
 
         self.all_or_nothing(|desk| {
@@ -163,8 +166,8 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// The entry that takes points out of what is pending, the award's own lot, and those that
-    /// expire first.
+    /// The entry that takes points out of the award's own, pending or not, then those that expire
+    /// first, and then what else is pending.
     fn taken_back(
         &self,
         order: &Order<'_>,
@@ -180,15 +183,15 @@ impl Desk<'_> {
         draft.entry.post(Account::Issued(award.budget.clone()), part.points);
 
         let mut missing = part.points;
-        if let (Some(matures), Some(expiry)) = (award.matures, award.expiry) {
-            let taken = wallet.pending_in(matures, expiry).min(missing);
-            draft.entry.post(Account::Pending { matures, expiry }, -taken);
-            missing -= taken;
-        }
+        let own = award.matures.zip(award.expiry);
+        let (pending, others): (Vec<&PendingLot>, Vec<_>) =
+            wallet.pending.iter().partition(|lot| own == Some((lot.matures, lot.expiry)));
+        missing = draft.take_pending(&pending, missing);
         if let Some(expiry) = award.expiry {
             missing = draft.take_from(expiry, missing);
         }
         missing = draft.take(missing);
+        missing = draft.take_pending(&others, missing);
 
         let owed = wallet.arrears.saturating_add(missing);
         match programme.negative {

@@ -372,6 +372,13 @@ impl Member {
         missing -= own;
         let others: Points = self.take(missing, None).iter().map(|piece| piece.points).sum();
         missing -= others;
+        self.pending.sort_by_key(|(day, piece)| (*day, piece.date));
+        for (_, piece) in &mut self.pending {
+            let part = piece.points.min(missing);
+            piece.points -= part;
+            missing -= part;
+        }
+        self.pending.retain(|(_, piece)| piece.points > 0);
         self.arrears += missing;
         self.awards.insert(award, (awarded, reversed + points, date, kept));
         Ok(())

@@ -75,12 +75,6 @@ impl Wallet {
         self.lots.retain(|lot| lot.points != 0);
         self.pending.retain(|lot| lot.points != 0);
     }
-
-    /// Points that mature on this day with this expiry.
-    pub fn pending_in(&self, matures: Day, expiry: Expiry) -> Points {
-        let place = self.pending.binary_search_by_key(&(matures, expiry), PendingLot::place);
-        place.map_or(0, |place| self.pending[place].points)
-    }
 }
 
 impl PendingLot {

@@ -7,14 +7,19 @@ use crate::commands::session::Session;
 use crate::commands::{note, print, print_json};
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
+use raingauge_core::code::Code;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// Most rows of a request.
 const BATCH_LEN_MAX: usize = 1_000;
 /// Largest file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 30;
+/// Why a row is refused whose key has awarded something else.
+const CHANGED: &str = "a row of this member was loaded before with other content: adjust the \
+                       points, or give another load a --name of its own";
 /// The account that opening balances come from.
 const BUDGET: &str = "opening";
 
@@ -22,6 +27,10 @@ const BUDGET: &str = "opening";
 pub struct Import {
     /// CSV file
     file: PathBuf,
+    /// Name of the load. The rows of a member are awarded once under it, in whatever file: so a
+    /// file can be corrected and loaded again
+    #[arg(long, default_value = "opening")]
+    name: String,
     /// Why; the entries keep it
     #[arg(long, default_value = "opening balance", value_parser = reason)]
     reason: String,
@@ -57,9 +66,10 @@ impl Import {
     }
 
     fn load(&self, session: &Session) -> anyhow::Result<Outcome> {
-        let mark = self.mark()?;
-        let mut rows = csv::Reader::from_path(&self.file)
-            .with_context(|| format!("{} cannot be read", self.file.display()))?;
+        let unread = || format!("{} cannot be read", self.file.display());
+        let file = std::fs::File::open(&self.file).with_context(unread)?;
+        ensure!(file.metadata()?.len() <= FILE_BYTES_MAX, "the file is larger than 4 GiB");
+        let mut rows = csv::Reader::from_reader(file);
         let columns = rows.headers()?.clone();
         for needed in ["programme", "member", "points"] {
             ensure!(columns.iter().any(|column| column == needed), "there is no column {needed}");
@@ -67,8 +77,11 @@ impl Import {
 
         let mut outcome = Outcome::default();
         let mut batch = Vec::new();
-        for (place, row) in rows.records().enumerate() {
-            batch.push(self.award(&columns, &row?, &mark, place + 1)?);
+        let mut rows_of_members = HashMap::new();
+        for row in rows.records() {
+            let row = row.with_context(unread)?;
+            let line = row.position().map_or(0, csv::Position::line);
+            batch.push((line, self.award(&columns, &row, &mut rows_of_members)?));
             if batch.len() == BATCH_LEN_MAX {
                 send(session, std::mem::take(&mut batch), &mut outcome)?;
             }
@@ -77,32 +90,24 @@ impl Import {
         Ok(outcome)
     }
 
-    /// What keys of rows begin with: the same for the same content.
-    fn mark(&self) -> anyhow::Result<String> {
-        let mut file = std::fs::File::open(&self.file)
-            .with_context(|| format!("{} cannot be read", self.file.display()))?;
-        ensure!(file.metadata()?.len() <= FILE_BYTES_MAX, "the file is larger than 4 GiB");
-        let mut hash = Sha256::new();
-        let mut chunk = vec![0; 1 << 16];
-        loop {
-            match std::io::Read::read(&mut file, &mut chunk)? {
-                0 => break,
-                len => hash.update(&chunk[..len]),
-            }
-        }
-        Ok(hex::encode(&hash.finalize()[..8]))
-    }
-
+    /// The award of a row. Its key depends on its member and on how many rows of that came before,
+    /// and not on what it awards: a row that was loaded and then changed is refused.
     fn award(
         &self,
         columns: &csv::StringRecord,
         row: &csv::StringRecord,
-        mark: &str,
-        number: usize,
+        rows_of_members: &mut HashMap<[u8; 16], u32>,
     ) -> anyhow::Result<Value> {
-        let mut award = json!({
-            "key": format!("import:{mark}:{number}"), "budget": BUDGET, "reason": self.reason,
-        });
+        let cell = |name: &str| {
+            columns.iter().zip(row).find(|(column, _)| *column == name).map_or("", |(_, cell)| cell)
+        };
+        let member = hash_of(&json!([self.name, cell("programme"), cell("member")]));
+        let number = rows_of_members.entry(member).or_default();
+        *number += 1;
+        let key = format!("import:{}:{number}", hex::encode(member));
+        // What was owed before is not pending.
+        let mut award =
+            json!({"key": key, "budget": BUDGET, "reason": self.reason, "pendingDays": 0});
         for (column, cell) in columns.iter().zip(row) {
             match column {
                 "programme" | "member" | "points" | "expiresOn" | "key" | "reason" => {
@@ -117,18 +122,27 @@ impl Import {
     }
 }
 
-fn send(session: &Session, batch: Vec<Value>, outcome: &mut Outcome) -> anyhow::Result<()> {
+fn hash_of(value: &Value) -> [u8; 16] {
+    let hash = Sha256::digest(value.to_string());
+    std::array::from_fn(|at| hash[at])
+}
+
+/// Sends rows with their lines in the file.
+fn send(session: &Session, batch: Vec<(u64, Value)>, outcome: &mut Outcome) -> anyhow::Result<()> {
     if batch.is_empty() {
         return Ok(());
     }
-    let answer = session.client.post("/v1/points/awards", &json!({ "awards": batch }))?;
+    let (lines, awards): (Vec<u64>, Vec<Value>) = batch.into_iter().unzip();
+    let answer = session.client.post("/v1/points/awards", &json!({ "awards": awards }))?;
     let results = answer["results"].as_array().context("the answer has no results")?;
-    for (award, result) in batch.iter().zip(results) {
+    for ((line, award), result) in lines.iter().zip(&awards).zip(results) {
         let error = &result["error"];
         if error.is_object() {
             let [member, code, detail] =
                 [&award["member"], &error["code"], &error["detail"]].map(text);
-            outcome.refused.push(format!("{member}: {code}: {detail}"));
+            let is_changed = code == Code::KeyReused.as_str();
+            let detail = if is_changed { CHANGED } else { &detail };
+            outcome.refused.push(format!("line {line}, {member}: {code}: {detail}"));
         } else if result["replayed"] == true {
             outcome.replayed += 1;
         } else {

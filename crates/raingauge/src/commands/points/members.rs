@@ -1,4 +1,4 @@
-//! What members have.
+//! What members have, and what there is for them.
 
 use super::Member;
 use crate::commands::campaigns::tables::{print_rows, rows_of};
@@ -94,4 +94,42 @@ pub fn liability(session: &Session, programme: &str, is_json: bool) -> anyhow::R
     let columns = [("expires in", Align::Left), ("points", Align::Right)];
     let row = |month: &Value| vec![text(&month["month"]), text(&month["points"])];
     print_rows(&columns, rows_of(&found["months"], row))
+}
+
+pub fn budgets(session: &Session, programme: &str, is_json: bool) -> anyhow::Result<()> {
+    let path = format!("/v1/points/{}/budgets", encoded(programme));
+    let found = session.client.get(&path, &[])?;
+    if is_json {
+        return Ok(print_json(&found)?);
+    }
+
+    let columns = [
+        ("budget", Align::Left),
+        ("limit", Align::Right),
+        ("used", Align::Right),
+        ("left", Align::Right),
+    ];
+    let row =
+        |budget: &Value| ["name", "limit", "used", "left"].map(|name| text(&budget[name])).to_vec();
+    print_rows(&columns, rows_of(&found["budgets"], row))
+}
+
+pub fn rewards(session: &Session, programme: Option<&str>, is_json: bool) -> anyhow::Result<()> {
+    let parameters: Vec<(&str, &str)> =
+        programme.into_iter().map(|programme| ("programme", programme)).collect();
+    let found = session.client.get("/v1/points/rewards", &parameters)?;
+    if is_json {
+        return Ok(print_json(&found)?);
+    }
+
+    let columns = [
+        ("programme", Align::Left),
+        ("reward", Align::Left),
+        ("points", Align::Right),
+        ("stock", Align::Right),
+        ("left", Align::Right),
+    ];
+    let names = ["programme", "name", "points", "stock", "left"];
+    let row = |reward: &Value| names.map(|name| text(&reward[name])).to_vec();
+    print_rows(&columns, rows_of(&found["rewards"], row))
 }

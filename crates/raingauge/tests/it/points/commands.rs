@@ -11,7 +11,10 @@ fn the_command_line_awards_shows_and_verifies() {
     {
         let server = home.start();
         let url = format!("http://{}", server.address);
-        create(&server, &pound());
+        let mut programme = pound();
+        programme["budgets"] = json!({"gifts": {"limit": 150}});
+        programme["rewards"] = json!([{"name": "coffee", "points": 20, "stock": 3}]);
+        create(&server, &programme);
         let run = |arguments: &[&str]| {
             let arguments: Vec<&str> =
                 arguments.iter().copied().chain(["--server", &url]).collect();
@@ -31,6 +34,31 @@ fn the_command_line_awards_shows_and_verifies() {
         assert!(statement.contains("counted twice"), "{statement}");
         assert!(run(&["points", "programmes", "list"]).contains("pound"));
         assert!(run(&["points", "liability", "pound"]).contains("outstanding 25"));
+        run(&[
+            "points",
+            "award",
+            "dan",
+            "--programme",
+            "pound",
+            "--key",
+            "g",
+            "--points",
+            "60",
+            "--budget",
+            "gifts",
+        ]);
+        let budgets = run(&["points", "budgets", "pound"]);
+        assert!(
+            budgets.lines().any(|line| line.split_whitespace().eq(["gifts", "150", "60", "90"])),
+            "{budgets}"
+        );
+        let rewards = run(&["points", "rewards", "--programme", "pound"]);
+        assert!(
+            rewards
+                .lines()
+                .any(|line| line.split_whitespace().eq(["pound", "coffee", "20", "3", "3"])),
+            "{rewards}"
+        );
         assert!(run(&["points", "queues", "list"]).contains("retry"));
         assert!(run(&["points", "seal", "--json"]).contains("\"hash\""));
 
@@ -40,6 +68,20 @@ fn the_command_line_awards_shows_and_verifies() {
         assert!(run(&["points", "import", "balances.csv"]).starts_with("2 awarded, 0 known"));
         assert!(run(&["points", "import", "balances.csv"]).starts_with("0 awarded, 2 known"));
         assert_eq!(member(&server, "pound", "cat")["expiresOn"], "2099-12-31");
+
+        // Nor does a row that is loaded again beside others that were corrected or changed.
+        let load = |rows: &str| {
+            std::fs::write(home.path().join("balances.csv"), rows).expect("a file");
+            home.run(&["points", "import", "balances.csv", "--server", &url])
+        };
+        let wrong = load("programme,member,points,expiresOn\npound,bob,7,\npound,eve,many,\n");
+        assert!(!wrong.status.success(), "{wrong:?}");
+        assert!(format!("{wrong:?}").contains("line 3, eve: "), "{wrong:?}");
+        let right = load("programme,member,points,expiresOn\npound,eve,5,\npound,bob,7,\n");
+        assert!(right.output.starts_with("1 awarded, 1 known"), "{right:?}");
+        let changed = load("programme,member,points,expiresOn\npound,bob,8,\n");
+        assert!(format!("{changed:?}").contains("bob: key_reused: a row of this"), "{changed:?}");
+        assert_eq!(member(&server, "pound", "bob")["available"], 7);
         server.kill();
     }
 

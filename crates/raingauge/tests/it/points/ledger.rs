@@ -93,6 +93,18 @@ fn a_batch_answers_each_item_in_its_place() {
     let budgets = server.get("/v1/points/shop/budgets").expect(200);
     let sorry = json!([{"name": "sorry", "limit": 150, "used": 100, "left": 50}]);
     assert_eq!(budgets["budgets"], sorry);
+
+    // A result is that of all entries of its command.
+    let order = |key| item("cat", key, &json!({"points": 10, "reference": "o"}));
+    results(&server, "/v1/points/awards", "awards", &[order("c-1"), order("c-2")]);
+    let back = json!({"kind": "reverse", "programme": "shop", "member": "cat", "key": "c-3",
+                      "reference": "o", "reason": "returned"});
+    let path = "/v1/points/corrections";
+    let tried = server.post(&format!("{path}?dryRun=true"), &json!({"corrections": [back]}));
+    tried.expect_problem(400, "parameter_unknown");
+    let back = &results(&server, path, "corrections", &[back])[0];
+    assert_eq!((&back["points"], &back["balance"]), (&json!(-20), &json!(0)), "{back}");
+    server.get("/v1/points/rewards?programme=nowhere").expect_problem(404, "programme_unknown");
     server.post("/v1/points/awards", &json!([])).expect_problem(400, "request_malformed");
     let many = vec![json!({}); 1_001];
     let many = server.post("/v1/points/awards", &json!({ "awards": many }));

@@ -107,10 +107,10 @@ impl Keyspace {
         self.totals.hits += hits;
     }
 
-    /// Counts a read of a key that is not there, and tells of it.
-    pub(crate) fn count_miss(&mut self, database: u8, name: &[u8], is_told: bool) {
+    /// Counts a read of a key that is not there, with an event or without one.
+    pub(crate) fn count_miss(&mut self, database: u8, name: &[u8], with_event: bool) {
         self.totals.misses += 1;
-        if is_told {
+        if with_event {
             self.notify(Class::Missed, "keymiss", database, name);
         }
     }

@@ -63,11 +63,13 @@ impl Part {
     }
 }
 
-/// What is taken back of each award.
+/// What is taken back of each award. Where an amount is paid back and no award has one, that award
+/// `may_come`.
 pub(super) fn parts(
     earned: &Earned,
     extent: Extent,
     programme: &Programme,
+    may_come: bool,
 ) -> Result<Vec<Part>, Refusal> {
     // Of an award that rounded to nothing, or of which no point is left, the amount still counts.
     let is_open = |award: &&EarnedAward| {
@@ -84,7 +86,8 @@ pub(super) fn parts(
         Extent::Points(points) => by_points(&open, points, programme),
         Extent::Amount(_) if earned.awards.iter().all(|award| award.multiplier.is_none()) => {
             let detail = "the points do not follow from an amount: take back points, or all";
-            refused(Code::EntryNotReversible, detail)
+            let code = if may_come { Code::ReferenceUnknown } else { Code::EntryNotReversible };
+            refused(code, detail)
         }
         Extent::Amount(amount) => by_amount(&open, amount, programme),
     }

@@ -5,7 +5,7 @@ use crate::command::{Award, Basis, Body, Command};
 use crate::identity::WalletId;
 use crate::limits::REFERENCE_AWARDS_MAX;
 use crate::number::Number;
-use crate::programme::EVENT_SOURCE;
+use crate::programme::{EVENT_SOURCE, Programmes};
 use crate::script::{Replica, ScriptLedger};
 use serde_json::json;
 
@@ -39,30 +39,37 @@ fn awards_beyond_those_of_a_reference_are_made_and_found_by_their_keys() {
     assert_eq!(balance(&mut ledger), 0);
 }
 
-/// An event with two rules, of which the table of one is filled after a refund.
-#[test]
-fn an_award_of_an_event_loses_what_was_refunded_before_it() {
-    let programmes = programmes(
+/// A programme that prices an order, once and twice, and has a gift for it.
+fn orders() -> Programmes {
+    programmes(
         &json!({"programme": "p", "rules": [
             {"id": 1, "name": "order", "amount": "data.amount"},
             {"id": 2, "name": "double", "amount": "data.amount", "factors": ["two"]},
             {"id": 3, "name": "gift", "points": 7}],
             "tables": {"two": {"by": ["data.x"], "default": 2}}}),
         1,
-    );
-    let of_event = |rule: u32, amount: Option<&str>| {
-        let amount = amount.and_then(Number::parse);
-        let basis = Basis::Amount {
-            amount,
-            rule: Some(rule),
-            event_type: None,
-            facts: None,
-            factors: Vec::new(),
-        };
-        let key = Command::event_key(rule, "shop", "o-1");
-        let command = command("amy", key, Body::Award(Award::of(basis)));
-        under("o-1", Command { source: EVENT_SOURCE.into(), ..command })
+    )
+}
+
+/// What a rule awards for the event of an order.
+fn of_event(rule: u32, amount: Option<&str>) -> Command {
+    let amount = amount.and_then(Number::parse);
+    let basis = Basis::Amount {
+        amount,
+        rule: Some(rule),
+        event_type: None,
+        facts: None,
+        factors: Vec::new(),
     };
+    let key = Command::event_key(rule, "shop", "o-1");
+    let command = command("amy", key, Body::Award(Award::of(basis)));
+    under("o-1", Command { source: EVENT_SOURCE.into(), ..command })
+}
+
+/// An event with two rules, of which the table of one is filled after a refund.
+#[test]
+fn an_award_of_an_event_loses_what_was_refunded_before_it() {
+    let programmes = orders();
 
     let mut ledger = Replica::new(1);
     let mut play = |command: Command| {
@@ -76,4 +83,24 @@ fn an_award_of_an_event_loses_what_was_refunded_before_it() {
     assert_eq!(play(refund("r-2", "6")), 0);
     assert_eq!(play(of_event(3, None)), 0, "nothing is left of the order");
     assert_eq!(play(under("o-1", command("amy", "new", award(5)))), 5, "another transaction");
+}
+
+/// The gift of an order is awarded before its points, whose row is missing. The refund is tried
+/// again, as one whose award has not come.
+#[test]
+fn a_refund_by_amount_waits_for_an_award_that_has_one() {
+    let programmes = orders();
+    let mut ledger = Replica::new(1);
+    let mut play = |command: Command| {
+        let codes = codes(&ledger.execute(&programmes, NOW_MS, &[command]));
+        (codes[0], balance(&mut ledger))
+    };
+    let refund = |key: &str| under("o-1", command("amy", key, back(None, Some("4"))));
+    let of_events = Command { source: EVENT_SOURCE.into(), ..refund("r-1") };
+
+    assert_eq!(play(of_event(3, None)), ("ok", 7));
+    assert_eq!(play(of_events.clone()), ("reference_unknown", 7));
+    assert_eq!(play(refund("r-2")), ("entry_not_reversible", 7), "a caller need not wait");
+    assert_eq!(play(of_event(2, Some("10"))), ("ok", 27));
+    assert_eq!(play(of_events), ("ok", 19));
 }
