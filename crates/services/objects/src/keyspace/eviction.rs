@@ -12,7 +12,7 @@
 
 use super::{DATABASES, Database, Keyspace, Place, Slot};
 use indexmap::map::RawEntryApiV1 as _;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasher as _;
 
 /// Uses of a key that count at most.
@@ -97,10 +97,11 @@ impl Database {
 
         self.slots[index].is_on_probation = true;
         self.probation.bytes += bytes;
-        // Keys that a refused group removed leave their hashes behind.
+        // Keys that a refused group removed leave their hashes behind, and may come again.
         if self.probation.hashes.len() > 2 * resident {
             let mut hashes = std::mem::take(&mut self.probation.hashes);
-            hashes.retain(|hash| self.resident(*hash).is_some());
+            let mut known = HashSet::with_capacity(resident);
+            hashes.retain(|hash| self.resident(*hash).is_some() && known.insert(*hash));
             self.probation.hashes = hashes;
         }
         self.probation.hashes.push_back(hash);
@@ -192,5 +193,29 @@ impl Keyspace {
         }
         let all = sum(&mut self.databases.iter().flat_map(|database| database.slots.values()));
         assert_eq!(self.resident_bytes, all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use raingauge_ports::objects::Old;
+
+    /// While a disk is full, the store refuses what a client sends again and again.
+    #[test]
+    fn keys_that_come_and_go_leave_nothing_behind() {
+        let mut database = Database::default();
+        let mut gone = Gone::default();
+        for _ in 0..1_000 {
+            for name in ["a", "b"] {
+                let slot = Slot::new(None, Old::Absent, 0, 0);
+                let (index, _) =
+                    database.slots.insert_full(Bytes::from_static(name.as_bytes()), slot);
+                database.try_out(index, &mut gone);
+            }
+            database.slots.clear();
+        }
+        assert!(database.probation.hashes.len() <= 5, "{}", database.probation.hashes.len());
     }
 }
