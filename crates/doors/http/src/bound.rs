@@ -36,7 +36,7 @@ impl Description {
                 let parameters =
                     self.parameters.get_or_init(|| (self.describe)().query_parameters());
                 let known: Vec<&str> = parameters.iter().map(String::as_str).collect();
-                Parameters::of(given, &known).map(|_| ())
+                Parameters::checked(given, &known).map(|_| ())
             }
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! Query parameters of the routes of products, which refuse those that they do not know.
+//! Query parameters of the routes of products.
 
 use crate::problem::Problem;
 use raingauge_core::code::Code;
@@ -11,8 +11,13 @@ use std::str::FromStr;
 pub struct Parameters(HashMap<String, String>);
 
 impl Parameters {
+    /// The parameters of a request to a route of a product, which has checked them.
+    pub fn of(given: HashMap<String, String>) -> Self {
+        Self(given)
+    }
+
     /// Refuses a parameter that the route does not take.
-    pub fn of(given: HashMap<String, String>, known: &[&str]) -> Result<Self, Problem> {
+    pub(crate) fn checked(given: HashMap<String, String>, known: &[&str]) -> Result<Self, Problem> {
         match given.keys().find(|name| !known.contains(&name.as_str())) {
             None => Ok(Self(given)),
             Some(name) => {
@@ -81,7 +86,7 @@ mod tests {
 
     fn parameters(given: &[(&str, &str)]) -> Result<Parameters, Problem> {
         let given = given.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-        Parameters::of(given.collect(), &["from", "limit", "campaign"])
+        Parameters::checked(given.collect(), &["from", "limit", "campaign"])
     }
 
     #[test]

@@ -40,8 +40,7 @@ async fn list(
     Extension(campaigns): Services,
     Query(given): Query<HashMap<String, String>>,
 ) -> Answer<Json<Value>> {
-    let known = ["status", "destination", "campaign", "after", "limit"];
-    let parameters = Parameters::of(given, &known)?;
+    let parameters = Parameters::of(given);
     let status = match parameters.text("status") {
         None => Status::Pending,
         Some(name) => Status::from_name(&name).ok_or_else(|| {

@@ -33,8 +33,7 @@ async fn list(
     Query(given): Query<HashMap<String, String>>,
     headers: HeaderMap,
 ) -> Answer {
-    let known = ["campaign", "subject", "outcome", "from", "to", "after", "limit"];
-    let parameters = Parameters::of(given, &known)?;
+    let parameters = Parameters::of(given);
     let now_ms = campaigns.clock.now_ms();
     let after = parameters.text("after").map(|text| place_of(&text)).transpose()?;
     let query = DecisionQuery {

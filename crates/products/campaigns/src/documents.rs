@@ -62,7 +62,7 @@ async fn list<D: Described>(
 ) -> Answer<Json<Value>> {
     let filters: &[&str] =
         if D::KIND == Kind::Campaign { &["state", "owner", "eventType"] } else { &[] };
-    let parameters = Parameters::of(given, filters)?;
+    let parameters = Parameters::of(given);
     let mut listed = Vec::new();
     for stored in campaigns.documents.list(D::KIND).await? {
         let configuration = &stored.configuration;
@@ -90,7 +90,7 @@ async fn create<D: Described>(
     headers: HeaderMap,
     body: Body<Configuration>,
 ) -> Answer {
-    let parameters = Parameters::of(given, &["validate"])?;
+    let parameters = Parameters::of(given);
     let document = without_status(json_of(&body.bytes)?);
     match parameters.text("validate").as_deref() {
         None => {}

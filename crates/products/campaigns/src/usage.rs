@@ -42,7 +42,7 @@ async fn usage(
     Path(id): Path<u32>,
     Query(given): Query<HashMap<String, String>>,
 ) -> Answer<Json<Value>> {
-    let parameters = Parameters::of(given, &["from", "to"])?;
+    let parameters = Parameters::of(given);
     let now_ms = campaigns.clock.now_ms();
     let campaign = campaigns.campaign(id).await?;
     let mut query = DecisionQuery {

@@ -33,7 +33,7 @@ async fn award(
     headers: HeaderMap,
     body: Body<Trial>,
 ) -> Answer {
-    let parameters = Parameters::of(given, &["dryRun"])?;
+    let parameters = Parameters::of(given);
     let is_trial = parameters.value::<bool>("dryRun")?.unwrap_or(false);
     let conversion = points.conversion(points.source(&who));
     let batch = Batch::<AwardRequest>::of_singles(&body.bytes, "awards")?;

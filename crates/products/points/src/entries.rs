@@ -33,7 +33,7 @@ async fn by_key(
     Extension(who): Extension<Principal>,
     Query(given): Query<HashMap<String, String>>,
 ) -> Answer<Json<Value>> {
-    let parameters = Parameters::of(given, &["programme", "key", "source"])?;
+    let parameters = Parameters::of(given);
     let [programme, key] = ["programme", "key"].map(|name| parameters.text(name));
     let (Some(programme), Some(key)) = (programme, key) else {
         let detail = "name a programme and a key: ?programme=grab-sg&key=o-1";

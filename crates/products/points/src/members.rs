@@ -64,7 +64,7 @@ async fn member(
     Query(given): GivenQuery,
 ) -> Answer<Json<Value>> {
     points.source(&who).check_operator()?;
-    let parameters = Parameters::of(given, &["at"])?;
+    let parameters = Parameters::of(given);
     let at_ms = parameters.time_ms("at", points.clock.now_ms())?;
     let programme = points.programme(&programme)?;
     let id = wallet_id(programme.name(), &member)?;
@@ -155,7 +155,7 @@ async fn statement(
     headers: HeaderMap,
 ) -> Answer {
     points.source(&who).check_operator()?;
-    let parameters = Parameters::of(given, &["before", "limit"])?;
+    let parameters = Parameters::of(given);
     let before = parameters.value::<u64>("before")?;
     let len_max = parameters.limit(STATEMENT_LEN_MAX)?;
     let programme = points.programme(&programme)?;

@@ -62,7 +62,7 @@ async fn create(
     body: Body<Trial>,
 ) -> Answer {
     points.source(&who).check_operator()?;
-    let parameters = Parameters::of(given, &["validate"])?;
+    let parameters = Parameters::of(given);
     let document = without_version(json_within(&body.bytes, CONTAINERS_MAX)?);
     match parameters.text("validate").as_deref() {
         None => {}

@@ -56,7 +56,7 @@ async fn messages(
     Query(given): Query<HashMap<String, String>>,
 ) -> Answer<Json<Value>> {
     points.source(&who).check_operator()?;
-    let parameters = Parameters::of(given, &["limit"])?;
+    let parameters = Parameters::of(given);
     let (queue, shelf) = shelf_of(&name)?;
     let found = points.queues.peek(queue, shelf, parameters.limit(QUEUE_CALL_LEN_MAX)?).await?;
     let messages: Vec<Value> = found.iter().map(shown).collect();

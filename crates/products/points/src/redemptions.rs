@@ -44,17 +44,12 @@ async fn list(
     Extension(points): Services,
     Query(given): Query<HashMap<String, String>>,
 ) -> Answer<Json<Value>> {
-    let parameters = Parameters::of(given, &["programme"])?;
-    let only = parameters.text("programme");
+    let documents = &points.documents;
+    let programmes = match Parameters::of(given).text("programme") {
+        Some(only) => vec![documents.get(PROGRAMME, &only, None).await.map_err(unknown)?],
+        None => documents.list(PROGRAMME).await?,
+    };
     let mut rewards = Vec::new();
-    let mut programmes = points.documents.list(PROGRAMME).await?;
-    if let Some(only) = only {
-        programmes.retain(|stored| stored.id == only);
-        if programmes.is_empty() {
-            let detail = format!("there is no programme {only}");
-            return Err(Refused::new(Code::ProgrammeUnknown, detail));
-        }
-    }
     for stored in programmes {
         let stocks = points.stocks(&stored.id).await?;
         for reward in stored.configuration["rewards"].as_array().into_iter().flatten() {

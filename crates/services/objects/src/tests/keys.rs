@@ -1,6 +1,6 @@
 //! Commands about keys and databases. The replies are those of Redis 7.
 
-use super::stage::{NOW_S, Stage};
+use super::stage::{NOW_S, Stage, heard};
 
 /// Which events a command has, and whom they are about.
 #[tokio::test]
@@ -28,11 +28,7 @@ async fn events_are_those_of_redis() {
     ];
     for (command, events) in cases {
         client.send(command).await;
-        let heard = std::iter::from_fn(|| listener.try_next()).map(|message| {
-            let event = String::from_utf8_lossy(&message.channel).replace("__keyevent@0__:", "");
-            format!("{event} {}", String::from_utf8_lossy(&message.payload))
-        });
-        assert_eq!(heard.collect::<Vec<_>>(), *events, "{command}");
+        assert_eq!(heard(&listener), *events, "{command}");
     }
     let stats = stage.objects.stats();
     assert_eq!((stats.hits, stats.misses), (1, 9));

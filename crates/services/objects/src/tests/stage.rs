@@ -96,6 +96,16 @@ impl Stage {
     }
 }
 
+/// The events of keys of database 0 that a listener has received, each with its key.
+pub(super) fn heard(listener: &Subscriber) -> Vec<String> {
+    let messages = std::iter::from_fn(|| listener.try_next());
+    let events = messages.map(|message| {
+        let event = String::from_utf8_lossy(&message.channel).replace("__keyevent@0__:", "");
+        format!("{event} {}", String::from_utf8_lossy(&message.payload))
+    });
+    events.collect()
+}
+
 impl Client {
     /// Sends one command, its words apart by spaces, and returns the reply with its lines apart by
     /// spaces.

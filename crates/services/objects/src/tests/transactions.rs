@@ -1,6 +1,6 @@
 //! MULTI, EXEC and WATCH. The replies are those of Redis 7.
 
-use super::stage::{NOW_S, Stage};
+use super::stage::{NOW_S, Stage, heard};
 
 #[tokio::test]
 async fn a_transaction_runs_together() {
@@ -112,9 +112,5 @@ async fn events_that_a_transaction_asks_for_begin_within_it() {
     let commands = ["MULTI", "SET a 1", set, "SET old 2", "SET b 1", "EXEC"];
     let replies = client.send_all(&commands).await;
     assert_eq!(replies, "+OK +QUEUED +QUEUED +QUEUED +QUEUED *4 +OK +DOOR +OK +OK");
-    let heard = std::iter::from_fn(|| listener.try_next()).map(|message| {
-        let event = String::from_utf8_lossy(&message.channel).replace("__keyevent@0__:", "");
-        format!("{event} {}", String::from_utf8_lossy(&message.payload))
-    });
-    assert_eq!(heard.collect::<Vec<_>>(), ["set old", "new b", "set b"]);
+    assert_eq!(heard(&listener), ["set old", "new b", "set b"]);
 }
