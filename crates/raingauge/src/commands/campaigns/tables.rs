@@ -103,6 +103,13 @@ pub fn print_rows(columns: &[(&str, Align)], rows: Vec<Vec<String>>) -> anyhow::
     Ok(print(&render(columns, &rows))?)
 }
 
+/// Prints a list whose columns are members of its items.
+pub fn print_list(listed: &Value, columns: &[(&str, Align, &str)]) -> anyhow::Result<()> {
+    let titles: Vec<_> = columns.iter().map(|(title, align, _)| (*title, *align)).collect();
+    let row = |item: &Value| columns.iter().map(|(.., name)| text(&item[*name])).collect();
+    print_rows(&titles, rows_of(listed, row))
+}
+
 pub fn rows_of(listed: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
     listed.as_array().into_iter().flatten().map(row).collect()
 }

@@ -1,7 +1,7 @@
 //! Sweeps, seals, audits and the verification of a ledger.
 
 use super::JOBS;
-use crate::commands::campaigns::tables::{print_rows, rows_of};
+use crate::commands::campaigns::tables::print_list;
 use crate::commands::campaigns::{POLL_INTERVAL, result_of, text};
 use crate::commands::session::Session;
 use crate::commands::table::Align;
@@ -50,14 +50,12 @@ pub fn seal(session: &Session, is_json: bool) -> anyhow::Result<()> {
         return Ok(print_json(&answer)?);
     }
     let columns = [
-        ("book", Align::Right),
-        ("sequence", Align::Right),
-        ("recorded at", Align::Left),
-        ("hash", Align::Left),
+        ("book", Align::Right, "book"),
+        ("sequence", Align::Right, "sequence"),
+        ("recorded at", Align::Left, "recordedAt"),
+        ("hash", Align::Left, "hash"),
     ];
-    let names = ["book", "sequence", "recordedAt", "hash"];
-    let row = |seal: &Value| names.map(|name| text(&seal[name])).to_vec();
-    print_rows(&columns, rows_of(&answer["seals"], row))
+    print_list(&answer["seals"], &columns)
 }
 
 /// Fails if something is not as it should be.

@@ -1,13 +1,12 @@
 //! What members have, and what there is for them.
 
 use super::Member;
-use crate::commands::campaigns::tables::{print_rows, rows_of};
+use crate::commands::campaigns::tables::print_list;
 use crate::commands::campaigns::text;
 use crate::commands::session::Session;
 use crate::commands::table::Align;
 use crate::commands::{print, print_json};
 use raingauge_console::encoded;
-use serde_json::Value;
 
 pub fn balance(
     session: &Session,
@@ -27,9 +26,8 @@ pub fn balance(
             print(&format!("{name:<10} {value}"))?;
         }
     }
-    let columns = [("points", Align::Right), ("expires on", Align::Left)];
-    let row = |lot: &Value| vec![text(&lot["points"]), text(&lot["expiresOn"])];
-    print_rows(&columns, rows_of(&found["lots"], row))
+    let columns = [("points", Align::Right, "points"), ("expires on", Align::Left, "expiresOn")];
+    print_list(&found["lots"], &columns)
 }
 
 pub fn statement(
@@ -49,19 +47,16 @@ pub fn statement(
     }
 
     let columns = [
-        ("sequence", Align::Right),
-        ("kind", Align::Left),
-        ("points", Align::Right),
-        ("balance", Align::Right),
-        ("occurred at", Align::Left),
-        ("reason", Align::Left),
-        ("reference", Align::Left),
-        ("key", Align::Left),
+        ("sequence", Align::Right, "sequence"),
+        ("kind", Align::Left, "kind"),
+        ("points", Align::Right, "points"),
+        ("balance", Align::Right, "balanceAfter"),
+        ("occurred at", Align::Left, "occurredAt"),
+        ("reason", Align::Left, "reason"),
+        ("reference", Align::Left, "reference"),
+        ("key", Align::Left, "key"),
     ];
-    let names =
-        ["sequence", "kind", "points", "balanceAfter", "occurredAt", "reason", "reference", "key"];
-    let row = |row: &Value| names.map(|name| text(&row[name])).to_vec();
-    print_rows(&columns, rows_of(&found["rows"], row))
+    print_list(&found["rows"], &columns)
 }
 
 pub fn explain(session: &Session, member: &Member, is_json: bool) -> anyhow::Result<()> {
@@ -70,15 +65,13 @@ pub fn explain(session: &Session, member: &Member, is_json: bool) -> anyhow::Res
         return Ok(print_json(&found)?);
     }
     let columns = [
-        ("points left", Align::Right),
-        ("of", Align::Right),
-        ("expires on", Align::Left),
-        ("awarded at", Align::Left),
-        ("why", Align::Left),
+        ("points left", Align::Right, "left"),
+        ("of", Align::Right, "awarded"),
+        ("expires on", Align::Left, "expiresOn"),
+        ("awarded at", Align::Left, "occurredAt"),
+        ("why", Align::Left, "why"),
     ];
-    let names = ["left", "awarded", "expiresOn", "occurredAt", "why"];
-    let row = |award: &Value| names.map(|name| text(&award[name])).to_vec();
-    print_rows(&columns, rows_of(&found["awards"], row))
+    print_list(&found["awards"], &columns)
 }
 
 pub fn liability(session: &Session, programme: &str, is_json: bool) -> anyhow::Result<()> {
@@ -91,9 +84,8 @@ pub fn liability(session: &Session, programme: &str, is_json: bool) -> anyhow::R
     for name in ["outstanding", "pending", "held", "arrears"] {
         print(&format!("{name:<11} {}", text(&found[name])))?;
     }
-    let columns = [("expires in", Align::Left), ("points", Align::Right)];
-    let row = |month: &Value| vec![text(&month["month"]), text(&month["points"])];
-    print_rows(&columns, rows_of(&found["months"], row))
+    let columns = [("expires in", Align::Left, "month"), ("points", Align::Right, "points")];
+    print_list(&found["months"], &columns)
 }
 
 pub fn budgets(session: &Session, programme: &str, is_json: bool) -> anyhow::Result<()> {
@@ -104,14 +96,12 @@ pub fn budgets(session: &Session, programme: &str, is_json: bool) -> anyhow::Res
     }
 
     let columns = [
-        ("budget", Align::Left),
-        ("limit", Align::Right),
-        ("used", Align::Right),
-        ("left", Align::Right),
+        ("budget", Align::Left, "name"),
+        ("limit", Align::Right, "limit"),
+        ("used", Align::Right, "used"),
+        ("left", Align::Right, "left"),
     ];
-    let row =
-        |budget: &Value| ["name", "limit", "used", "left"].map(|name| text(&budget[name])).to_vec();
-    print_rows(&columns, rows_of(&found["budgets"], row))
+    print_list(&found["budgets"], &columns)
 }
 
 pub fn rewards(session: &Session, programme: Option<&str>, is_json: bool) -> anyhow::Result<()> {
@@ -123,13 +113,11 @@ pub fn rewards(session: &Session, programme: Option<&str>, is_json: bool) -> any
     }
 
     let columns = [
-        ("programme", Align::Left),
-        ("reward", Align::Left),
-        ("points", Align::Right),
-        ("stock", Align::Right),
-        ("left", Align::Right),
+        ("programme", Align::Left, "programme"),
+        ("reward", Align::Left, "name"),
+        ("points", Align::Right, "points"),
+        ("stock", Align::Right, "stock"),
+        ("left", Align::Right, "left"),
     ];
-    let names = ["programme", "name", "points", "stock", "left"];
-    let row = |reward: &Value| names.map(|name| text(&reward[name])).to_vec();
-    print_rows(&columns, rows_of(&found["rewards"], row))
+    print_list(&found["rewards"], &columns)
 }
