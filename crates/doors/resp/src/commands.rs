@@ -68,7 +68,10 @@ impl Controls for Desk {
     fn control(&mut self, command: Command<'_>, replies: &mut Replies) -> Result<(), Failure> {
         let spec = command.check()?;
 
-        // Each name is confirmed by a message of its own, and a command of EXEC has one reply.
+        // A command of EXEC has one reply; each name of a subscription is confirmed by a message.
+        if spec.id == Id::ClientReply {
+            return Err(Failure::text("ERR CLIENT REPLY is not allowed inside a transaction"));
+        }
         if listening::confirms_names(spec) && command.arguments.len() != 2 {
             return Err(Failure::text("ERR subscriptions inside a transaction name one channel"));
         }

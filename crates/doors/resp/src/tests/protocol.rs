@@ -177,6 +177,17 @@ async fn a_transaction_may_change_one_subscription_with_each_command() {
 }
 
 #[tokio::test]
+async fn replies_are_not_switched_off_inside_a_transaction() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+    let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
+    client.ask("multi\r\nset a 1\r\nclient reply off\r\nget a\r\n", queued).await;
+    let refused = "-ERR CLIENT REPLY is not allowed inside a transaction\r\n";
+    client.ask("exec\r\n", &format!("*3\r\n+OK\r\n{refused}$1\r\n1\r\n")).await;
+    client.ask("ping\r\n", "+PONG\r\n").await;
+}
+
+#[tokio::test]
 async fn nothing_is_begun_for_who_may_not_run_it() {
     let house = House::with(Settings::default(), &[("counts", &[Scope::CountsRead])]).await;
     let mut client = house.connect().await;
