@@ -27,6 +27,7 @@ pub mod slot;
 mod slots;
 mod spec;
 mod table;
+mod tips;
 
 pub use arguments::Arguments;
 pub use command::{Command, Lookup};

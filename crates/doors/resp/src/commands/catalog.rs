@@ -57,8 +57,8 @@ fn describe(spec: &'static Spec, replies: &mut Replies) {
     }
     statuses(spec.categories.names().map(|name| format!("@{name}")).collect(), replies);
 
-    // No tips.
-    replies.set(0);
+    replies.set(spec.tips().len());
+    spec.tips().iter().for_each(|tip| replies.bulk(tip.as_bytes()));
     replies.set(spec.keys.len());
     spec.keys.iter().for_each(|keys| describe_keys(keys, replies));
 

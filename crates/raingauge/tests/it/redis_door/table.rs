@@ -4,7 +4,7 @@ use super::home;
 use super::oracle::resp_address;
 use raingauge_lab::redis::server::Redis;
 use raingauge_resp_client::{Address, Connection, Reply};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Flags that clients act upon.
 const FLAGS: [&str; 5] = ["write", "readonly", "blocking", "pubsub", "movablekeys"];
@@ -13,26 +13,38 @@ const FLAGS: [&str; 5] = ["write", "readonly", "blocking", "pubsub", "movablekey
 const EXCEPTIONS: &[(&str, &str)] =
     &[("zrank", "WITHSCORE, of Redis 7.2, makes it longer"), ("zrevrank", "as zrank")];
 
-/// Arity, positions of keys, and flags of every command.
-type Table = BTreeMap<String, (Vec<Option<i64>>, Vec<String>)>;
+/// What is compared of a command or subcommand.
+#[derive(Debug, PartialEq)]
+struct Row {
+    /// Its arity, the first key, the last one and the step.
+    numbers: Vec<Option<i64>>,
+    flags: BTreeSet<String>,
+    tips: BTreeSet<String>,
+}
+
+type Table = BTreeMap<String, Row>;
 
 fn table(address: &Address) -> Table {
     let mut connection = Connection::open(address).expect("a connection");
     let all = connection.done(&[b"COMMAND"]).expect("the table");
     let text =
         |reply: &Reply| String::from_utf8_lossy(reply.bytes().unwrap_or_default()).to_lowercase();
-    let row = |row: &Reply| {
+    let mut table = Table::new();
+    let mut waiting: Vec<&Reply> = all.elements().expect("rows").iter().collect();
+    while let Some(row) = waiting.pop() {
         let parts = row.elements().expect("a row");
+        let texts = |place: usize| parts[place].elements().unwrap_or_default().iter().map(text);
         let numbers = [1, 3, 4, 5].map(|place| parts.get(place).and_then(Reply::integer));
-        let flags = parts[2].elements().unwrap_or_default().iter().map(text);
-        let flags = flags.filter(|flag| FLAGS.contains(&flag.as_str())).collect();
-        (text(&parts[0]), (numbers.to_vec(), flags))
-    };
-    all.elements().expect("rows").iter().map(row).collect()
+        let flags = texts(2).filter(|flag| FLAGS.contains(&flag.as_str())).collect();
+        let row = Row { numbers: numbers.to_vec(), flags, tips: texts(7).collect() };
+        table.insert(text(&parts[0]), row);
+        waiting.extend(parts[9].elements().unwrap_or_default());
+    }
+    table
 }
 
 #[test]
-fn commands_have_the_arity_the_keys_and_the_flags_of_redis() {
+fn commands_have_the_arity_the_keys_the_flags_and_the_tips_of_redis() {
     let Some(redis) = Redis::start(&[]).expect("a Redis") else {
         return;
     };
@@ -43,19 +55,13 @@ fn commands_have_the_arity_the_keys_and_the_flags_of_redis() {
     assert!(ours.len() > 150, "{} commands", ours.len());
 
     let mut different = Vec::new();
-    for (name, (numbers, flags)) in &ours {
+    for (name, row) in &ours {
         let is_excepted = EXCEPTIONS.iter().any(|(excepted, _)| excepted == name);
         // Commands of raingauge, and of later versions, are not in the other table.
-        if let Some((expected, expected_flags)) = theirs.get(name).filter(|_| !is_excepted) {
-            let mut flags = flags.clone();
-            let mut expected_flags = expected_flags.clone();
-            flags.sort_unstable();
-            expected_flags.sort_unstable();
-            if numbers != expected || flags != expected_flags {
-                different.push(format!(
-                    "{name}: {numbers:?} {flags:?}, Redis has {expected:?} {expected_flags:?}"
-                ));
-            }
+        if let Some(expected) = theirs.get(name).filter(|_| !is_excepted)
+            && row != expected
+        {
+            different.push(format!("{name}: {row:?}, Redis has {expected:?}"));
         }
     }
     assert!(different.is_empty(), "{}", different.join("\n"));
