@@ -48,8 +48,7 @@ impl Problem {
 
     /// A configuration with these problems.
     pub fn invalid(code: Code, problems: &[counter::Problem]) -> Self {
-        let details: Vec<String> =
-            problems.iter().map(|found| format!("{}: {}", found.field, found.detail)).collect();
+        let details: Vec<String> = problems.iter().map(counter::Problem::to_string).collect();
         Self::new(code, details.join("; ")).with("problems", json!(problems))
     }
 

@@ -47,8 +47,7 @@ impl Fault {
 
     /// The problems of a configuration.
     fn invalid(problems: &[Problem]) -> Self {
-        let details: Vec<String> =
-            problems.iter().map(|found| format!("{}: {}", found.field, found.detail)).collect();
+        let details: Vec<String> = problems.iter().map(Problem::to_string).collect();
         Self::bad_request("The configuration cannot be saved", details.join("; "))
     }
 

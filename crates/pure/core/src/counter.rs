@@ -13,6 +13,7 @@ use crate::value::Value;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use std::fmt;
 
 /// A counter configuration that has passed [`Counter::from_json`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +64,7 @@ impl State {
     }
 }
 
-/// One thing that is wrong with a configuration.
+/// One thing that is wrong with a configuration. What is wrong with it as a whole has no field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The member of the configuration, as it is spelled there.
@@ -74,6 +75,16 @@ pub struct Problem {
 impl Problem {
     pub fn new(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { field: field.into(), detail: detail.into() }
+    }
+}
+
+/// The member and what is wrong with it, or that alone when it is about the whole configuration.
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.field.is_empty() {
+            write!(formatter, "{}: ", self.field)?;
+        }
+        formatter.write_str(&self.detail)
     }
 }
 

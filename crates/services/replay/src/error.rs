@@ -50,8 +50,5 @@ impl From<tokio::task::JoinError> for Error {
 }
 
 fn listed(problems: &[Problem]) -> String {
-    let texts = problems.iter().map(|Problem { field, detail }| {
-        if field.is_empty() { detail.clone() } else { format!("{field}: {detail}") }
-    });
-    texts.collect::<Vec<_>>().join("; ")
+    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -108,7 +108,7 @@ impl Sheet<'_> {
             &html! {
                 p { "Nothing was saved. Correct the marked fields below." }
                 @for problem in self.problems.iter().filter(elsewhere) {
-                    p { (problem.field) ": " (problem.detail) }
+                    p { (problem) }
                 }
             },
         )

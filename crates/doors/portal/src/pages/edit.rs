@@ -190,7 +190,7 @@ fn incomplete(form: &Form, problems: &[Problem]) -> Markup {
     }
     html! {
         p { "The counter cannot be trial_of yet:" }
-        ul.reasons { @for problem in problems { li { (problem.field) ": " (problem.detail) } } }
+        ul.reasons { @for problem in problems { li { (problem) } } }
     }
 }
 

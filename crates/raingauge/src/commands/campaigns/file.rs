@@ -86,9 +86,7 @@ pub fn parse(text: &str) -> anyhow::Result<Vec<Draft>> {
     let mut problems = Vec::new();
     for (index, value) in listed(values(text)?).into_iter().enumerate() {
         let name = value["name"].as_str().map(|name| format!(" ({name})")).unwrap_or_default();
-        let line = |problem: Problem| {
-            format!("  document {}{name}: {}: {}", index + 1, problem.field, problem.detail)
-        };
+        let line = |problem: Problem| format!("  document {}{name}: {problem}", index + 1);
         match draft_of(value) {
             Ok(draft) => drafts.push(draft),
             Err(found) => problems.extend(found.into_iter().map(line)),

@@ -3,7 +3,7 @@
 use super::draft::{Drafts, remove_version};
 use anyhow::{Context, anyhow, bail};
 use raingauge_console::{Client, Method};
-use raingauge_core::counter::{Counter, State};
+use raingauge_core::counter::{Counter, Problem, State};
 use raingauge_core::ruleset::conflicts;
 use raingauge_counters::difference;
 use raingauge_policy::cache::Policy;
@@ -230,11 +230,8 @@ fn conflicts_among(
         let draft = stand_in(counter, u32::MAX);
         let found = conflicts(&draft, &others);
 
-        problems.extend(
-            found.iter().map(|problem| {
-                format!("  {}: {}: {}", counter.name, problem.field, problem.detail)
-            }),
-        );
+        let line = |problem: &Problem| format!("  {}: {problem}", counter.name);
+        problems.extend(found.iter().map(line));
     }
 
     problems

@@ -60,10 +60,8 @@ impl Drafts {
             match Policy::from_json(&json) {
                 Ok(policy) => drafts.cache_policy = Some(policy),
                 Err(found) => {
-                    let told = |problem: &Problem| {
-                        format!("  cachePolicy: {}: {}", problem.field, problem.detail)
-                    };
-                    problems.extend(found.iter().map(told));
+                    let line = |problem: &Problem| format!("  cachePolicy: {problem}");
+                    problems.extend(found.iter().map(line));
                 }
             }
         }
@@ -129,7 +127,7 @@ fn parts_of(documents: Vec<Value>) -> (Vec<Value>, Vec<Value>) {
 
 fn line(index: usize, json: &Value, problem: &Problem) -> String {
     let name = json["name"].as_str().map(|name| format!(" ({name})")).unwrap_or_default();
-    format!("  counter {}{name}: {}: {}", index + 1, problem.field, problem.detail)
+    format!("  counter {}{name}: {problem}", index + 1)
 }
 
 /// Returns the counters of a file that denote the same counter.

@@ -130,11 +130,8 @@ impl Form {
             let place = |field: &str| {
                 if field.starts_with("overrides") { "canaries" } else { "steps" }
             };
-            problems.extend(
-                found.into_iter().map(|found| {
-                    (place(&found.field), format!("{}: {}", found.field, found.detail))
-                }),
-            );
+            problems
+                .extend(found.into_iter().map(|found| (place(&found.field), found.to_string())));
         }
 
         self.problems.extend(problems);
