@@ -1,7 +1,9 @@
 //! What the ledger has done, as answers have it.
 
 use crate::refused;
-use raingauge_awarding::{Allowance, Balance, Error, Explanation, Settlement, StatementRow};
+use raingauge_awarding::{
+    Allowance, Balance, Error, Explanation, Members, Settlement, StatementRow,
+};
 use raingauge_http::queries::time;
 use raingauge_points::{Account, Answer, Day, Entry, Kind, Liability, Programme, Programmes};
 use serde::Serialize;
@@ -61,24 +63,25 @@ pub struct Results {
 }
 
 /// The result of the command with a key. What a trial decided has no place, since it is no entry.
-pub fn result(
+pub async fn result(
     key: Arc<str>,
-    answer: &Result<Answer, Error>,
+    answer: Result<Answer, Error>,
     programmes: &Programmes,
+    members: &Members,
     is_trial: bool,
 ) -> ItemResult {
     let place = |entry: &Entry, is_replayed: bool| {
         if is_trial && !is_replayed { Value::Null } else { place(entry) }
     };
-    ItemResult::Other(match answer {
+    ItemResult::Other(match &answer {
         Ok(Answer::Done(entries)) => match entries.first() {
             Some(entry) => return done(key, entries, place(entry, false), false, programmes),
             None => Value::Null,
         },
-        Ok(Answer::Replayed(entry)) => {
-            let entries = std::slice::from_ref(entry);
-            return done(key, entries, place(entry, true), true, programmes);
-        }
+        Ok(Answer::Replayed(first)) => match members.of_command(first).await {
+            Ok(entries) => return done(key, &entries, place(first, true), true, programmes),
+            Err(error) => refused::failed_item(&error),
+        },
         Ok(Answer::Refused { refusal, entry, replayed }) => {
             let mut refused = refused::item(refusal);
             refused["error"]["entry"] = place(entry, *replayed);
@@ -145,7 +148,7 @@ pub fn balance(balance: &Balance, programme: &Programme) -> Value {
         .iter()
         .map(|lot| json!({ "points": shown(lot.points), "expiresOn": day(lot.expires_on) }))
         .collect();
-    json!({
+    let mut answer = json!({
         "programme": balance.id.programme,
         "member": balance.id.member,
         "available": shown(balance.available),
@@ -155,7 +158,11 @@ pub fn balance(balance: &Balance, programme: &Programme) -> Value {
         "tier": balance.tier,
         "expiresOn": day(balance.expires_on),
         "lots": lots,
-    })
+    });
+    if balance.closed {
+        answer["closed"] = json!(true);
+    }
+    answer
 }
 
 /// A row of a statement.

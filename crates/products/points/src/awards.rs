@@ -10,6 +10,7 @@ use axum::Json;
 use axum::extract::{Extension, Query};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use futures_util::{StreamExt as _, stream};
 use raingauge_awarding as awarding;
 use raingauge_core::access::Scope;
 use raingauge_core::code::{Code, Refusal};
@@ -20,6 +21,9 @@ use raingauge_points::{self as points, Command};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// How many replayed commands are read at the same time.
+const READS_AT_ONCE: usize = 16;
 
 pub fn add(table: Table) -> Table {
     table.ask("/v1/points/awards", Scope::PointsAward, award, doc::awards)
@@ -103,15 +107,23 @@ impl Points {
         // A programme that has just taken effect may be newer than those of the conversion.
         let programmes = Arc::clone(self.teller.snapshot().programmes());
         let is_trial = manner == Manner::Trial;
+        let members = self.teller.members();
         let mut answers = answers.into_iter();
-        let results = keys.into_iter().map(|key| match key {
-            Err(refusal) => ItemResult::Other(item(&refusal)),
-            Ok(key) => match answers.next() {
-                Some(answer) => answers::result(key, &answer, &programmes, is_trial),
-                None => ItemResult::Other(item(&not_together())),
-            },
+        let results = keys.into_iter().map(|key| {
+            let answered = key.map(|key| (key, answers.next()));
+            let programmes = &programmes;
+            async move {
+                match answered {
+                    Ok((key, Some(answer))) => {
+                        answers::result(key, answer, programmes, members, is_trial).await
+                    }
+                    Ok((_, None)) => ItemResult::Other(item(&not_together())),
+                    Err(refusal) => ItemResult::Other(item(&refusal)),
+                }
+            }
         });
-        Ok(Results { results: results.collect() })
+        let results = stream::iter(results).buffered(READS_AT_ONCE).collect().await;
+        Ok(Results { results })
     }
 
     /// Decides commands, and answers with a tree that can be looked into.

@@ -226,6 +226,7 @@ fn balance_result(result: &Value) -> proto::BalanceResult {
             tier: text(&result["tier"]),
             expires_on: text(&result["expiresOn"]),
             lots: result["lots"].as_array().into_iter().flatten().map(lot).collect(),
+            closed: result["closed"] == true,
         }),
     };
     proto::BalanceResult { outcome: Some(outcome) }

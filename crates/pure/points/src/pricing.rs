@@ -102,7 +102,8 @@ fn checked_amount(amount: Number) -> Result<Number, Refusal> {
 fn amount_in(scalar: Option<&Scalar<'_>>) -> Result<Number, Refusal> {
     let text = match scalar {
         Some(Scalar::Number(text) | Scalar::Text(text)) => text,
-        _ => return refused(Code::PointsInvalid, "the amount is missing"),
+        Some(_) => return refused(Code::PointsInvalid, "the amount is no number"),
+        None => return refused(Code::PointsInvalid, "the amount is missing"),
     };
     match Number::parse(text) {
         Some(amount) => checked_amount(amount),

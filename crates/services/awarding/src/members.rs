@@ -153,6 +153,27 @@ impl Members {
         Ok(found.into_iter().filter(is_it).collect())
     }
 
+    /// The entries of its member that the command of `first` made, which carries the key of the
+    /// command.
+    pub async fn of_command(&self, first: &Arc<Entry>) -> Result<Vec<Arc<Entry>>, Error> {
+        let mut entries = vec![Arc::clone(first)];
+        let Some(id) = first.wallet() else { return Ok(entries) };
+        loop {
+            let behind = first.member_sequence + entries.len() as u64;
+            let mut newest = self.reader.statement(id.clone(), Some(behind + 1), 1).await?;
+            // What another command made has a key, and what became due later has a later time.
+            let is_next = |next: &Arc<Entry>| {
+                next.member_sequence == behind
+                    && next.key.is_none()
+                    && next.recorded_ms == first.recorded_ms
+            };
+            match newest.pop().filter(is_next) {
+                Some(next) => entries.push(next),
+                None => return Ok(entries),
+            }
+        }
+    }
+
     /// Why an entry has its points, in a line. `None` when its programme is not in force.
     pub fn explain_entry(&self, entry: &Entry) -> Option<String> {
         let snapshot = self.shared.snapshot();

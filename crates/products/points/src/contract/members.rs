@@ -118,6 +118,9 @@ pub struct Member {
     /// The first date on which points expire.
     pub expires_on: Option<String>,
     pub lots: Vec<Lot>,
+    /// Whether the wallet was closed. Absent if it is open.
+    #[schema(required = false)]
+    pub closed: bool,
 }
 
 /// Points that expire on one date.

@@ -83,6 +83,12 @@ fn figures(visit: &Visit, programme: &ProgrammeView, balance: &Balance) -> Marku
                 @if balance.pending != 0 { (figure("Pending", balance.pending, "can be spent later")) }
                 @if balance.held != 0 { (figure("Set aside", balance.held, "for something under way")) }
                 @if balance.arrears != 0 { (figure("Owes", balance.arrears, "paid by the next points")) }
+                @if balance.closed {
+                    div {
+                        dt { "Wallet" }
+                        dd { span.state data-state="draft" { "closed" } }
+                    }
+                }
                 div {
                     dt { "Next to expire" }
                     dd { span { (programme.date(balance.expires_on, visit.now_s())) } }

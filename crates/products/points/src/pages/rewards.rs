@@ -72,19 +72,20 @@ fn row(visit: &Visit, programme: &ProgrammeView, reward: &Json, stocks: &[Allowa
                 }
             }
             td { @match reward["perMember"].as_u64() { Some(most) => { "at most " (most) } None => "no bound" } }
-            td { (span(visit, reward)) }
+            td { (span(visit, reward, left == Some(0))) }
         }
     }
 }
 
 /// When a reward can be had.
-fn span(visit: &Visit, reward: &Json) -> Markup {
+fn span(visit: &Visit, reward: &Json, is_sold_out: bool) -> Markup {
     let [from, until] = ["from", "until"].map(|end| reward[end].as_str());
     let second = |text: Option<&str>| text.and_then(parse_time_s);
     let now_s = visit.now_s();
     let (mood, word) = match (second(from), second(until)) {
         (_, Some(until_s)) if until_s <= now_s => ("draft", "ended"),
         (Some(from_s), _) if now_s < from_s => ("wait", "not yet"),
+        _ if is_sold_out => ("draft", "sold out"),
         _ => ("active", "available"),
     };
     html! {

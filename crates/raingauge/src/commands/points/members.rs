@@ -20,7 +20,7 @@ pub fn balance(
         return Ok(print_json(&found)?);
     }
 
-    for name in ["available", "pending", "held", "arrears", "tier", "expiresOn"] {
+    for name in ["available", "pending", "held", "arrears", "tier", "expiresOn", "closed"] {
         let value = text(&found[name]);
         if !value.is_empty() {
             print(&format!("{name:<10} {value}"))?;

@@ -102,8 +102,13 @@ fn a_batch_answers_each_item_in_its_place() {
     let path = "/v1/points/corrections";
     let tried = server.post(&format!("{path}?dryRun=true"), &json!({"corrections": [back]}));
     tried.expect_problem(400, "parameter_unknown");
-    let back = &results(&server, path, "corrections", &[back])[0];
-    assert_eq!((&back["points"], &back["balance"]), (&json!(-20), &json!(0)), "{back}");
+    let mut first = results(&server, path, "corrections", std::slice::from_ref(&back)).remove(0);
+    assert_eq!((&first["points"], &first["balance"]), (&json!(-20), &json!(0)), "{first}");
+
+    // So is that of a replay, whatever came later.
+    results(&server, "/v1/points/awards", "awards", &[order("c-4")]);
+    first["replayed"] = json!(true);
+    assert_eq!(results(&server, path, "corrections", &[back])[0], first);
     server.get("/v1/points/rewards?programme=nowhere").expect_problem(404, "programme_unknown");
     server.post("/v1/points/awards", &json!([])).expect_problem(400, "request_malformed");
     let many = vec![json!({}); 1_001];

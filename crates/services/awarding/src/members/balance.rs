@@ -20,6 +20,8 @@ pub struct Balance {
     pub expires_on: Option<Day>,
     /// What can be spent, by the day on which it expires; `None` is never.
     pub lots: Vec<BalanceLot>,
+    /// Whether the wallet takes no more commands.
+    pub closed: bool,
 }
 
 /// Points that expire together.
@@ -44,6 +46,7 @@ impl Balance {
             tier: programme.tier_of(wallet.tier.as_ref()).cloned(),
             expires_on: wallet.expires_on(),
             lots,
+            closed: wallet.closed,
         }
     }
 }
