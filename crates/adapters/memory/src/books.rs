@@ -61,6 +61,7 @@ impl Content {
             keys: found(&footprint.keys, &self.state.keys),
             totals: self.totals(of_turn),
             budgets: found(&footprint.budgets, &self.state.budgets),
+            engine_ms: None,
         };
 
         // References lead to their budgets.

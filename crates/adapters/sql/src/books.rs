@@ -38,12 +38,6 @@ use tokio::runtime::Handle;
 const COLLISIONS_MAX: usize = 32;
 
 const COUNT_HEADS: &str = "SELECT COUNT(*) FROM points_heads";
-const HEADS: Many = Many {
-    before: "SELECT book, sequence, recorded_ms, hash, position, versions FROM points_heads
-        WHERE book IN (",
-    row: "?",
-    after: ")",
-};
 const ADD_HEADS: Many = Many {
     before: "INSERT INTO points_heads
         (book, turns, sequence, recorded_ms, hash, position, versions) VALUES ",
@@ -112,11 +106,7 @@ impl<D: Database> Books<D> {
     }
 
     async fn heads(&self, books: &[u16]) -> Result<Vec<Head>, Error> {
-        let wanted: Vec<_> = books.iter().map(|book| vec![i64::from(*book).into()]).collect();
-        let mut rows: Vec<HeadRow> = Vec::new();
-        for statement in HEADS.finding(&[], &wanted) {
-            rows.extend(self.database.rows(statement).await?);
-        }
+        let rows: Vec<HeadRow> = self.database.rows(load::heads::<D>(books)).await?;
         rows::heads_of(rows, books)
     }
 

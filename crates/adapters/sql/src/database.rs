@@ -34,6 +34,9 @@ pub struct Dialect {
 /// The statements of books of points that differ between databases.
 #[derive(Debug)]
 pub struct PointsDialect {
+    /// Heads, each with the time of the database in milliseconds since 1970, or with nothing where
+    /// its clock is that of the machine.
+    pub heads: &'static str,
     /// Locks the row of a budget until the transaction ends, and adds it with nothing used where it
     /// is missing. Values: programme, budget.
     pub lock_budget: &'static str,

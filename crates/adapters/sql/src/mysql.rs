@@ -41,6 +41,8 @@ const CATALOG: Dialect = Dialect {
 /// An update locks the row alone; a locking read of a missing row would lock the gap, and two
 /// transactions that add different budgets would wait for each other.
 const POINTS: PointsDialect = PointsDialect {
+    heads: "SELECT book, sequence, recorded_ms, hash, position, versions,
+        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 FROM points_heads",
     lock_budget: "INSERT INTO points_budgets (programme, name, used) VALUES (?, ?, 0)
         ON DUPLICATE KEY UPDATE used = used",
     read_locked_budget: "SELECT used FROM points_budgets WHERE programme = ? AND name = ?

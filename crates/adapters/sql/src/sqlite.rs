@@ -49,6 +49,7 @@ const CATALOG: Dialect = Dialect {
 };
 
 const POINTS: PointsDialect = PointsDialect {
+    heads: "SELECT book, sequence, recorded_ms, hash, position, versions, NULL FROM points_heads",
     lock_budget: "INSERT INTO points_budgets (programme, name, used) VALUES (?, ?, 0)
         ON CONFLICT (programme, name) DO UPDATE SET used = used",
     read_locked_budget: "SELECT used FROM points_budgets WHERE programme = ? AND name = ?",

@@ -89,6 +89,7 @@ pub fn command(member: &str, key: &str, body: Body) -> Command {
         key: Arc::from(key),
         source: Arc::from(""),
         occurred_ms: None,
+        accepted_ms: None,
         reference: None,
         reason: None,
         body,

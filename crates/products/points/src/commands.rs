@@ -110,6 +110,7 @@ impl Conversion {
             key: request.key,
             source: self.source.name(),
             occurred_ms: request.occurred_at.map(|time| time.0),
+            accepted_ms: None,
             reference: request.reference,
             reason: request.reason,
             body: Body::Award(Award {
@@ -145,6 +146,7 @@ impl Conversion {
             key: request.key,
             source: self.source.name(),
             occurred_ms: request.occurred_at.map(|time| time.0),
+            accepted_ms: None,
             reference: request.reference,
             reason: request.reason,
             body,
@@ -235,6 +237,7 @@ impl Conversion {
             key,
             source: self.source.name(),
             occurred_ms: None,
+            accepted_ms: None,
             reference: None,
             reason: Some(reason),
             body: Body::Adjust { points, expires_on },

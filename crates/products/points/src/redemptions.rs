@@ -151,6 +151,7 @@ async fn redeem(
             key,
             source: Arc::clone(&source),
             occurred_ms: None,
+            accepted_ms: None,
             reference: None,
             reason: reason.or_else(|| Some(Arc::clone(&reward))),
             body: CommandBody::Hold { points: None, until_ms: None, reward: Some(reward) },

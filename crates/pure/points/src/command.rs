@@ -24,9 +24,13 @@ pub struct Command {
     /// Empty for the operator; otherwise the source of the caller's token, such as a partner.
     #[serde(default)]
     pub source: Arc<str>,
-    /// `None`: at the time of the turn.
+    /// `None`: when it was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occurred_ms: Option<i64>,
+    /// When it was accepted, if that was before its turn. The same command that is sent again is
+    /// accepted at another time, so this is not what it says.
+    #[serde(skip)]
+    pub accepted_ms: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -186,6 +190,14 @@ impl Command {
         self.reference.as_deref().filter(|_| is_open && self.source.is_empty())
     }
 
+    /// What was known of an award when its event was priced.
+    pub fn priced(&self) -> Option<&Priced> {
+        match &self.body {
+            Body::Award(Award { basis: Basis::Priced(priced), .. }) => Some(priced),
+            _ => None,
+        }
+    }
+
     pub fn is_of_event(&self) -> bool {
         &*self.source == EVENT_SOURCE
     }
@@ -226,6 +238,7 @@ mod tests {
             key: "k".into(),
             source: "".into(),
             occurred_ms: None,
+            accepted_ms: None,
             reference: None,
             reason: None,
             body,

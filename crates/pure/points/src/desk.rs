@@ -134,8 +134,8 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Decides commands of which all are done, or none. Where one is refused, so are the others;
-    /// the entry of the refusal is all that is left.
+    /// Decides commands of which all are done, or none. Where one is refused, so are the others; a
+    /// refusal that the command would get alone is all that is left.
     pub fn execute_together(&mut self, commands: &[Command]) -> Vec<Answer> {
         if commands.is_empty() {
             return Vec::new();
@@ -146,53 +146,42 @@ impl<'a> Desk<'a> {
             return commands.iter().map(|_| Answer::Invalid(refusal.clone())).collect();
         }
 
-        let heads = self.state.heads.clone();
-        let written = self.entries.len();
-        self.group = Some(Before::default());
-        let mut answers = Vec::with_capacity(commands.len());
-        for command in commands {
-            let answer = self.execute(command);
-            let is_done = matches!(answer, Answer::Done(_) | Answer::Replayed(_));
-            answers.push(answer);
-            if !is_done {
-                break;
+        let decided = self.all_or_nothing(|desk| {
+            let mut answers = Vec::with_capacity(commands.len());
+            for command in commands {
+                let answer = desk.execute(command);
+                if !matches!(answer, Answer::Done(_) | Answer::Replayed(_)) {
+                    return Err((answers.len(), answer));
+                }
+                answers.push(answer);
             }
-        }
-
-        let group = self.group.take().expect("groups do not nest");
-        let failed = answers.len() - 1;
-        if matches!(answers.last(), None | Some(Answer::Done(_) | Answer::Replayed(_))) {
-            self.before.absorb(group);
-            return answers;
-        }
-
-        self.state.restore(group);
-        self.state.heads = heads;
-        self.entries.truncate(written);
-        // Decided by itself, it is refused again, unless it failed because of those before it.
-        let answer = answers.pop().expect("one failed");
-        let reason = match &answer {
-            Answer::Refused { refusal, .. } | Answer::Invalid(refusal) => refusal.clone(),
-            Answer::Done(_) | Answer::Replayed(_) => unreachable!("it failed"),
+            Ok(answers)
+        });
+        let (failed, answer) = match decided {
+            Ok(answers) => return answers,
+            Err(failed) => failed,
         };
-        let answer = self.refuse_again(&commands[failed], answer);
-        let detail = format!("not done, because command {failed} was refused: {}", reason.detail);
+
+        let answer = self.refuse_alone(&commands[failed], answer);
+        let (Answer::Refused { refusal, .. } | Answer::Invalid(refusal)) = &answer else {
+            unreachable!("it failed")
+        };
+        let detail = format!("not done, because command {failed} was refused: {}", refusal.detail);
         let others = Answer::Invalid(Refusal::new(Code::TransactionRefused, detail));
         let mut answers = vec![others; commands.len()];
         answers[failed] = answer;
         answers
     }
 
-    /// Writes the refusal of a group down, for the command that it came from.
-    fn refuse_again(&mut self, command: &Command, answer: Answer) -> Answer {
+    /// Decides the command that a group failed with by itself. A refusal of its own is kept; one
+    /// that followed from the commands before it leaves nothing, so that it can be sent again.
+    fn refuse_alone(&mut self, command: &Command, answer: Answer) -> Answer {
         let Answer::Refused { refusal, replayed: false, .. } = answer else { return answer };
-        let order = self.order(command, command.key_hash()).expect("the command was sound");
-        self.settle(&order.id);
-        let mut entry = Entry::draft(&order.id, Kind::Refused, order.occurred_ms);
-        order.mark(&mut entry, true);
-        entry.refusal = Some(refusal.clone());
-        let entry = self.record(entry, order.programme);
-        Answer::Refused { refusal, entry, replayed: false }
+        let alone = self.all_or_nothing(|desk| match desk.execute(command) {
+            refused @ Answer::Refused { .. } => Ok(refused),
+            _ => Err(refusal),
+        });
+        alone.unwrap_or_else(Answer::Invalid)
     }
 
     /// Finds the programme of a command that is sound.
@@ -205,6 +194,7 @@ impl<'a> Desk<'a> {
             return refused(Code::ProgrammeUnknown, detail);
         };
         check::check_command(command, self.now_ms)?;
+        let accepted_ms = command.accepted_ms.map_or(self.now_ms, |ms| ms.min(self.now_ms));
         let member = command.member.clone();
         Ok(Order {
             command,
@@ -212,7 +202,7 @@ impl<'a> Desk<'a> {
             id: WalletId { programme: programme.name().clone(), member },
             key,
             fingerprint: command.fingerprint(),
-            occurred_ms: command.occurred_ms.unwrap_or(self.now_ms),
+            occurred_ms: command.occurred_ms.unwrap_or(accepted_ms),
         })
     }
 
@@ -331,11 +321,11 @@ impl<'a> Desk<'a> {
         entry
     }
 
-    /// Runs a decision that writes several entries, all of them or none.
-    fn all_or_nothing<T>(
+    /// Runs a decision of which all entries are kept, or none.
+    fn all_or_nothing<T, E>(
         &mut self,
-        decide: impl FnOnce(&mut Self) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
+        decide: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         let heads = self.state.heads.clone();
         let written = self.entries.len();
         let outer = self.group.replace(Before::default());

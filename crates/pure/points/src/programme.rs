@@ -273,10 +273,15 @@ pub(crate) fn too_many_points() -> Refusal {
     Refusal::new(Code::PointsInvalid, format!("more than {ENTRY_POINTS_MAX} units of points"))
 }
 
-/// The versions of programmes that are in force.
+/// Most versions of a programme that are kept beside the one in force.
+const OTHER_VERSIONS_MAX: usize = 4;
+
+/// The versions of programmes that are in force, and others that have priced awards which are
+/// still to be decided: all factors of an award are of one version.
 #[derive(Clone, Debug, Default)]
 pub struct Programmes {
     by_name: BTreeMap<Arc<str>, Arc<Programme>>,
+    others: BTreeMap<(Arc<str>, u32), Arc<Programme>>,
 }
 
 impl Programmes {
@@ -293,8 +298,35 @@ impl Programmes {
         self.by_name.remove(name);
     }
 
+    /// Keeps a version that may have priced awards; the oldest of too many is forgotten.
+    pub fn keep(&mut self, programme: Arc<Programme>) {
+        let name = programme.name.clone();
+        self.others.insert((name.clone(), programme.version), programme);
+        let versions = || (name.clone(), 0)..=(name.clone(), u32::MAX);
+        if self.others.range(versions()).count() > OTHER_VERSIONS_MAX {
+            let oldest = self.others.range(versions()).next().map(|(key, _)| key.clone());
+            oldest.map(|oldest| self.others.remove(&oldest));
+        }
+    }
+
+    /// Keeps the versions that others know, and that are not in force here.
+    pub fn keep_all_of(&mut self, others: &Self) {
+        let known = others.others.values().chain(others.by_name.values());
+        for programme in known {
+            if self.get(&programme.name).is_none_or(|own| own.version != programme.version) {
+                self.keep(Arc::clone(programme));
+            }
+        }
+    }
+
     pub fn get(&self, name: &str) -> Option<&Arc<Programme>> {
         self.by_name.get(name)
+    }
+
+    /// A version of a programme, in force or kept.
+    pub fn version(&self, name: &str, version: u32) -> Option<&Arc<Programme>> {
+        let in_force = self.get(name).filter(|programme| programme.version == version);
+        in_force.or_else(|| self.others.get(&(Arc::from(name), version)))
     }
 
     pub fn is_empty(&self) -> bool {

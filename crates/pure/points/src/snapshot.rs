@@ -195,6 +195,8 @@ pub struct Snapshot {
     pub totals: Totals,
     /// What was used of each budget.
     pub budgets: HashMap<BudgetId, i64>,
+    /// The time of the engine's own clock at the load, where machines share the engine.
+    pub engine_ms: Option<i64>,
 }
 
 impl Snapshot {

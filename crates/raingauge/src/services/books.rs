@@ -26,10 +26,10 @@ use tokio::runtime::Handle;
 /// belongs to the same one for ever, so the number never changes.
 #[cfg(feature = "cluster")]
 const BOOKS: u16 = 16;
-/// Most connections of a process to the books: one for turns, one for their readers, and some for
+/// Most connections of a process to the books: four for turns, one for their readers, and some for
 /// the balances that callers ask for.
 #[cfg(feature = "cluster")]
-const CONNECTIONS_MAX: u32 = 8;
+const CONNECTIONS_MAX: u32 = 12;
 /// Longest time of a verification, which reads everything in one transaction.
 #[cfg(feature = "cluster")]
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(86_400);

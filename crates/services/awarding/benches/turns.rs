@@ -129,6 +129,7 @@ impl World {
                     key: format!("k-{number}").into(),
                     source: "".into(),
                     occurred_ms: None,
+                    accepted_ms: None,
                     reference: None,
                     reason: None,
                     body: Body::Award(Award::of(Basis::Points(100))),

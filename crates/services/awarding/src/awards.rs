@@ -19,7 +19,7 @@ const WAIT: Duration = Duration::from_secs(1);
 /// Pause after an error of the queue.
 const PAUSE: Duration = Duration::from_secs(1);
 /// When a letter comes back that the ledger could not take.
-const SOON: Duration = Duration::from_secs(2);
+pub const SOON: Duration = Duration::from_secs(2);
 
 /// The receiver of the queue.
 pub struct Awards {
@@ -56,7 +56,7 @@ impl Awards {
         for received in received {
             match serde_json::from_str::<Command>(&received.letter.body) {
                 Ok(command) => {
-                    commands.push(command);
+                    commands.push(Command { accepted_ms: Some(received.sent_ms), ..command });
                     letters.push(received);
                 }
                 Err(error) => {

@@ -58,6 +58,8 @@ pub struct Options {
     pub waiting_max: usize,
     /// Most commands of one turn, unless a single request has more.
     pub turn_commands: usize,
+    /// Turns over different books that are under way at the same time.
+    pub turns_at_once: usize,
     /// Bytes of the log that one turn takes, about.
     pub turn_bytes: usize,
     /// Longest time until a position that alone has moved is stored, in milliseconds.
@@ -105,6 +107,7 @@ impl Default for Options {
             awarding: Awarding::Direct,
             waiting_max: 20_000,
             turn_commands: 2_000,
+            turns_at_once: 4,
             turn_bytes: 1 << 20,
             position_ms: 2_000,
             follow_ms: 500,

@@ -41,6 +41,13 @@ pub enum Error {
          {why}; upgrade raingauge"
     )]
     UnknownControl { offset: Offset, why: String },
+    /// The clock of this machine or that of the engine is wrong. Nothing is decided by either.
+    #[error(
+        "the clock of this machine is {} s {} that of the database: set the clock that is wrong",
+        apart_ms.abs() / 1_000,
+        if *apart_ms > 0 { "ahead of" } else { "behind" }
+    )]
+    ClockApart { apart_ms: i64 },
     /// The log does not have what the ledger needs next.
     #[error(
         "the ledger of points includes the event log up to offset {position}, but the log {why}"

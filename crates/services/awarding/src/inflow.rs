@@ -23,7 +23,7 @@ use crate::limits::REQUEST_COMMANDS_MAX;
 use crate::places::Places;
 use crate::right::Right;
 use crate::shared::Shared;
-use crate::snapshot::{PROGRAMME, Snapshot};
+use crate::snapshot::{PROGRAMME, Snapshot, newest};
 use crate::teller::CONSUMER;
 use futures_util::future::join_all;
 use raingauge_consumers::{Hold, Place, Registry};
@@ -32,7 +32,7 @@ use raingauge_ports::campaigns::{DocumentStore, StoredDocument};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{self, Block, EventLog, Offset};
-use raingauge_ports::points::{Letter, QUEUE_CALL_LEN_MAX, QueueName, Queues};
+use raingauge_ports::points::{Books, Letter, QUEUE_CALL_LEN_MAX, QueueName, Queues};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,6 +58,7 @@ pub struct Inflow {
 
 /// What all partitions need.
 struct Context {
+    books: Arc<dyn Books>,
     places: Arc<Places>,
     documents: Arc<dyn DocumentStore>,
     queues: Arc<dyn Queues>,
@@ -101,6 +102,7 @@ impl Inflow {
         };
         let stretches = deps.partitions.iter().map(stretch).collect();
         let context = Context {
+            books: Arc::clone(&deps.books),
             places,
             documents: Arc::clone(&deps.documents),
             queues: Arc::clone(&deps.queues),
@@ -215,7 +217,8 @@ impl Stretch {
             return Ok(false);
         }
 
-        let Some(snapshot) = context.newest().await? else { return Ok(false) };
+        let newest = newest(&context.books, &context.shared).await?;
+        let Some(snapshot) = newest else { return Ok(false) };
         let batch = Batch::of(&blocks, stand.position, snapshot.programmes(), None)?;
         let has_awards = !batch.purposes.is_empty() || !batch.unpriced.is_empty();
         context.award(&batch).await?;
@@ -256,7 +259,8 @@ impl Stretch {
         }
         // A programme that is not found now was saved after everything before this.
         let end = self.log.end();
-        let Some(snapshot) = context.newest().await? else { return Ok(None) };
+        let newest = newest(&context.books, &context.shared).await?;
+        let Some(snapshot) = newest else { return Ok(None) };
         let Some(since_ms) = context.first_saved_ms(&snapshot).await? else { return Ok(Some(end)) };
 
         let log = Arc::clone(&self.log);
@@ -322,13 +326,6 @@ impl Stretch {
 }
 
 impl Context {
-    /// What is in force in the books; `None` until the teller has it too.
-    async fn newest(&self) -> Result<Option<Arc<Snapshot>>, Error> {
-        let head = self.places.head().await?;
-        let snapshot = self.shared.snapshot();
-        Ok(snapshot.missing(&[head]).is_empty().then_some(snapshot))
-    }
-
     /// When the first of the programmes was saved; `None` if there is none.
     async fn first_saved_ms(&self, snapshot: &Snapshot) -> Result<Option<i64>, Error> {
         let mut first_ms = None;

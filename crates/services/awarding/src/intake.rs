@@ -190,6 +190,7 @@ mod tests {
             key: "k".into(),
             source: "".into(),
             occurred_ms: None,
+            accepted_ms: None,
             reference: None,
             reason: None,
             body: Body::Close,

@@ -8,8 +8,9 @@ use crate::intake::Manner;
 use raingauge_points::{
     Answer, Body, Command, Desk, Footprint, Programmes, Snapshot, Turn, WalletId,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Where answers belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +80,15 @@ impl Lane {
         self.settling.iter().for_each(|id| settled.wallet(id.clone()));
         footprint.merge(settled);
         footprint
+    }
+
+    /// The versions that have priced awards of it and are not known.
+    pub fn unknown_versions(&self, programmes: &Programmes) -> BTreeSet<(Arc<str>, u32)> {
+        let priced = self.commands.iter().filter_map(|command| {
+            command.priced().map(|priced| (&command.programme, priced.version))
+        });
+        let unknown = priced.filter(|(name, version)| programmes.version(name, *version).is_none());
+        unknown.map(|(name, version)| (Arc::clone(name), version)).collect()
     }
 
     /// Decides everything over what the books loaded. May be called again over something else.
@@ -196,4 +206,39 @@ fn books_of(command: &Command, books: u16) -> impl Iterator<Item = u16> {
     let members = [Some(&command.member), to].into_iter().flatten();
     let wallets = members.map(|member| WalletId::new(&command.programme, member).book(books));
     wallets.collect::<Vec<_>>().into_iter()
+}
+
+/// Lanes in groups of which no two share a book. What came before in one of its books is in an
+/// earlier group.
+pub fn waves(lanes: &[Lane]) -> Vec<Vec<&Lane>> {
+    let mut waves: Vec<Vec<&Lane>> = Vec::new();
+    let mut next_of: HashMap<u16, usize> = HashMap::new();
+    for lane in lanes {
+        let free = lane.books.iter().filter_map(|book| next_of.get(book)).max();
+        let wave = free.copied().unwrap_or_default();
+        next_of.extend(lane.books.iter().map(|book| (*book, wave + 1)));
+        if wave == waves.len() {
+            waves.push(Vec::new());
+        }
+        waves[wave].push(lane);
+    }
+    waves
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shares_a_book_keeps_its_order() {
+        let lane =
+            |books: &[u16]| Lane { books: books.iter().copied().collect(), ..Lane::default() };
+        let lanes = [lane(&[1]), lane(&[2]), lane(&[1, 3]), lane(&[3]), lane(&[2]), lane(&[4])];
+        let books = |lane: &&Lane| lane.books.iter().copied().collect::<Vec<u16>>();
+        let found: Vec<Vec<Vec<u16>>> =
+            waves(&lanes).iter().map(|wave| wave.iter().map(books).collect()).collect();
+        let expected =
+            vec![vec![vec![1], vec![2], vec![4]], vec![vec![1, 3], vec![2]], vec![vec![3]]];
+        assert_eq!(found, expected);
+    }
 }

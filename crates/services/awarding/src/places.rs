@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use raingauge_consumers::Overtaken;
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{EventLog, Offset, Partition};
-use raingauge_ports::points::{self, Books, Head};
+use raingauge_ports::points::{self, Books};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,12 +71,6 @@ impl Places {
     pub async fn have_begun(&self) -> Result<bool, Error> {
         let books = Arc::clone(&self.books);
         Ok(blocking(move || books.place(BEGUN, 0)).await? > 0)
-    }
-
-    /// The first head, which names the programmes in force as each of the others does.
-    pub async fn head(&self) -> Result<Head, Error> {
-        let books = Arc::clone(&self.books);
-        blocking(move || books.head(0)).await
     }
 
     /// Notes that every partition has a place.

@@ -66,6 +66,7 @@ fn command(award: Award, snapshot: &Snapshot) -> Result<Command, Refusal> {
         key: key.into(),
         source: source.into(),
         occurred_ms: Some(occurred_ms),
+        accepted_ms: None,
         reference: None,
         reason: reason.map(Arc::from),
         body: Body::Award(award),

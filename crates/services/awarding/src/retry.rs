@@ -1,7 +1,7 @@
 //! The queue `retry`: events that could not be priced, because a row of a table or the award that
 //! they refer to was missing.
 
-use crate::awards::settled;
+use crate::awards::{SOON, settled};
 use crate::backoff::RetryOptions;
 use crate::deps::Deps;
 use crate::error::Error;
@@ -9,9 +9,10 @@ use crate::intake::Manner;
 use crate::letterbox::{Letterbox, MALFORMED, Outcome};
 use crate::letters::UnpricedEvent;
 use crate::shared::Shared;
+use crate::snapshot::newest;
 use raingauge_core::event::Event;
 use raingauge_points::{Command, Programmes, Unpriced};
-use raingauge_ports::points::QueueName;
+use raingauge_ports::points::{Books, QueueName};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,13 +28,14 @@ const RULE_GONE: &str = "rule_gone";
 /// The receiver of the queue.
 pub struct Retry {
     letterbox: Letterbox,
+    books: Arc<dyn Books>,
     shared: Arc<Shared>,
 }
 
 impl Retry {
     pub fn new(deps: Deps, retry: RetryOptions, shared: Arc<Shared>) -> Self {
         let letterbox = Letterbox::new(deps.queues, deps.clock, QueueName::Retry, retry);
-        Self { letterbox, shared }
+        Self { letterbox, books: deps.books, shared }
     }
 
     /// Receives until the process ends.
@@ -53,7 +55,12 @@ impl Retry {
             return Ok(false);
         }
 
-        let snapshot = self.shared.snapshot();
+        // By an older version, a rule may seem to be gone, or have another price.
+        let Some(snapshot) = newest(&self.books, &self.shared).await? else {
+            let waiting = received.into_iter().map(|letter| (letter, Outcome::Soon(SOON)));
+            self.letterbox.settle(waiting.collect()).await?;
+            return Ok(true);
+        };
         let mut outcomes = Vec::new();
         let mut commands = Vec::new();
         let mut letters = Vec::new();

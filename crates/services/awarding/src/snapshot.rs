@@ -1,10 +1,12 @@
 //! What is in force, and how far the log is awarded.
 
 use crate::error::Error;
+use crate::shared::Shared;
+use crate::tail::blocking;
 use raingauge_points::{Programme, ProgrammeDocument, Programmes, Rounding};
 use raingauge_ports::campaigns::StoredDocument;
 use raingauge_ports::log::Offset;
-use raingauge_ports::points::Head;
+use raingauge_ports::points::{Books, Head};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -74,11 +76,21 @@ impl Snapshot {
             };
             programmes.insert(programme);
         }
+        programmes.keep_all_of(&self.programmes);
         Ok(Self {
             programmes: Arc::new(programmes),
             documents: Arc::new(documents),
             position: self.position,
         })
+    }
+
+    /// The same programmes, beside versions that have priced awards.
+    pub(crate) fn knowing(&self, versions: &[StoredDocument]) -> Result<Self, Error> {
+        let mut programmes = (*self.programmes).clone();
+        for version in versions {
+            programmes.keep(Arc::new(compiled(version)?));
+        }
+        Ok(Self { programmes: Arc::new(programmes), ..self.clone() })
     }
 
     /// The versions that are in force in books and not here.
@@ -94,6 +106,18 @@ impl Snapshot {
         }
         missing.into_iter().collect()
     }
+}
+
+/// What is in force in the books; `None` until the teller of this process has it too. The first
+/// head names it as each of the others does.
+pub(crate) async fn newest(
+    books: &Arc<dyn Books>,
+    shared: &Shared,
+) -> Result<Option<Arc<Snapshot>>, Error> {
+    let books = Arc::clone(books);
+    let head = blocking(move || books.head(0)).await?;
+    let snapshot = shared.snapshot();
+    Ok(snapshot.missing(&[head]).is_empty().then_some(snapshot))
 }
 
 fn compiled(document: &StoredDocument) -> Result<Programme, Error> {

@@ -1,24 +1,24 @@
 //! The teller: turn by turn, from one commit of the books to the next.
 
 mod documents;
+mod turns;
 
 use crate::batch::Batch;
 use crate::deps::{Awarding, Deps, Options};
 use crate::error::Error;
 use crate::intake::{Manner, Request, Settling};
-use crate::lane::{Decided, Lane, Lanes, Origin};
+use crate::lane::Lanes;
 use crate::letters::command_letter;
-use crate::measure;
 use crate::replies::Replies;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use raingauge_consumers::{Hold, Place};
-use raingauge_points::{Answer, Entry, Footprint, Turn};
+use raingauge_points::{Answer, Footprint, Turn};
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{self, Block, Offset};
 use raingauge_ports::points::{Head, Letter, QUEUE_CALL_LEN_MAX, QueueName};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The name of this consumer of the log.
 pub const CONSUMER: &str = "points";
@@ -26,8 +26,6 @@ pub const CONSUMER: &str = "points";
 pub const SETTLE_MAX: usize = 250;
 /// How long events rest after an error, in milliseconds.
 const REST_MS: i64 = 1_000;
-/// Most times that a turn is repeated because other processes put programmes into force.
-const RELOADS_MAX: usize = 8;
 
 /// What a turn did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,14 +63,6 @@ pub struct Worker {
 struct Positions {
     whole: Option<Offset>,
     part: Option<Offset>,
-}
-
-/// What a turn of the books came to.
-#[derive(Default)]
-struct Outcome {
-    decided: Decided,
-    entries: Vec<Arc<Entry>>,
-    position: Option<Offset>,
 }
 
 impl Worker {
@@ -266,93 +256,6 @@ impl Worker {
         Positions { whole: whole.or(part), part }
     }
 
-    /// Decides all lanes, each in a turn of the books. After an error the later ones fail as well.
-    fn decide_all(
-        &mut self,
-        lanes: &[Lane],
-        positions: Positions,
-        replies: &mut Replies,
-    ) -> Option<Error> {
-        let mut failed = None;
-        for lane in lanes {
-            let decided = match &failed {
-                None => self.decide(lane, positions),
-                Some(error) => Err(Error::clone(error)),
-            };
-            match decided {
-                Ok(decided) => replies.put(decided),
-                Err(error) => {
-                    replies.fail(lane, &error);
-                    failed.get_or_insert(error);
-                }
-            }
-        }
-        failed
-    }
-
-    /// Decides a lane in one turn of the books, under the programmes that they have in force.
-    fn decide(&mut self, lane: &Lane, positions: Positions) -> Result<Decided, Error> {
-        let started = Instant::now();
-        for _ in 0..RELOADS_MAX {
-            let now_ms = self.now_ms();
-            let snapshot = self.snapshot.clone();
-            let programmes = snapshot.programmes();
-            let footprint = lane.footprint(programmes, now_ms);
-            let books: Vec<u16> = lane.books.iter().copied().collect();
-            let mut outcome = Outcome::default();
-            let mut missing = Vec::new();
-
-            let mut recorded_ms = now_ms;
-            let mut is_behind = false;
-            self.deps.books.turn(&books, &footprint, &mut |heads, loaded| {
-                outcome = Outcome::default();
-                let times = heads.iter().map(|head| head.recorded_ms);
-                recorded_ms = times.fold(now_ms, i64::max);
-                missing = snapshot.missing(heads);
-                // A process whose clock is ahead took the last turn: this one is of its day.
-                is_behind =
-                    recorded_ms > now_ms && lane.footprint(programmes, recorded_ms) != footprint;
-                if is_behind || !missing.is_empty() {
-                    return Turn::default();
-                }
-                let (decided, turn) = lane.decide(programmes, loaded, now_ms);
-                let position =
-                    if has_leftovers(&decided) { positions.part } else { positions.whole };
-                outcome.decided = decided;
-                if lane.is_trial {
-                    return Turn::default();
-                }
-                outcome.entries.clone_from(&turn.entries);
-                outcome.position = position;
-                Turn { position, ..turn }
-            })?;
-            self.recorded_ms = recorded_ms;
-            if !missing.is_empty() {
-                self.follow_versions(&missing)?;
-                self.publish(true);
-            } else if !is_behind {
-                return Ok(self.note(lane, outcome, started.elapsed()));
-            }
-        }
-        Err(Error::Log("programmes change faster than they can be read".to_owned()))
-    }
-
-    /// Notes a turn that is durable.
-    fn note(&mut self, lane: &Lane, outcome: Outcome, took: Duration) -> Decided {
-        if let Some(position) = outcome.position {
-            self.note_stored(position);
-        }
-        if !outcome.entries.is_empty() {
-            self.shared.note_entries();
-        }
-        if !lane.is_trial {
-            measure::turn(lane.len(), took, &outcome.entries);
-            let answers = outcome.decided.answers.iter();
-            measure::answers(answers.flat_map(|(_, answers)| answers));
-        }
-        outcome.decided
-    }
-
     /// The time of a turn, which never runs back. While the clock is not trusted, it stands, so
     /// that nothing expires.
     fn now_ms(&self) -> i64 {
@@ -424,12 +327,6 @@ impl Worker {
             place.set_position(position);
         }
     }
-}
-
-/// Whether an award of the log is neither made nor refused, so that it has to be tried again.
-fn has_leftovers(decided: &Decided) -> bool {
-    let awards = decided.answers.iter().filter(|(slot, _)| slot.origin == Origin::Log);
-    awards.flat_map(|(_, answers)| answers).any(|answer| matches!(answer, Answer::Invalid(_)))
 }
 
 fn heads(deps: &Deps) -> Result<Vec<Head>, Error> {

@@ -1,6 +1,5 @@
 //! Locks and loads what a turn is decided on.
 
-use super::HEADS;
 use super::many::Many;
 use super::rows::{
     HeadRow, TotalRow, bytes, earned_of, entry_of, heads_of, text_of, total_of, wallet_of,
@@ -74,7 +73,8 @@ pub async fn grounds<D: Database>(
         return Ok(None);
     };
 
-    let heads: Vec<HeadRow> = rows(change, HEADS.finding(&[], &numbers(books))).await?;
+    let heads: Vec<HeadRow> = change.rows(self::heads::<D>(books)).await?;
+    let engine_ms = heads.first().and_then(|(.., now_ms)| *now_ms);
     let heads = heads_of(heads, books)?;
     let wallets = wallets(change, count, &footprint.wallets).await?;
     let keys = keys(change, &footprint.keys).await?;
@@ -99,6 +99,7 @@ pub async fn grounds<D: Database>(
         keys,
         references,
         budgets,
+        engine_ms,
         ..Snapshot::default()
     };
     snapshot.totals.0 = totals(change, books, &programmes).await?;
@@ -111,6 +112,13 @@ pub async fn grounds<D: Database>(
     };
     snapshot.budgets.extend(given_back);
     Ok(Some(Grounds { heads, snapshot, stored }))
+}
+
+/// Finds the heads of books.
+pub fn heads<D: Database>(books: &[u16]) -> Statement {
+    let places = vec!["?"; books.len()].join(",");
+    let text = format!("{} WHERE book IN ({places})", D::POINTS.heads);
+    books.iter().fold(Statement::composed(text), |statement, book| statement.with(i64::from(*book)))
 }
 
 /// Returns whether this turn alone may write to its books now.
@@ -247,10 +255,6 @@ async fn totals(
 
 fn book_head(head: &Head) -> BookHead {
     BookHead { book: head.book, sequence: head.sequence, recorded_ms: head.recorded_ms }
-}
-
-pub fn numbers(books: &[u16]) -> Vec<Vec<Value>> {
-    books.iter().map(|book| vec![i64::from(*book).into()]).collect()
 }
 
 /// A statement whose values are a programme, and a name in it.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Book, sequence, time, hash, position, versions.
-pub type HeadRow = (i64, i64, i64, Vec<u8>, i64, String);
+/// Book, sequence, time, hash, position, versions, and the time of the database.
+pub type HeadRow = (i64, i64, i64, Vec<u8>, i64, String, Option<i64>);
 
 /// Book, total, amount.
 pub type TotalRow = (i64, Vec<u8>, String);
@@ -45,7 +45,7 @@ pub fn heads_of(rows: Vec<HeadRow>, books: &[u16]) -> Result<Vec<Head>, Error> {
 }
 
 fn head_of(row: HeadRow) -> Result<Head, Error> {
-    let (book, sequence, recorded_ms, hash, position, versions) = row;
+    let (book, sequence, recorded_ms, hash, position, versions, _) = row;
     let what = format!("the head of book {book}");
     let hash = hash.try_into().map_err(|_| damaged(&what, "its hash has not 32 bytes"))?;
     let versions: BTreeMap<Arc<str>, u32> =

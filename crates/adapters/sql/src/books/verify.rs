@@ -10,10 +10,10 @@
 //! member, a wallet is complete before the next one begins: memory holds one page of entries, what
 //! follows from it, and the references of one member.
 
-use super::load::{self, BUDGET, named, numbers, wallet_searches};
+use super::Books;
+use super::load::{self, BUDGET, named, wallet_searches};
 use super::many::Many;
 use super::rows::{HeadRow, entry_of, heads_of, number, text_of, total_of, wallet_of};
-use super::{Books, HEADS};
 use crate::database::{Change, Database, Statement, Unavailable};
 use raingauge_points::{BookHead, BudgetId, Entry, Key, Map, Snapshot, TotalId, WalletId};
 use raingauge_ports::points::{BookDifference, Error, Head, Verified, VerifiedBooks};
@@ -66,7 +66,7 @@ impl<D: Database> Books<D> {
     /// nothing. It is one call of the database: its timeout has to leave time for every entry.
     pub async fn verify(&self) -> Result<Verified, Error> {
         let mut change = self.database.begin(None).await?;
-        let verified = Verification::new(&mut change, self.count).verify().await;
+        let verified = Verification::new(&mut change, self.count).verify::<D>().await;
         change.give_up().await;
         match verified {
             Ok(verified) => Ok(Ok(verified)),
@@ -135,10 +135,9 @@ impl<'a, C: Change> Verification<'a, C> {
         Self { change, count, complete, budgets: Map::new(), tally: Tally::default() }
     }
 
-    async fn verify(mut self) -> Result<VerifiedBooks, End> {
+    async fn verify<D: Database>(mut self) -> Result<VerifiedBooks, End> {
         let books: Vec<u16> = (0..self.count).collect();
-        let heads = HEADS.finding(&[], &numbers(&books));
-        let heads: Vec<HeadRow> = load::rows(self.change, heads).await?;
+        let heads: Vec<HeadRow> = self.change.rows(load::heads::<D>(&books)).await?;
         let mut verified = VerifiedBooks::default();
         for head in heads_of(heads, &books)? {
             self.compare_members(head.book).await?;

@@ -6,7 +6,8 @@
 use crate::points_load::{BOOKS, Place, TURN, Teller};
 use crate::server::PrivateServer;
 use crate::support::Server;
-use raingauge_ports::clock::SystemClock;
+use raingauge_points::{Footprint, Turn};
+use raingauge_ports::clock::{Clock as _, SystemClock};
 use raingauge_ports::contract::{books, queues};
 use raingauge_ports::points::{Books, Error};
 use raingauge_sql::{MySqlBooks, MySqlOptions};
@@ -88,6 +89,27 @@ fn another_number_of_books_is_refused() {
         sentence.contains("it has 4 books of points, and this raingauge needs 5"),
         "{sentence}"
     );
+    handle.block_on(server.clean_up());
+}
+
+/// Machines that share a database compare their clocks with it.
+#[test]
+fn a_turn_knows_the_time_of_the_server() {
+    let Some(server) = Server::shared() else {
+        return;
+    };
+    let runtime = runtime();
+    let handle = runtime.handle();
+    let books = open(&handle.block_on(server.database()), handle).unwrap();
+    let before_ms = SystemClock.now_ms();
+    let mut engine_ms = None;
+    let heads = books.turn(&[0, 2], &Footprint::default(), &mut |_, loaded| {
+        engine_ms = loaded.engine_ms;
+        Turn::default()
+    });
+    assert_eq!(heads.unwrap().len(), 2);
+    let engine_ms = engine_ms.expect("it has a clock of its own");
+    assert!((before_ms..=SystemClock.now_ms()).contains(&engine_ms), "{before_ms} {engine_ms}");
     handle.block_on(server.clean_up());
 }
 

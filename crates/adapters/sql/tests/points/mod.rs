@@ -124,6 +124,7 @@ fn command(number: u64) -> Command {
         key: key(number),
         source: "".into(),
         occurred_ms: None,
+        accepted_ms: None,
         reference: (number % 10 < 4).then(|| format!("order {number}").into()),
         reason: Some("because it rains".into()),
         body,

@@ -11,7 +11,7 @@ use crate::entry::{BudgetUse, Entry, Explain, Kind, LastExpiry, Qualifying};
 use crate::limits::{ENTRY_POINTS_MAX, PENDING_DAYS_MAX, POINTS_NAME_LEN_MAX, WALLET_PENDING_MAX};
 use crate::number::Number;
 use crate::pricing::{Facts, Priced};
-use crate::programme::Programme;
+use crate::programme::{Programme, Programmes};
 use crate::refused;
 use crate::wallet::Wallet;
 use raingauge_core::code::{Code, Refusal};
@@ -52,7 +52,7 @@ impl Desk<'_> {
     ) -> Result<Vec<Arc<Entry>>, Refusal> {
         let known = Wallet::default();
         let wallet = self.state.wallets.get(&order.id).unwrap_or(&known);
-        let terms = terms(order, award, wallet)?;
+        let terms = terms(self.programmes, order, award, wallet)?;
         let destination = self.destination(order, award, &terms, wallet)?;
         let reinstated = destination.reinstates.map_or(0, |last| i128::from(last.points));
         check_room(wallet, i128::from(terms.points) + reinstated)?;
@@ -194,7 +194,12 @@ impl Desk<'_> {
 }
 
 /// The points of an award, and what comes with them.
-fn terms(order: &Order<'_>, award: &Award, wallet: &Wallet) -> Result<Terms, Refusal> {
+fn terms(
+    programmes: &Programmes,
+    order: &Order<'_>,
+    award: &Award,
+    wallet: &Wallet,
+) -> Result<Terms, Refusal> {
     let programme = order.programme;
     if award.pending_days.is_some_and(|days| days > PENDING_DAYS_MAX) {
         let detail = format!("points are pending for at most {PENDING_DAYS_MAX} days");
@@ -218,8 +223,9 @@ fn terms(order: &Order<'_>, award: &Award, wallet: &Wallet) -> Result<Terms, Ref
     };
 
     let tier = programme.tier_of(wallet.tier.as_ref());
-    let explain = programme.product(&priced, tier.map(|tier| &**tier))?;
     let priced: &Priced = &priced;
+    let pricing = pricing_version(programmes, programme, priced)?;
+    let explain = pricing.product(priced, tier.map(|tier| &**tier))?;
     let budget = priced.budget.as_ref().filter(|budget| **budget != programme.budget_default);
     Ok(Terms {
         kind: Kind::Earn,
@@ -230,6 +236,25 @@ fn terms(order: &Order<'_>, award: &Award, wallet: &Wallet) -> Result<Terms, Ref
         qualifies: priced.qualifies,
         pending_days: award.pending_days.unwrap_or(priced.pending_days),
     })
+}
+
+/// The version of the programme that priced an award: what is left to look up is of it as well.
+fn pricing_version<'a>(
+    programmes: &'a Programmes,
+    programme: &'a Programme,
+    priced: &Priced,
+) -> Result<&'a Programme, Refusal> {
+    if programme.version == priced.version {
+        return Ok(programme);
+    }
+    match programmes.version(programme.name(), priced.version) {
+        Some(version) => Ok(version),
+        None => {
+            let detail =
+                format!("version {} of the programme, which priced it, is unknown", priced.version);
+            refused(Code::FactorMissing, detail)
+        }
+    }
 }
 
 fn bonus(programme: &Programme, award: &Award, points: Points) -> Result<Terms, Refusal> {

@@ -96,6 +96,7 @@ impl Programme {
             key: key.clone(),
             source: EVENT_SOURCE.into(),
             occurred_ms: Some(event.time_ms),
+            accepted_ms: None,
             reference,
             reason: Some(rule.name.clone()),
             body,

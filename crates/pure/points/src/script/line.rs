@@ -142,6 +142,7 @@ impl Arguments<'_> {
             key: self.text("key").unwrap_or_else(|| format!("line-{number}").into()),
             source: self.text("source").unwrap_or_default(),
             occurred_ms: self.time("at")?,
+            accepted_ms: None,
             reference: self.text("ref"),
             reason: self.text("reason"),
             body: self.body(verb)?,

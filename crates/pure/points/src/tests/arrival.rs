@@ -45,6 +45,7 @@ fn settled_end(expiry: &serde_json::Value, transactions: &[Transaction], run: us
             key: format!("k{number}").into(),
             source: "".into(),
             occurred_ms: Some(START_MS + hour * HOUR_MS),
+            accepted_ms: None,
             reference: None,
             reason: None,
             body: Body::Award(Award::of(basis)),

@@ -90,6 +90,7 @@ fn command(member: &str, number: u32, occurred_ms: Option<i64>, body: Body) -> C
         key: format!("k{number}").into(),
         source: "".into(),
         occurred_ms,
+        accepted_ms: None,
         reference: None,
         reason: None,
         body,

@@ -16,6 +16,7 @@ fn command(key: &str, body: Body) -> Command {
         key: key.into(),
         source: "".into(),
         occurred_ms: None,
+        accepted_ms: None,
         reference: None,
         reason: None,
         body,

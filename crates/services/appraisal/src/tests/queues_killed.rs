@@ -218,6 +218,7 @@ impl World {
                 key: format!("c-{}", self.sent).into(),
                 source: "".into(),
                 occurred_ms: None,
+                accepted_ms: None,
                 reference: None,
                 reason: None,
                 body: Body::Award(Award::of(Basis::Points(points))),

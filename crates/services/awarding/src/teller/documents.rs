@@ -2,6 +2,7 @@
 
 use super::{Worker, position_of};
 use crate::error::Error;
+use crate::lane::Lane;
 use crate::snapshot::PROGRAMME;
 use raingauge_consumers::control::DocumentVersion;
 use raingauge_points::{Desk, Footprint, Turn};
@@ -89,7 +90,12 @@ impl Worker {
         let next = self.snapshot.with(documents)?;
         let now_ms = self.now_ms();
         let books: Vec<u16> = (0..self.deps.books.books()).collect();
+        let mut sound = Ok(());
         let heads = self.deps.books.turn(&books, &Footprint::default(), &mut |heads, loaded| {
+            sound = self.check_clock(&loaded);
+            if sound.is_err() {
+                return Turn::default();
+            }
             let mut desk = Desk::new(next.programmes(), loaded, now_ms);
             for (name, version) in &versions {
                 // Another process may have been faster.
@@ -99,6 +105,7 @@ impl Worker {
             }
             Turn { position, ..desk.finish() }
         })?;
+        sound?;
 
         self.snapshot = next;
         self.shared.note_entries();
@@ -123,6 +130,23 @@ impl Worker {
             .collect::<Result<_, _>>()?;
         if !documents.is_empty() {
             self.snapshot = self.snapshot.with(documents)?;
+        }
+        Ok(())
+    }
+
+    /// Reads versions that have priced awards of a lane, before or after the one in force here.
+    pub(super) fn learn_versions(&mut self, lane: &Lane) -> Result<(), Error> {
+        let mut versions = Vec::new();
+        for (name, version) in lane.unknown_versions(self.snapshot.programmes()) {
+            match self.document(&name, version) {
+                Ok(document) => versions.push(document),
+                // Its awards are refused until somebody looks at them.
+                Err(error @ Error::DocumentMissing { .. }) => tracing::warn!(%error),
+                Err(error) => return Err(error),
+            }
+        }
+        if !versions.is_empty() {
+            self.snapshot = self.snapshot.knowing(&versions)?;
         }
         Ok(())
     }

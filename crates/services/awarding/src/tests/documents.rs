@@ -4,9 +4,10 @@ use raingauge_consumers::control::{DocumentVersion, document_entry};
 use raingauge_points::{Answer, Kind};
 use raingauge_ports::campaigns::sender::Response;
 use raingauge_ports::log::EventSink;
-use raingauge_ports::points::Books;
+use raingauge_ports::points::{Books, QueueName};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What was appended before a change goes by the old rules, wherever the teller was then.
 #[test]
@@ -102,4 +103,63 @@ fn a_log_that_ends_before_the_position_is_refused() {
     let other = Stage { log: Arc::default(), ..stage };
     let refused = other.try_open().map(|_| ());
     assert!(matches!(refused, Err(Error::Books(_))), "{refused:?}");
+}
+
+/// Twice two or once four: sixty points each, and neither twice four nor once two.
+#[test]
+fn all_factors_of_an_award_are_of_the_version_that_priced_it() {
+    let in_version = |vertical: u32, tier: u32| {
+        let mut changed = programme();
+        changed["tables"]["vertical"]["rows"]["SG.food"] = json!(vertical);
+        changed["tables"]["tier"] = json!({ "by": ["tier"], "rows": { "base": tier } });
+        changed["tiers"] =
+            json!({ "window": "lifetime", "levels": [{ "name": "base", "from": 0 }] });
+        changed["rules"][0]["factors"] = json!(["vertical", "tier"]);
+        changed
+    };
+    let (mut stage, _) = Stage::with_programme();
+    stage.options.awarding = crate::Awarding::Queued;
+    let mut process = stage.open();
+    stage.save(in_version(2, 2));
+    stage.turn(&mut process).unwrap();
+
+    // The price waits in the queue while the next version takes effect.
+    stage.order("o-1", "bob", "food", 15);
+    stage.turn(&mut process).unwrap();
+    stage.save(in_version(1, 4));
+    stage.settle_down(&mut process);
+    assert_eq!(stage.available(&process, "bob"), 60);
+
+    // A process that starts later has never seen the version.
+    stage.order("o-2", "bob", "food", 15);
+    stage.turn(&mut process).unwrap();
+    stage.save(in_version(2, 2));
+    stage.turn(&mut process).unwrap();
+    let mut process = stage.open();
+    stage.settle_down(&mut process);
+    assert_eq!(stage.available(&process, "bob"), 120);
+
+    let entries = stage.entries();
+    let explained = entries.iter().filter_map(|entry| entry.explain.as_ref());
+    assert!(explained.map(|explain| explain.version).eq([2, 3]));
+}
+
+/// The newer one may have the rule that the older one seems to miss.
+#[test]
+fn an_event_is_not_priced_again_by_an_older_version() {
+    let (stage, mut process) = Stage::with_programme();
+    let behind = stage.open();
+    let mut changed = programme();
+    let rules = changed["rules"].as_array_mut().unwrap();
+    rules.push(json!({ "id": 5, "name": "gifts", "eventType": "gift.sent",
+        "member": "data.member", "amount": "data.amount", "factors": ["vertical"] }));
+    stage.save(changed);
+    let gift = json!({ "member": "bob", "country": "SG", "vertical": "mart", "amount": 10 });
+    stage.send_at("g-1", "gift.sent", super::stage::START_MS, &gift);
+    stage.turn(&mut process).unwrap();
+    assert_eq!(stage.depth(QueueName::Retry), (1, 0));
+
+    stage.clock.advance(super::stage::HOUR_MS);
+    assert!(stage.runtime.block_on(behind.retry.step(Duration::ZERO)).unwrap());
+    assert_eq!(stage.depth(QueueName::Retry), (1, 0));
 }

@@ -23,6 +23,8 @@ struct State {
     has_blown: bool,
     /// How many times the books say that they have no room.
     crowded: u32,
+    /// The time of a clock of the books' own.
+    engine_ms: Option<i64>,
 }
 
 /// What happens to a call.
@@ -48,6 +50,11 @@ impl Fuse {
     /// The books have no room for work that can wait, as many times as they are asked.
     pub fn crowd(&self, times: u32) {
         self.0.lock().crowded = times;
+    }
+
+    /// The books have a clock of their own, which says this.
+    pub fn set_engine_ms(&self, engine_ms: i64) {
+        self.0.lock().engine_ms = Some(engine_ms);
     }
 
     pub fn crowded(&self) -> u32 {
@@ -133,7 +140,10 @@ impl<E: Books> Books for Fused<E> {
         footprint: &Footprint,
         decide: &mut dyn FnMut(&[Head], Snapshot) -> Turn,
     ) -> Result<Vec<Head>, Error> {
-        self.fuse.call(|| self.engine.turn(books, footprint, decide), crashed)
+        let engine_ms = self.fuse.0.lock().engine_ms;
+        let mut decide =
+            |heads: &[Head], loaded: Snapshot| decide(heads, Snapshot { engine_ms, ..loaded });
+        self.fuse.call(|| self.engine.turn(books, footprint, &mut decide), crashed)
     }
 
     fn has_room(&self) -> bool {

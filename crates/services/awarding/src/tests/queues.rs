@@ -1,6 +1,6 @@
 use super::stage::{DAY_MS, HOUR_MS, START_MS, Stage, award, command, programme};
 use crate::letters::command_letter;
-use raingauge_points::{Body, Kind};
+use raingauge_points::{Answer, Body, Kind};
 use raingauge_ports::campaigns::sender::Response;
 use raingauge_ports::points::{Letter, QueueControl, QueueName, Queues, Shelf};
 use serde_json::json;
@@ -215,4 +215,21 @@ fn a_member_is_notified_so_often_in_a_day() {
     assert_eq!(submit("today"), 3);
     stage.clock.advance(DAY_MS);
     assert_eq!(submit("tomorrow"), 6);
+}
+
+/// The queue may be emptied after the points of the member have expired.
+#[test]
+fn a_command_of_the_queue_happened_when_it_was_accepted() {
+    let (stage, mut process) = Stage::with_programme();
+    let gift = award("bob", "k-1", 7);
+    let sent = stage.queues.send(QueueName::Award, vec![command_letter(&gift)], Duration::ZERO);
+    stage.runtime.block_on(sent).unwrap();
+    stage.clock.advance(2 * HOUR_MS);
+    stage.settle_down(&mut process);
+    let entry = stage.entries().pop().unwrap();
+    assert_eq!(entry.occurred_ms, START_MS);
+    assert_eq!(entry.recorded_ms, START_MS + 2 * HOUR_MS);
+
+    let again = stage.submit(&mut process, vec![gift]);
+    assert!(matches!(again[0], Ok(Answer::Replayed(_))));
 }

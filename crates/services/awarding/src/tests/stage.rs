@@ -104,7 +104,8 @@ impl Stage {
             sender: Arc::new(memory::Sender::scripted(script)),
             fuse: Arc::default(),
             runtime: tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap(),
-            options: Options { notify: Some(notify), ..Options::default() },
+            // One turn after the other, so that a seed repeats a run.
+            options: Options { notify: Some(notify), turns_at_once: 1, ..Options::default() },
             has_log: true,
             clock,
         }
@@ -391,6 +392,7 @@ pub fn command(member: &str, key: &str, body: Body) -> Command {
         key: key.into(),
         source: "".into(),
         occurred_ms: None,
+        accepted_ms: None,
         reference: None,
         reason: None,
         body,

@@ -1,9 +1,11 @@
-use super::stage::{DAY_MS, HOUR_MS, PROGRAMME, Process, Stage, award, command, wallet};
+use super::stage::{DAY_MS, HOUR_MS, PROGRAMME, Process, Stage, award, command, programme, wallet};
 use crate::error::Error;
 use crate::intake::Manner;
+use crate::teller::Progress;
 use raingauge_core::code::Code;
 use raingauge_points::{Answer, Body, Command, Kind};
 use raingauge_ports::campaigns::sender::Response;
+use raingauge_ports::clock::Clock as _;
 use raingauge_ports::points::{Books, QueueName};
 use serde_json::json;
 use std::sync::Arc;
@@ -141,7 +143,8 @@ fn what_is_too_much_waits_outside() {
 /// Commands of different books take different turns, and a transfer takes both.
 #[test]
 fn commands_over_several_books_keep_their_order() {
-    let stage = Stage::new(16, |_| Ok(Response::of_status(200)));
+    let mut stage = Stage::new(16, |_| Ok(Response::of_status(200)));
+    stage.options.turns_at_once = 4;
     let mut process = stage.open();
     stage.save(super::stage::programme());
     stage.turn(&mut process).unwrap();
@@ -224,4 +227,28 @@ fn a_partner_keeps_to_its_day_when_another_clock_is_ahead() {
     let second = stage.submit(&mut behind, vec![gift("k-2")]);
     let Ok(Answer::Refused { refusal, .. }) = &second[0] else { panic!("{second:?}") };
     assert_eq!(refusal.code, Code::PartnerLimit);
+}
+
+/// In a cluster, what one machine lets expire is gone for all.
+#[test]
+fn a_clock_that_the_database_contradicts_decides_nothing() {
+    let (stage, mut process) = Stage::with_programme();
+    let number = stage.entries().len();
+    for apart_ms in [61_000, -61_000] {
+        stage.fuse.set_engine_ms(stage.clock.now_ms() - apart_ms);
+        let commands = vec![award("bob", "k-1", 1)];
+        let mut answers = process.shared.intake.push(commands, Manner::Each).unwrap();
+        let turned = process.worker.turn();
+        assert!(matches!(turned, Err(Error::ClockApart { apart_ms: told }) if told == apart_ms));
+        assert!(matches!(answers.try_recv().unwrap()[0], Err(Error::ClockApart { .. })));
+    }
+    // Nor does it put a programme into force.
+    stage.save(programme());
+    assert!(matches!(process.worker.turn(), Ok(Progress::Busy)));
+    assert!(process.shared.trouble().is_some_and(|why| why.contains("the clock of this machine")));
+    assert_eq!(stage.entries().len(), number);
+
+    stage.fuse.set_engine_ms(stage.clock.now_ms() - 59_000);
+    let answers = stage.submit(&mut process, vec![award("bob", "k-1", 1)]);
+    assert_eq!(points_of(&answers[0]), 1);
 }
