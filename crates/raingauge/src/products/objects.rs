@@ -55,7 +55,8 @@ async fn open(
     let objects = Objects::open(
         engines.store,
         Arc::clone(&engines.control),
-        Arc::clone(&foundation.wall_clock),
+        // A clock that jumps must not remove what has a time to live: this one knows whether it did.
+        Arc::clone(&foundation.clock),
         objects::Options::from(&settings),
     );
 

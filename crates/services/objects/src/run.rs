@@ -162,12 +162,15 @@ impl Objects {
         let first = run.next;
         let replied_before = run.out.len();
         let is_full = self.is_full();
+        // A clock that is not sound may take its time to say so, which needs no lock.
+        let now_ms = self.now_ms();
+        let is_clock_sound = self.is_clock_sound();
         let mut group = Group::default();
         let mut keyspace = match self.lock.hold() {
             Ok(keyspace) => keyspace,
             Err(error) => return run.refuse_rest(&failures::of_store(&error)),
         };
-        keyspace.begin(self.now_ms(), self.is_clock_sound(), run.session.touches);
+        keyspace.begin(now_ms, is_clock_sound, run.session.touches);
         run.unpack(&mut keyspace);
 
         let stop = loop {

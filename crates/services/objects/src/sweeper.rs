@@ -109,8 +109,10 @@ impl Objects {
         visit: impl FnOnce(&mut Keyspace),
     ) -> Result<u64, Error> {
         let durable = self.durable_stamp();
+        let now_ms = self.now_ms();
+        let is_clock_sound = self.is_clock_sound();
         let mut keyspace = self.lock.hold()?;
-        keyspace.begin(self.now_ms(), self.is_clock_sound(), false);
+        keyspace.begin(now_ms, is_clock_sound, false);
         let before = keyspace.totals().expired;
         for loaded in luggage.loaded.drain(..) {
             keyspace.insert(loaded);

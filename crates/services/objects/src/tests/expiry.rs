@@ -2,9 +2,13 @@
 
 use super::between::Between;
 use super::stage::{NOW_S, Stage};
+use crate::Objects;
 use crate::limits::SWEEP_LEN;
 use bytes::Bytes;
-use raingauge_ports::objects::{Effect, Group, Key, ObjectStore, Old};
+use raingauge_ports::clock::{Clock, ManualClock};
+use raingauge_ports::objects::{Effect, Group, Key, ObjectControl, ObjectStore, Old};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[tokio::test]
 async fn times_are_set_compared_and_removed() {
@@ -175,4 +179,54 @@ async fn damaged_heads_do_not_keep_other_keys_from_expiring() {
     let mut client = stage.client();
     assert_eq!(client.send("DBSIZE").await, format!(":{}", 2 * SWEEP_LEN + 2));
     client.expect(&[("EXISTS a b", ":1"), ("DEL damaged:0", ":1")]).await;
+}
+
+/// A clock that says itself whether it is sound.
+struct GuardedClock {
+    clock: Arc<ManualClock>,
+    is_sound: AtomicBool,
+}
+
+impl Clock for GuardedClock {
+    fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    fn is_sound(&self) -> bool {
+        self.is_sound.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn nothing_expires_while_the_clock_is_not_sound() {
+    let stage = Stage::new();
+    let clock = Arc::clone(&stage.clock);
+    let guarded = Arc::new(GuardedClock { clock, is_sound: AtomicBool::new(true) });
+    let open = || {
+        let store: Arc<dyn ObjectStore> = Arc::clone(&stage.store) as _;
+        let control: Arc<dyn ObjectControl> = Arc::clone(&stage.store) as _;
+        let options = stage.objects.options().clone();
+        let objects = Objects::open(store, control, Arc::clone(&guarded) as _, options);
+        Stage { objects, store: Arc::clone(&stage.store), clock: Arc::clone(&stage.clock) }
+    };
+    let first = open();
+    let mut client = first.client();
+    client.expect(&[("SET a 1 EX 5", "+OK"), ("RAIN.ONCE id INCR b", ":1")]).await;
+
+    // Neither in memory, nor on the way there, nor by the sweeper; ids of RAIN.ONCE are no
+    // exception.
+    guarded.is_sound.store(false, Ordering::SeqCst);
+    stage.clock.set_s(NOW_S + 30 * 24 * 3_600);
+    for stage in [first, open()] {
+        let mut client = stage.client();
+        client.expect(&[("GET a", "$1 1"), ("RAIN.ONCE id INCR b", ":1")]).await;
+        client.expect(&[("KEYS a", "*1 $1 a"), ("SET c 1 EX 5", "+OK"), ("GET c", "$1 1")]).await;
+        assert_eq!(stage.objects.sweep().await, Ok(0));
+        assert_eq!(stage.objects.stats().expired, 0);
+    }
+
+    guarded.is_sound.store(true, Ordering::SeqCst);
+    let stage = open();
+    assert_eq!(stage.objects.sweep().await, Ok(2));
+    stage.client().expect(&[("GET a", "$-1"), ("RAIN.ONCE id INCR b", ":2")]).await;
 }
