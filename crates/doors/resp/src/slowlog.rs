@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use raingauge_resp::{Arguments, Drain, Flags, Replies};
+use raingauge_resp::{Arguments, Command, Drain, Flags, Id, Replies};
 
 use crate::client::Client;
 use crate::limits::{
     RESP_SLOWLOG_ARGUMENT_BYTES_MAX, RESP_SLOWLOG_ARGUMENTS_MAX, RESP_SLOWLOG_MAX,
 };
+
+/// What is kept in the place of a token and of the name before it.
+const REDACTED: &[u8] = b"(redacted)";
 
 /// The slow commands, newest first.
 pub(crate) struct Slowlog {
@@ -89,6 +92,7 @@ impl Slowlog {
         }
     }
 
+    /// Keeps a command, without the token of a login.
     pub(crate) fn note(
         &self,
         arguments: Arguments<'_>,
@@ -145,15 +149,30 @@ impl Slowlog {
 
 /// The first arguments with their first bytes, and what is left out, in words.
 fn shortened(arguments: Arguments<'_>) -> Vec<Vec<u8>> {
+    let id = Command::of(arguments).spec().map(|spec| spec.id);
     let cut = arguments.len() > RESP_SLOWLOG_ARGUMENTS_MAX;
     let shown = if cut { RESP_SLOWLOG_ARGUMENTS_MAX - 1 } else { arguments.len() };
-    let mut all: Vec<Vec<u8>> = arguments.iter().take(shown).map(first_bytes).collect();
+    let kept = |(at, argument)| match is_secret(id, arguments, at) {
+        true => REDACTED.to_vec(),
+        false => first_bytes(argument),
+    };
+    let mut all: Vec<Vec<u8>> = arguments.iter().enumerate().take(shown).map(kept).collect();
 
     if cut {
         all.push(format!("... ({} more arguments)", arguments.len() - shown).into_bytes());
     }
 
     all
+}
+
+/// Whether an argument is the name or the token of a login: those of `AUTH`, and the two that
+/// follow the word `AUTH` in `HELLO`.
+fn is_secret(id: Option<Id>, arguments: Arguments<'_>, at: usize) -> bool {
+    match id {
+        Some(Id::Auth) => at > 0,
+        Some(Id::Hello) => (1..=2).any(|back| at > back && arguments.is(at - back, "auth")),
+        _ => false,
+    }
 }
 
 fn first_bytes(argument: &[u8]) -> Vec<u8> {
@@ -187,5 +206,24 @@ mod tests {
         assert_eq!(kept.len(), RESP_SLOWLOG_ARGUMENTS_MAX);
         assert!(kept[1].ends_with(b"... (72 more bytes)"));
         assert_eq!(kept[31], b"... (9 more arguments)");
+    }
+
+    #[test]
+    fn tokens_are_not_kept() {
+        for (command, expected) in [
+            ("auth rg_a", "auth *"),
+            ("AUTH me rg_a", "AUTH * *"),
+            ("auth me rg_a more", "auth * * *"),
+            ("hello 3 AUTH me rg_a SETNAME auth", "hello 3 AUTH * * SETNAME auth"),
+            ("hello auth me rg_a", "hello auth * *"),
+            ("hello 3 auth auth rg_a", "hello 3 auth * *"),
+            ("get auth", "get auth"),
+            ("set auth me", "set auth me"),
+        ] {
+            let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+            let kept = shortened(Drain::of(&[&words]).get(0).arguments).join(&b" "[..]);
+            let kept = String::from_utf8_lossy(&kept).replace("(redacted)", "*");
+            assert_eq!(kept, expected);
+        }
     }
 }

@@ -139,6 +139,22 @@ async fn slow_commands_are_kept() {
     .await;
     assert!(lines.iter().any(|line| line == "k"), "{lines:?}");
     client.ask("slowlog reset\r\nslowlog len\r\n", "+OK\r\n:0\r\n").await;
+
+    // The log shows no tokens, not even those of transactions.
+    client.ask("config set slowlog-log-slower-than 0\r\n", "+OK\r\n").await;
+    let queued = "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n";
+    client.ask("auth rg_a\r\nmulti\r\nauth me rg_a\r\nexec\r\n", queued).await;
+    client.ask("config set slowlog-log-slower-than -1\r\n", "+OK\r\n").await;
+    client.send("slowlog get -1\r\nping\r\n").await;
+    let mut lines = Vec::new();
+    until(async || {
+        lines.push(client.line().await);
+        lines.last().is_some_and(|line| line == "+PONG")
+    })
+    .await;
+    assert_eq!(lines.iter().filter(|line| *line == "(redacted)").count(), 3, "{lines:?}");
+    assert!(!lines.iter().any(|line| line == "rg_a"), "{lines:?}");
+
     for count in ["-2", "few"] {
         let refused = "-ERR count should be greater than or equal to -1\r\n";
         client.ask(format!("slowlog get {count}\r\n"), refused).await;
