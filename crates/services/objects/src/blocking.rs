@@ -10,6 +10,7 @@ use crate::keyspace::{Keyspace, Waiter, Wake};
 use crate::objects::Objects;
 use crate::run::Run;
 use bytes::Bytes;
+use indexmap::IndexSet;
 use raingauge_resp::{Command, Id, Replies, Spec};
 use raingauge_values::Kind;
 use std::sync::Arc;
@@ -98,13 +99,11 @@ impl Run<'_> {
         timeout_ms: i64,
     ) {
         let database = self.session.database;
-        let mut keys = Vec::new();
+        let mut keys = IndexSet::new();
         admission::visit_keys(spec, command.arguments, database, &mut |_, name, _| {
-            let name = Bytes::copy_from_slice(name);
-            if !keys.contains(&name) {
-                keys.push(name);
-            }
+            keys.insert(Bytes::copy_from_slice(name));
         });
+        let mut keys: Vec<Bytes> = keys.into_iter().collect();
         if matches!(spec.id, Id::Blmove | Id::Brpoplpush) {
             keys.truncate(1);
         }

@@ -431,13 +431,11 @@ impl Run<'_> {
     fn gather(&mut self, keyspace: &mut Keyspace) {
         let needed = self.misses.iter().take(self.needed).map(|miss| miss.key.clone());
         let needed: Vec<Key> = needed.collect();
-        for key in std::mem::take(&mut self.gathered) {
-            if !needed.contains(&key) {
-                self.misses.insert(0, keyspace.miss(key.database, &key.name));
-                self.needed += 1;
-                self.gathered.push(key);
-            }
-        }
+        let known: HashSet<&Key> = needed.iter().collect();
+        self.gathered.retain(|key| !known.contains(key));
+        let again = self.gathered.iter().map(|key| keyspace.miss(key.database, &key.name));
+        self.misses.splice(0..0, again);
+        self.needed += self.gathered.len();
         self.gathered.extend(needed);
     }
 

@@ -3,6 +3,7 @@
 use crate::keyspace::{Wake, Watch};
 use crate::objects::Objects;
 use bytes::Bytes;
+use indexmap::IndexSet;
 use parking_lot::Mutex;
 use raingauge_resp::{Drain, Failure, Gate};
 use std::sync::Arc;
@@ -48,7 +49,7 @@ pub(crate) struct Transaction {
 /// Keys that must not change until EXEC.
 pub(crate) struct Watched {
     pub watch: Arc<Watch>,
-    pub keys: Vec<(u8, Bytes)>,
+    pub keys: IndexSet<(u8, Bytes)>,
 }
 
 impl Session {

@@ -11,6 +11,7 @@ use crate::objects::Objects;
 use crate::run::{Run, Step, Stop};
 use crate::session::{Transaction, Watched};
 use bytes::Bytes;
+use indexmap::IndexSet;
 use raingauge_ports::objects::DATABASES;
 use raingauge_resp::{Arguments, Command, Failure, Flags, Id, Room, Spec};
 use std::collections::{HashSet, VecDeque};
@@ -185,15 +186,14 @@ impl Run<'_> {
             return DONE;
         }
 
-        let new = || Watched { watch: Arc::<Watch>::default(), keys: Vec::new() };
+        let new = || Watched { watch: Arc::<Watch>::default(), keys: IndexSet::new() };
         let watched = self.session.watch.get_or_insert_with(new);
         for name in arguments.iter().skip(1) {
             let key = (database, Bytes::copy_from_slice(name));
-            if !watched.keys.contains(&key) {
+            if watched.keys.insert(key.clone()) {
                 let place = keyspace.find(database, name);
                 let exists = place.is_some_and(|place| keyspace.slot(place).object.is_some());
-                keyspace.watchers().add(database, key.1.clone(), &watched.watch, exists);
-                watched.keys.push(key);
+                keyspace.watchers().add(database, key.1, &watched.watch, exists);
             }
         }
         self.out.ok();

@@ -3,7 +3,7 @@
 use super::between::Between;
 use super::stage::{Client, Stage};
 use raingauge_ports::objects::Error;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 /// Sends a command from a connection of its own, and returns when it waits.
@@ -85,6 +85,22 @@ async fn a_wait_ends_in_time_and_by_command() {
     task.abort();
     assert!(task.await.is_err());
     client.expect(&[("RPUSH q a", ":1"), ("LLEN q", ":1")]).await;
+}
+
+#[tokio::test]
+async fn a_command_waits_for_many_keys_at_once() {
+    let stage = Stage::new();
+    let names: Vec<String> = (0..100_000).map(|number| format!("q:{number}")).collect();
+    let names = names.join(" ");
+    let command: &'static str = format!("BLPOP {names} q:0 q:0 0").leak();
+
+    // All keys are new to the queue: looking for each among all before it would take minutes.
+    let began = Instant::now();
+    let waiting = begin(&stage, command).await;
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    let mut client = stage.client();
+    client.expect(&[("RPUSH q:0 a b", ":2"), ("LLEN q:0", ":1")]).await;
+    assert_eq!(reply_of(waiting).await, "*2 $3 q:0 $1 a");
 }
 
 #[tokio::test]
