@@ -45,6 +45,15 @@ pub(crate) fn waits(spec: &Spec) -> bool {
     )
 }
 
+/// Whether a command tells which keys there are, so that its reply waits for all groups so far.
+pub(crate) fn shows_keys(command: Command<'_>) -> bool {
+    match command.spec().map(|spec| spec.id) {
+        Some(Id::Info) => info::shows_keys(command.arguments),
+        Some(Id::ClusterCountkeysinslot | Id::ClusterGetkeysinslot) => true,
+        _ => false,
+    }
+}
+
 /// Waits for what a command needs, so that it answers at once afterwards.
 pub(crate) async fn prepare(
     desk: &mut Desk,

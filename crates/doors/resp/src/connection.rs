@@ -420,7 +420,8 @@ impl Connection {
         }
 
         self.apply_login();
-        self.push(0);
+        let shows_keys = commands::shows_keys(command);
+        self.push(if shows_keys { self.server.objects.stats().submitted } else { 0 });
         Ok(())
     }
 

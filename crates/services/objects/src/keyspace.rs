@@ -47,7 +47,7 @@ type Slots = IndexMap<Bytes, Slot, RandomState>;
 struct Database {
     slots: Slots,
     probation: Probation,
-    /// The group that last flushed or swapped it: what is loaded later is at least as new.
+    /// The group that last flushed or swapped it: each of its keys is at least as new.
     floor: u64,
     /// Whether it was flushed in this hold: what is not resident is not there.
     is_flushed: bool,
@@ -93,6 +93,8 @@ pub(crate) struct Keyspace {
     looks_for_new: bool,
     /// Whether the commands of this hold count as uses of their keys.
     touches: bool,
+    /// The last group of the connection before this hold.
+    last_stamp: u64,
     /// Whether a command of the hold changed anything. What expires is no change of a command.
     has_written: bool,
     /// Keys that expired in this hold.
@@ -143,6 +145,7 @@ impl Keyspace {
             expired_ms: i64::MIN,
             looks_for_new: false,
             touches: true,
+            last_stamp: 0,
             has_written: false,
             expired: 0,
             expired_messages: Vec::new(),
@@ -159,9 +162,11 @@ impl Keyspace {
     }
 
     /// Begins a hold. `now_ms` is the time of all its commands; objects expire only where the
-    /// clock is sound. Its commands count as uses of their keys if it `touches` them.
-    pub(crate) fn begin(&mut self, now_ms: i64, is_sound: bool, touches: bool) {
+    /// clock is sound. Its commands count as uses of their keys if it `touches` them. Its messages
+    /// wait for the group that its connection changed last, `last_stamp`, or for a later one.
+    pub(crate) fn begin(&mut self, now_ms: i64, is_sound: bool, touches: bool, last_stamp: u64) {
         self.touches = touches;
+        self.last_stamp = last_stamp;
         self.now_ms = self.now_ms.max(now_ms);
         self.expired_ms = if is_sound { self.now_ms } else { i64::MIN };
         self.looks_for_new = self.shared.flags.has(Class::New);

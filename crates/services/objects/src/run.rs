@@ -170,7 +170,8 @@ impl Objects {
             Ok(keyspace) => keyspace,
             Err(error) => return run.refuse_rest(&failures::of_store(&error)),
         };
-        keyspace.begin(now_ms, is_clock_sound, run.session.touches);
+        let Session { touches, last_stamp, .. } = *run.session;
+        keyspace.begin(now_ms, is_clock_sound, touches, last_stamp);
         run.unpack(&mut keyspace);
 
         let stop = loop {

@@ -112,7 +112,7 @@ impl Objects {
         let now_ms = self.now_ms();
         let is_clock_sound = self.is_clock_sound();
         let mut keyspace = self.lock.hold()?;
-        keyspace.begin(now_ms, is_clock_sound, false);
+        keyspace.begin(now_ms, is_clock_sound, false, 0);
         let before = keyspace.totals().expired;
         for loaded in luggage.loaded.drain(..) {
             keyspace.insert(loaded);

@@ -22,6 +22,11 @@ fn is_of(command: Command<'_>, of: impl Fn(Id) -> bool) -> bool {
     command.spec().is_some_and(|spec| of(spec.id))
 }
 
+/// Whether a command of the door tells about keys as a whole.
+fn counts_keys(id: Id) -> bool {
+    matches!(id, Id::Info | Id::ClusterCountkeysinslot | Id::ClusterGetkeysinslot)
+}
+
 const DONE: Step = Step::Done { stamp: 0 };
 
 /// Which database the commands of a transaction work on, as of its beginning.
@@ -274,7 +279,7 @@ impl Run<'_> {
                 self.out.roll_back(mark);
                 self.out.fail(&failure);
             }
-            return 0;
+            return if counts_keys(spec.id) { keyspace.newest_stamp() } else { 0 };
         }
         if is_ahead(spec.id) {
             match self.overlay(keyspace, command.arguments) {

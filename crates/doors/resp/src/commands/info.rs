@@ -55,8 +55,18 @@ pub(super) async fn prepare(desk: &Desk) {
     }
 }
 
+/// Whether one of some words is among the sections that are asked for.
+fn wants(arguments: Arguments<'_>, words: &[&str]) -> bool {
+    (1..arguments.len()).any(|index| words.iter().any(|word| arguments.is(index, word)))
+}
+
+/// Whether the reply tells how many keys there are.
+pub(super) fn shows_keys(arguments: Arguments<'_>) -> bool {
+    arguments.len() == 1 || wants(arguments, &["all", "everything", "default", "keyspace"])
+}
+
 pub(super) fn run(desk: &Desk, arguments: Arguments<'_>, replies: &mut Replies) {
-    let wants = |word: &str| (1..arguments.len()).any(|index| arguments.is(index, word));
+    let wants = |word: &str| wants(arguments, &[word]);
     let everything = wants("all") || wants("everything");
     let default = arguments.len() == 1 || wants("default");
     let mut text = Text::default();
@@ -69,7 +79,7 @@ pub(super) fn run(desk: &Desk, arguments: Arguments<'_>, replies: &mut Replies) 
     }
 
     // The keys come last, as tools expect, and what does nothing behind them.
-    if everything || default || wants("keyspace") {
+    if shows_keys(arguments) {
         text.section("Keyspace");
         keyspace(&desk.server, &mut text);
     }

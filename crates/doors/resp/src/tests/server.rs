@@ -227,6 +227,47 @@ async fn a_single_process_has_every_slot() {
 }
 
 #[tokio::test]
+async fn what_tells_of_keys_waits_for_them() {
+    let settings = Settings { cluster: ClusterMode::Single, ..Settings::default() };
+    let house = House::with(settings, &[]).await;
+    let mut writer = house.connect().await;
+    let mut others = Vec::new();
+    for _ in 0..4 {
+        others.push(house.connect().await);
+    }
+    house.store.hold();
+    writer.send("set foo 1\r\n").await;
+    until(async || house.objects.stats().submitted == 1).await;
+
+    let info = "*1\r\n$44\r\n# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0\r\n\r\n";
+    let questions = [
+        ("cluster countkeysinslot 12182\r\n", ":1\r\n"),
+        ("cluster getkeysinslot 12182 10\r\n", "*1\r\n$3\r\nfoo\r\n"),
+        ("info keyspace\r\n", &info[4..]),
+        ("multi\r\ninfo keyspace\r\nexec\r\n", info),
+    ];
+    others[3].ask("info server\r\nping\r\n", "$").await;
+    until(async || others[3].line().await == "+PONG").await;
+    for (client, (question, _)) in others.iter_mut().zip(&questions[..3]) {
+        client.send(question).await;
+        let mut byte = [0];
+        let read = client.stream.read_exact(&mut byte);
+        assert!(tokio::time::timeout(Duration::from_millis(50), read).await.is_err(), "{question}");
+    }
+    others[3].ask("multi\r\ninfo keyspace\r\n", "+OK\r\n+QUEUED\r\n").await;
+    others[3].send("exec\r\n").await;
+    let mut byte = [0];
+    let read = others[3].stream.read_exact(&mut byte);
+    assert!(tokio::time::timeout(Duration::from_millis(50), read).await.is_err());
+
+    house.store.release();
+    writer.expect("+OK\r\n").await;
+    for (client, (_, reply)) in others.iter_mut().zip(questions) {
+        client.expect(reply).await;
+    }
+}
+
+#[tokio::test]
 async fn a_static_cluster_sends_clients_to_the_right_node() {
     let node =
         |port, first, last| Node { host: "127.0.0.1".into(), port, slots: vec![(first, last)] };

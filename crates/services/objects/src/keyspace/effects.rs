@@ -217,12 +217,12 @@ impl Keyspace {
         });
     }
 
-    /// Sends the messages so far to their subscribers. Each gets there when the group of the stamp
-    /// is durable; 0 for none.
+    /// Sends the messages so far to their subscribers. Each gets there when the group of the stamp,
+    /// 0 for none, and all earlier groups of the connection are durable.
     pub(crate) fn deliver(&mut self, stamp: u64) {
         self.expired_messages.clear();
         for mut message in self.messages.drain(..) {
-            message.stamp = stamp;
+            message.stamp = stamp.max(self.last_stamp);
             self.shared.pubsub.deliver(&message);
         }
     }

@@ -80,19 +80,21 @@ impl Keyspace {
     }
 
     /// Takes a key of a command: removes its object if it has expired, and marks it as used.
-    /// Raises `newest` to its stamp. Returns whether it has an object.
+    /// Raises `newest` to its stamp, or to that of its database where that is newer: a flush or a
+    /// swap changes all keys. Returns whether it has an object.
     pub(crate) fn admit(&mut self, place: Place, uses: bool, newest: &mut u64) -> bool {
         if self.slot(place).is_expired(self.expired_ms) {
             self.expire(place);
         }
 
         let now_ms = self.now_ms;
+        let floor = self.databases[usize::from(place.database)].floor;
         let slot = self.slot_mut(place);
         if uses {
             slot.count_use();
             slot.used_ms = now_ms;
         }
-        *newest = slot.stamp.max(*newest);
+        *newest = slot.stamp.max(floor).max(*newest);
         slot.object.is_some()
     }
 

@@ -45,6 +45,31 @@ async fn a_reply_waits_for_the_group_that_it_saw() {
 }
 
 #[tokio::test]
+async fn a_database_that_was_flushed_or_swapped_is_as_new_as_that() {
+    let stage = Stage::new();
+    let mut writer = stage.client();
+    let mut reader = stage.client();
+    writer.send_all(&["SET a 1", "SELECT 1", "SET b 1", "SELECT 0"]).await;
+    reader.expect(&[("EXISTS a b", ":1")]).await;
+    stage.store.hold();
+
+    let mut seen = async |command: &str| {
+        let (ran, reply) = reader.run(&[command]).await;
+        (ran.segments[0].stamp, reply)
+    };
+    writer.send("SWAPDB 0 1").await;
+    let swapped = stage.objects.stats().submitted;
+    assert_eq!(seen("GET a").await, (swapped, "$-1".to_owned()));
+    assert_eq!(seen("GET b").await, (swapped, "$1 1".to_owned()));
+
+    // A key that was asked for in the hold of the flush is absent from then on.
+    writer.send_all(&["FLUSHALL", "GET c"]).await;
+    assert_eq!(seen("GET c").await, (swapped + 1, "$-1".to_owned()));
+    stage.store.release();
+    assert_eq!(seen("GET c").await, (0, "$-1".to_owned()));
+}
+
+#[tokio::test]
 async fn an_evicted_key_keeps_its_stamp() {
     let stage = Stage::of_memory(0);
     let mut client = stage.client();
@@ -146,12 +171,20 @@ async fn a_message_leaves_with_the_group_before_it() {
     client.send_all(&["MULTI", "PUBLISH c third", "SET a 1", "EXEC"]).await;
     assert_eq!(message(&mut listener), Some((2, "third".to_owned())));
 
+    // What it tells of may have changed in an earlier hold, or may have been there all along.
+    client.send("PUBLISH c later").await;
+    assert_eq!(message(&mut listener), Some((2, "later".to_owned())));
+    client.send_all(&["MULTI", "PUBLISH c same", "DEL nothing", "EXEC"]).await;
+    assert_eq!(message(&mut listener), Some((2, "same".to_owned())));
+    stage.client().send("PUBLISH c other").await;
+    assert_eq!(message(&mut listener), Some((0, "other".to_owned())));
+
     // Of what is refused, nothing is heard; what was answered before it goes out.
     stage.store.fail("no more disk");
     let replies = client.send_all(&["MULTI", "PUBLISH c fourth", "SET a 1", "EXEC"]).await;
     assert!(replies.contains("-MISCONF"), "{replies}");
     let replies = client.send_all(&["PUBLISH c fifth", "SET a 1", "PUBLISH c sixth"]).await;
     assert!(replies.starts_with(":1 -MISCONF"), "{replies}");
-    assert_eq!(message(&mut listener), Some((0, "fifth".to_owned())));
+    assert_eq!(message(&mut listener), Some((2, "fifth".to_owned())));
     assert_eq!(message(&mut listener), None);
 }
