@@ -314,10 +314,12 @@ impl Objects {
         run.advance();
     }
 
-    /// Answers the next command with a failure; a transaction that it would end is discarded.
+    /// Answers the next command with a failure. An EXEC ends its transaction and the watch; what
+    /// else is refused leaves the watch, since a later EXEC relies on it.
     fn refuse(&self, run: &mut Run<'_>, failure: &Failure) {
-        run.session.transaction = None;
-        run.session.unwatch();
+        if run.session.transaction.take().is_some() {
+            run.session.unwatch();
+        }
         run.answers.clear();
         run.out.fail(failure);
         run.note_segment(0, 0);

@@ -1,5 +1,6 @@
 //! MULTI, EXEC and WATCH. The replies are those of Redis 7.
 
+use super::between::Between;
 use super::stage::{NOW_S, Stage, heard};
 
 #[tokio::test]
@@ -113,4 +114,31 @@ async fn events_that_a_transaction_asks_for_begin_within_it() {
     let replies = client.send_all(&commands).await;
     assert_eq!(replies, "+OK +QUEUED +QUEUED +QUEUED +QUEUED *4 +OK +DOOR +OK +OK");
     assert_eq!(heard(&listener), ["set old", "new b", "set b"]);
+}
+
+#[tokio::test]
+async fn a_read_that_is_refused_leaves_the_watch() {
+    let stage = Stage::new();
+    for number in 0..10 {
+        stage.client().send(&format!("SETRANGE k{number} 3999999 x")).await;
+    }
+    let mut options = stage.objects.options().clone();
+    options.resident_bytes = 1 << 20;
+    let (stage, _) = stage.behind(options, Between::new(&stage.store));
+    let mut client = stage.client();
+    let mut other = stage.client();
+    let too_much = "EXISTS k0 k1 k2 k3 k4 k5 k6 k7 k8 k9";
+    let refusal = "-ERR the keys of the command take more than";
+
+    client.expect(&[("SET a 1", "+OK"), ("WATCH a", "+OK")]).await;
+    assert!(client.send(too_much).await.starts_with(refusal));
+    other.send("SET a 2").await;
+    client.expect(&[("MULTI", "+OK"), ("SET a 3", "+QUEUED"), ("EXEC", "*-1")]).await;
+
+    // An EXEC that is refused ends the transaction, and the watch with it.
+    client.expect(&[("WATCH a", "+OK"), ("MULTI", "+OK"), (too_much, "+QUEUED")]).await;
+    assert!(client.send("EXEC").await.starts_with(refusal));
+    other.send("SET a 4").await;
+    client.expect(&[("EXEC", "-ERR EXEC without MULTI"), ("MULTI", "+OK")]).await;
+    client.expect(&[("SET a 5", "+QUEUED"), ("EXEC", "*1 +OK"), ("GET a", "$1 5")]).await;
 }
