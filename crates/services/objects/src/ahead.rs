@@ -1,6 +1,6 @@
 //! Commands about all keys, which the store answers: they run before the lock is taken.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Budget};
 use crate::failures;
 use crate::objects::Objects;
 use crate::scan;
@@ -12,11 +12,26 @@ pub(crate) fn is_ahead(id: Id) -> bool {
 }
 
 impl Objects {
-    /// Answers a command about all keys of a database.
+    /// Answers a command about all keys of a database, within a budget.
     pub(crate) async fn answer_ahead(
         &self,
         command: Command<'_>,
         database: u8,
+        budget: &mut Budget,
+    ) -> Result<Answer, Failure> {
+        let before = budget.bytes;
+        let answer = self.find_answer(command, database, budget).await;
+        if answer.is_err() {
+            budget.bytes = before;
+        }
+        answer
+    }
+
+    async fn find_answer(
+        &self,
+        command: Command<'_>,
+        database: u8,
+        budget: &mut Budget,
     ) -> Result<Answer, Failure> {
         let spec = command.check()?;
         let arguments = command.arguments;
@@ -28,9 +43,15 @@ impl Objects {
                 let count = count.map_err(|error| failures::of_store(&error))?;
                 Ok(Answer::Count(count.keys))
             }
-            Id::Keys => scan::keys(store, database, expired_ms, arguments.at(1)).await,
-            Id::Scan => scan::scan(store, self.places(), database, expired_ms, arguments).await,
-            _ => scan::random(store, database, expired_ms, self.resident_name(database)).await,
+            Id::Keys => scan::keys(store, database, expired_ms, arguments.at(1), budget).await,
+            Id::Scan => {
+                let places = self.places();
+                scan::scan(store, places, database, expired_ms, arguments, budget).await
+            }
+            _ => {
+                let resident = self.resident_name(database);
+                scan::random(store, database, expired_ms, resident, budget).await
+            }
         }
     }
 }

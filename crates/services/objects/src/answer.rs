@@ -1,7 +1,7 @@
 //! Answers of commands about all keys.
 
 use bytes::Bytes;
-use raingauge_resp::Replies;
+use raingauge_resp::{Failure, Replies};
 use rand::seq::IndexedRandom as _;
 
 /// What a command about all keys answers.
@@ -12,6 +12,34 @@ pub(crate) enum Answer {
     Any(Vec<Bytes>),
     Names(Vec<Bytes>),
     Page(Page),
+}
+
+/// Memory for the names that a command answers, or all commands of a transaction.
+pub(crate) struct Budget {
+    /// What is left.
+    pub bytes: usize,
+    /// What is answered beyond it.
+    refusal: Failure,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes_max: usize, refusal: impl FnOnce(usize) -> Failure) -> Self {
+        Self { bytes: bytes_max, refusal: refusal(bytes_max) }
+    }
+
+    /// Keeps names as long as there is memory for them.
+    pub(crate) fn take(
+        &mut self,
+        names: impl Iterator<Item = Bytes>,
+        kept: &mut Vec<Bytes>,
+    ) -> Result<(), Failure> {
+        for name in names {
+            let bytes = size_of::<Bytes>() + name.len();
+            self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| self.refusal.clone())?;
+            kept.push(name);
+        }
+        Ok(())
+    }
 }
 
 /// One step of SCAN.

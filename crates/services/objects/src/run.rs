@@ -4,7 +4,7 @@ mod refusals;
 
 use crate::admission::{self, Admission};
 use crate::ahead::is_ahead;
-use crate::answer::Answer;
+use crate::answer::{Answer, Budget};
 use crate::blocking::{self, Wait};
 use crate::execute::{Executed, execute};
 use crate::failures;
@@ -306,7 +306,9 @@ impl Objects {
         }
 
         let command = run.drain.get(run.next);
-        match self.answer_ahead(command, database).await {
+        let bytes_max = self.options().together_bytes_max();
+        let mut budget = Budget::new(bytes_max, failures::answer_too_large);
+        match self.answer_ahead(command, database, &mut budget).await {
             Ok(answer) => answer.write(run.out),
             Err(failure) => run.out.fail(&failure),
         }

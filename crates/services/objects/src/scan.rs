@@ -1,6 +1,6 @@
 //! Walks over the keys of a database: SCAN, KEYS, RANDOMKEY.
 
-use crate::answer::{Answer, Page, Range};
+use crate::answer::{Answer, Budget, Page, Range};
 use crate::failures;
 use crate::limits::{KEYS_LEN_MAX, NAMES_PAGE_LEN, SCAN_COUNT_MAX, SCAN_PLACES_MAX};
 use bytes::Bytes;
@@ -150,6 +150,7 @@ pub(crate) async fn scan(
     database: u8,
     expired_ms: i64,
     arguments: Arguments<'_>,
+    budget: &mut Budget,
 ) -> Result<Answer, Failure> {
     let walk = Walk::parse(arguments)?;
     let after = places.after(database, walk.cursor);
@@ -160,7 +161,8 @@ pub(crate) async fn scan(
     let until = last.map(|last| last.name.clone());
     let cursor = until.as_ref().map_or(0, |last| places.cursor(database, last));
     let wanted = page.into_iter().filter(|found| walk.wants_found(found, expired_ms));
-    let names = wanted.map(|found| found.name).collect();
+    let mut names = Vec::new();
+    budget.take(wanted.map(|found| found.name), &mut names)?;
     Ok(Answer::Page(Page { cursor, names, range: Range { after, until } }))
 }
 
@@ -170,6 +172,7 @@ pub(crate) async fn keys(
     database: u8,
     expired_ms: i64,
     pattern: &[u8],
+    budget: &mut Budget,
 ) -> Result<Answer, Failure> {
     let special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
     let prefix = &pattern[..pattern.iter().position(special).unwrap_or(pattern.len())];
@@ -186,7 +189,7 @@ pub(crate) async fn keys(
         let wanted = page.into_iter().filter(|found| {
             glob::matches(pattern, &found.name, false) && is_found(found, expired_ms)
         });
-        names.extend(wanted.map(|found| found.name));
+        budget.take(wanted.map(|found| found.name), &mut names)?;
         if names.len() > KEYS_LEN_MAX {
             return Err(Failure::owned(format!(
                 "ERR more than {KEYS_LEN_MAX} keys match: walk over them with SCAN"
@@ -218,6 +221,7 @@ pub(crate) async fn random(
     database: u8,
     expired_ms: i64,
     resident: Option<Bytes>,
+    budget: &mut Budget,
 ) -> Result<Answer, Failure> {
     let page = store.scan(database, None, NAMES_PAGE_LEN).await;
     let mut page = page.map_err(|error| failures::of_store(&error))?;
@@ -231,8 +235,14 @@ pub(crate) async fn random(
         }
     }
 
-    page.retain(|found| is_found(found, expired_ms));
-    Ok(Answer::Any(page.into_iter().map(|found| found.name).collect()))
+    let wanted = page.into_iter().filter(|found| is_found(found, expired_ms));
+    let mut names = Vec::new();
+    let taken = budget.take(wanted.map(|found| found.name), &mut names);
+    // One of those that fit is random enough.
+    if names.is_empty() {
+        taken?;
+    }
+    Ok(Answer::Any(names))
 }
 
 #[cfg(test)]

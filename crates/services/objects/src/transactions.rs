@@ -2,7 +2,7 @@
 
 use crate::admission::{self, Admission};
 use crate::ahead::is_ahead;
-use crate::answer::Answer;
+use crate::answer::{Answer, Budget};
 use crate::commands::reply_nothing;
 use crate::failures;
 use crate::keyspace::{Keyspace, Watch};
@@ -75,11 +75,13 @@ impl Objects {
     ) -> VecDeque<Result<Answer, Failure>> {
         let mut route = Route::from(database);
         let mut answers = VecDeque::new();
+        let bytes_max = self.options().together_bytes_max();
+        let mut budget = Budget::new(bytes_max, failures::transaction_too_large);
         for command in transaction.commands.commands() {
             route.follow(command);
             let database = route.place(route.selected);
             if is_of(command, is_ahead) {
-                answers.push_back(self.answer_ahead(command, database).await);
+                answers.push_back(self.answer_ahead(command, database, &mut budget).await);
             }
         }
         answers

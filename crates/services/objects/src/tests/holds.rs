@@ -78,3 +78,34 @@ async fn a_transaction_changes_and_answers_no_more_than_memory_allows() {
     assert_eq!((refused, replies.matches(&format!("${LEN}")).count()), (2, 5));
     assert!(replies.ends_with(" +OK"));
 }
+
+#[tokio::test]
+async fn names_take_no_more_than_memory_allows() {
+    let stage = Stage::of_memory(1 << 20);
+    let mut client = stage.client();
+    for number in 0..400 {
+        client.send(&format!("SET {}{number:030000} 1", ["a", "b"][number % 2])).await;
+    }
+    for command in ["KEYS a*", "SCAN 0 COUNT 400 MATCH a*"] {
+        assert!(client.send(command).await.starts_with('*'), "{command}");
+    }
+    stage.client().send("SET c 1").await;
+    for number in 400..800 {
+        client.send(&format!("SET {}{number:030000} 1", ["a", "b"][number % 2])).await;
+    }
+
+    // Sixteen megabytes have room for half of the names, and not for all. RANDOMKEY needs one.
+    for command in ["KEYS *", "SCAN 0 COUNT 1000"] {
+        let reply = client.send(command).await;
+        assert!(reply.starts_with("-ERR the command answers more than"), "{command}");
+    }
+    client.expect(&[("KEYS c*", "*1 $1 c"), ("DBSIZE", ":801")]).await;
+    assert!(client.send("RANDOMKEY").await.starts_with('$'));
+
+    // The commands of a transaction share it; what is refused takes nothing of it.
+    let commands = ["MULTI", "KEYS *", "KEYS a*", "SCAN 0 COUNT 1000", "KEYS c", "DBSIZE", "EXEC"];
+    let replies = client.send_all(&commands).await;
+    assert_eq!(replies.matches("-ERR the transaction changes or answers").count(), 2);
+    assert!(replies.contains(" *400 $30001 a"));
+    assert!(replies.ends_with(" *1 $1 c :801"));
+}
