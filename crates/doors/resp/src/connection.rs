@@ -18,7 +18,8 @@ use crate::commands;
 use crate::desk::{Desk, ReplyMode};
 use crate::ending::Ending;
 use crate::incoming::Incoming;
-use crate::limits::{RESP_END_MAX, RESP_LOGIN_RECHECK, RESP_OUTPUT_ALWAYS};
+use crate::limits::{RESP_END_MAX, RESP_OUTPUT_ALWAYS};
+use crate::login::while_held;
 use crate::observed::Observer;
 use crate::outgoing::Outgoing;
 use crate::server::Server;
@@ -42,7 +43,6 @@ pub(crate) struct Connection {
     replies: Replies,
     outgoing: Outgoing,
     observer: Observer,
-    login_checked: Instant,
     drains: u64,
     state: Arc<State>,
 }
@@ -53,6 +53,7 @@ enum Event {
     Message(Option<raingauge_objects::Message>),
     Sent,
     Idle,
+    Recheck,
 }
 
 impl Connection {
@@ -80,7 +81,6 @@ impl Connection {
             replies: Replies::new(desk.protocol),
             parser: Parser::new(limits),
             drain: Drain::new(),
-            login_checked: Instant::now(),
             drains: 0,
             server,
             client,
@@ -108,6 +108,7 @@ impl Connection {
                 Event::Message(None) => Err(Ending::Output),
                 Event::Idle => Err(Ending::Idle),
                 Event::Sent => self.sent(),
+                Event::Recheck => self.renew_login(),
             };
 
             if let Err(ending) = result {
@@ -142,7 +143,9 @@ impl Connection {
             read = self.reader.read_buf(&mut space) => {
                 read.map(Event::Read).map_err(|_| Ending::Network)
             }
-            message = next_message(subscriber), if subscriber.is_some() => {
+            // Before the messages, so that many of them do not keep it from its turn.
+            () = self.desk.login.due(), if subscriber.is_some() => Ok(Event::Recheck),
+            message = self.desk.next_message(), if subscriber.is_some() => {
                 Ok(Event::Message(message))
             }
             () = tokio::time::sleep(idle.unwrap_or_default()), if idle.is_some() => Ok(Event::Idle),
@@ -185,7 +188,7 @@ impl Connection {
         self.state.is_busy.store(true, Ordering::Release);
         self.server.totals.received.fetch_add(len as u64, Ordering::Relaxed);
         self.client.numbers.received.fetch_add(len as u64, Ordering::Relaxed);
-        self.renew_login();
+        self.renew_login()?;
 
         loop {
             let was_trusted = self.parser.limits().trusted;
@@ -314,6 +317,8 @@ impl Connection {
         let began = Instant::now();
         let objects = Arc::clone(&self.server.objects);
         self.session.touches = !self.client.numbers.no_touch.load(Ordering::Relaxed);
+        let blocks = is_blocking(drain.get(from));
+        let secret = self.desk.login.secret().filter(|_| blocks);
         let Ran { next, segments, waited } = {
             let run =
                 objects.run(&mut self.session, &mut self.desk, drain, from, &mut self.replies);
@@ -328,7 +333,6 @@ impl Connection {
                 Some(ran) => ran,
                 None => {
                     self.client.note_last(drain.get(from));
-                    let blocks = is_blocking(drain.get(from));
                     self.client.numbers.blocked.store(blocks, Ordering::Relaxed);
 
                     let mut socket = Socket {
@@ -340,7 +344,8 @@ impl Connection {
                         state: &self.state,
                         blocks,
                     };
-                    let ran = socket.serve_during(run).await?;
+                    let serving = socket.serve_during(run);
+                    let ran = while_held(&self.server.tokens, secret, serving).await?;
 
                     self.client.numbers.blocked.store(false, Ordering::Relaxed);
                     self.state.is_busy.store(true, Ordering::Release);
@@ -554,13 +559,14 @@ impl Connection {
         }
     }
 
-    /// Looks up from time to time whether the token of the connection still holds.
-    fn renew_login(&mut self) {
-        if self.login_checked.elapsed() >= RESP_LOGIN_RECHECK {
-            self.login_checked = Instant::now();
-            self.desk.login.renew();
+    /// Looks up from time to time whether the token of the connection still holds. One that was
+    /// withdrawn ends a connection that listens.
+    fn renew_login(&mut self) -> Result<(), Ending> {
+        if self.desk.login.renew() {
             self.apply_login();
         }
+        let may_listen = self.desk.login.is_done() || self.desk.subscriber.is_none();
+        if may_listen { Ok(()) } else { Err(Ending::Login) }
     }
 
     /// Lets the parser and the service know what the caller may do.
@@ -591,11 +597,4 @@ impl Connection {
 
 fn is_blocking(command: Command<'_>) -> bool {
     command.spec().is_some_and(|spec| spec.flags.has(Flags::BLOCKING))
-}
-
-async fn next_message(subscriber: Option<&Subscriber>) -> Option<raingauge_objects::Message> {
-    match subscriber {
-        Some(subscriber) => subscriber.next().await,
-        None => None,
-    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use raingauge_objects::{Space, Subscriber};
+use raingauge_objects::{Message, Space, Subscriber};
 use raingauge_resp::{Failure, Id, Protocol, Spec};
 
 use crate::client::Client;
@@ -86,6 +86,15 @@ impl Desk {
     pub(crate) fn set_name(&mut self, name: String) {
         self.client.names.lock().name.clone_from(&name);
         self.name = name;
+    }
+
+    /// Waits for the next message; for ever without subscriptions. `None`: see
+    /// [`Subscriber::is_overrun`].
+    pub(crate) async fn next_message(&self) -> Option<Message> {
+        match &self.subscriber {
+            Some(subscriber) => subscriber.next().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Names of a kind that the connection listens to.

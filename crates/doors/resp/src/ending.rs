@@ -13,6 +13,8 @@ pub(crate) enum Ending {
     Idle,
     /// The client sent what is no request, or too much of one that is not finished.
     Protocol,
+    /// The token of the client was withdrawn while it listened or waited.
+    Login,
     /// Too many replies or messages waited for a client that did not read them.
     Output,
     /// The server stops.
@@ -31,6 +33,7 @@ impl Ending {
             Ending::Killed => "killed",
             Ending::Idle => "idle",
             Ending::Protocol => "protocol",
+            Ending::Login => "login",
             Ending::Output => "output",
             Ending::Stopping => "stopping",
             Ending::Network => "network",

@@ -42,6 +42,10 @@ impl House {
 
     /// A door with settings, and with tokens of these scopes whose secret is their name.
     async fn with(settings: Settings, tokens: &[(&str, &[Scope])]) -> House {
+        House::guarded(settings, Tokens::new(&auth(tokens))).await
+    }
+
+    async fn guarded(settings: Settings, tokens: Tokens) -> House {
         let store = Arc::new(raingauge_memory::Objects::new());
         let clock = Arc::new(SystemClock);
         let options = Options::of_memory(64 << 20);
@@ -52,7 +56,7 @@ impl House {
         let (stop, stopping) = watch::channel(false);
         let deps = Deps {
             objects: Arc::clone(&objects),
-            tokens: Arc::new(Tokens::new(&auth(tokens))),
+            tokens: Arc::new(tokens),
             rain: None,
             observed: Arc::new(Observed::new()),
             clock,

@@ -1,4 +1,7 @@
 use super::*;
+use raingauge_people::tokens::MadeTokens;
+use raingauge_ports::clock::ManualClock;
+use raingauge_ports::people::{ApiToken, Tokens as _};
 
 #[tokio::test]
 async fn clients_are_listed_and_named() {
@@ -110,4 +113,49 @@ async fn the_end_of_the_server_lets_commands_be_answered() {
     busy.expect("+OK\r\n").await;
     busy.expect_end().await;
     tokio::time::timeout(PATIENCE, house.serving).await.expect("an end in time").expect("no panic");
+}
+
+#[tokio::test]
+async fn a_token_that_expires_ends_what_listens_and_waits() {
+    let clock = Arc::new(ManualClock::at_s(1_000));
+    let people = Arc::new(raingauge_memory::People::default());
+    let made = Arc::new(MadeTokens::new(people.clone(), clock.clone()));
+    let token = ApiToken {
+        id: 1,
+        hash: Sha256::digest(b"rg_made").into(),
+        name: "made".into(),
+        scopes: [Scope::ObjectsRead, Scope::ObjectsWrite].into_iter().collect(),
+        created_by: String::new(),
+        created_at: 1_000,
+        expires_at: Some(1_060),
+        revoked_at: None,
+        used_at: None,
+    };
+    people.add_token(token).await.expect("a token");
+    made.refresh().await.expect("the tokens");
+    let tokens = Tokens::new(&auth(&[("rg_stays", &[Scope::Admin])])).with_made(made);
+    let house = House::guarded(Settings::default(), tokens).await;
+
+    let mut listener = house.connect().await;
+    let listens = "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
+    listener.ask("auth rg_made\r\nsubscribe c\r\n", format!("+OK\r\n{listens}")).await;
+    let mut worker = house.connect().await;
+    worker.ask("auth rg_made\r\n", "+OK\r\n").await;
+    worker.send("blpop q 0\r\n").await;
+    let mut silent = house.connect().await;
+    silent.ask("auth rg_made\r\n", "+OK\r\n").await;
+    let mut stays = house.connect().await;
+    stays.ask("auth rg_stays\r\n", "+OK\r\n").await;
+    stays.send("blpop r 0\r\n").await;
+    let mut admin = house.connect().await;
+    admin.ask("auth rg_stays\r\n", "+OK\r\n").await;
+    until(async || admin.text("info clients").await.contains("blocked_clients:2")).await;
+
+    clock.set_s(1_060);
+    listener.expect_end().await;
+    worker.expect_end().await;
+    admin.ask("publish c x\r\nrpush q a\r\nllen q\r\n", ":0\r\n:1\r\n:1\r\n").await;
+    admin.ask("rpush r a\r\n", ":1\r\n").await;
+    stays.expect("*2\r\n$1\r\nr\r\n$1\r\na\r\n").await;
+    silent.ask("get a\r\n", "-NOAUTH Authentication required.\r\n").await;
 }
