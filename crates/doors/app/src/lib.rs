@@ -22,6 +22,7 @@ mod node;
 pub mod origin;
 mod problem;
 mod samples;
+pub mod socket;
 pub mod times;
 mod wait;
 

@@ -40,6 +40,7 @@ use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use linger::{LINGER_MAX, RequestBody};
+use raingauge_app::socket;
 use raingauge_core::code::Code;
 use std::convert::Infallible;
 use std::io::ErrorKind;
@@ -63,10 +64,6 @@ const STREAMS_MAX: u32 = 128;
 /// Interval between pings to an HTTP/2 peer, and how long it may take to reply.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// TCP keepalive: the silence before the first probe, the interval between probes, and the
-/// unanswered probes after which the kernel ends the connection.
-const TCP_KEEPALIVE: (Duration, Duration, u32) =
-    (Duration::from_secs(60), Duration::from_secs(15), 4);
 /// Limits of a connection in the reserve, which serves one health check.
 const RESERVE_LIMITS: Limits = Limits {
     head: Duration::from_secs(2),
@@ -138,7 +135,7 @@ impl Door {
         stopping: watch::Receiver<bool>,
         open: mpsc::Sender<Infallible>,
     ) {
-        set_options(&stream);
+        socket::set_options(&stream);
         let place = self.places.take(address.ip());
         let has_place = place.is_ok();
         let connection = Connection {
@@ -388,18 +385,6 @@ async fn linger(mut stream: TcpStream) {
 /// Returns when the server stops.
 async fn stopped(mut stopping: watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stop| *stop).await;
-}
-
-/// Sends small responses without delay, and lets the kernel detect peers that are gone.
-fn set_options(stream: &TcpStream) {
-    use rustix::net::sockopt;
-    let _ = stream.set_nodelay(true);
-    let (idle, interval, count) = TCP_KEEPALIVE;
-    // A connection without these options works too, within its time limits.
-    let _ = sockopt::set_socket_keepalive(stream, true)
-        .and_then(|()| sockopt::set_tcp_keepidle(stream, idle))
-        .and_then(|()| sockopt::set_tcp_keepintvl(stream, interval))
-        .and_then(|()| sockopt::set_tcp_keepcnt(stream, count));
 }
 
 /// Whether the error concerns only this connection and not the next one to accept.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use raingauge_app::socket;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -73,8 +74,8 @@ fn accept(
     stopping: &watch::Receiver<bool>,
     connections: &mut JoinSet<()>,
 ) {
-    // Replies are short and whole: waiting for more of them only delays them.
-    let _ = stream.set_nodelay(true);
+    // Among those that are gone may be one that waits to pop an element, which would be lost.
+    socket::set_options(&stream);
 
     if server.clients.len() >= server.parameters.clients_max() {
         server.totals.refused_connections.fetch_add(1, Ordering::Relaxed);

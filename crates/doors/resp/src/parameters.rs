@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use raingauge_app::socket::KEEPALIVE_IDLE;
 
 use crate::settings::Settings;
 
@@ -125,7 +126,7 @@ parameters! {
     "stream-node-max-bytes" "4096" MEMORY;
     "stream-node-max-entries" "100" ANY;
     "tcp-backlog" "511" Kind::Fixed;
-    "tcp-keepalive" "300" ANY;
+    "tcp-keepalive" "0" Kind::Fixed;
     "timeout" "0" ANY;
     "tracking-table-max-keys" "1000000" ANY;
     "unixsocket" "" Kind::Fixed;
@@ -174,6 +175,7 @@ impl Parameters {
             PARAMETERS.iter().map(|known| (known.name, known.default.to_owned())).collect();
 
         values.insert("port", port.to_string());
+        values.insert("tcp-keepalive", KEEPALIVE_IDLE.as_secs().to_string());
         values.insert("timeout", idle_s.to_string());
         values.insert("maxclients", settings.connections_max.to_string());
         if is_cluster {

@@ -8,6 +8,8 @@ async fn parameters_are_read_and_set() {
     let mut client = house.connect().await;
 
     client.ask("config get maxmemory\r\n", "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n").await;
+    let keepalive = "*2\r\n$13\r\ntcp-keepalive\r\n$2\r\n60\r\n";
+    client.ask("config get tcp-keepalive\r\n", keepalive).await;
     client
         .ask(
             "config get appendf*\r\n",
