@@ -5,7 +5,7 @@ use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 
 use crate::touched::Touched;
-use crate::{Blob, Change, Collection, Damaged, cursor, heap_bytes, varint};
+use crate::{Blob, Change, Collection, Damaged, cursor, heap_bytes, shrunk, varint};
 
 /// Memory of an entry beside the heap of its field and value: the bucket and its index.
 const ENTRY_BYTES: usize = size_of::<(u64, Blob, Blob)>() + 16;
@@ -69,6 +69,9 @@ impl Hash {
         self.touched.touch(&field);
         self.packed_len -= varint::blob_len(&field) + varint::blob_len(&value);
         self.heap_bytes -= heap_bytes(&field) + heap_bytes(&value);
+        if let Some(capacity) = shrunk(self.entries.len(), self.entries.capacity()) {
+            self.entries.shrink_to(capacity);
+        }
         true
     }
 

@@ -50,3 +50,13 @@ pub type Blob = smallvec::SmallVec<[u8; 16]>;
 pub fn heap_bytes(blob: &Blob) -> usize {
     if blob.len() > blob.inline_size() { blob.len() } else { 0 }
 }
+
+/// Entries for which a table keeps its room, however few are left.
+const CAPACITY_KEPT: usize = 64;
+
+/// The capacity that a table of entries gets once removals have left most of it empty, since its
+/// weight follows from its entries. Half of it is free then, so that each entry is moved a constant
+/// number of times, on average.
+fn shrunk(len: usize, capacity: usize) -> Option<usize> {
+    (capacity > CAPACITY_KEPT && len < capacity / 4).then_some(2 * len)
+}

@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use crate::limits::{LIST_MOVES_MAX, RESERVED_ENTRIES_MAX};
 use crate::touched::Touched;
-use crate::{Change, Collection, Damaged, varint};
+use crate::{Change, Collection, Damaged, shrunk, varint};
 
 /// Bytes of memory for an entry beside its own: the handle, the allocation and some room of the
 /// ring.
@@ -104,6 +104,7 @@ impl List {
             }
         }?;
         self.subtract(&entry);
+        self.shrink();
 
         Some(entry)
     }
@@ -156,6 +157,7 @@ impl List {
             !goes
         });
         self.first += gone_left as i64;
+        self.shrink();
 
         Ok(())
     }
@@ -177,6 +179,7 @@ impl List {
         self.entries.truncate(end);
         self.entries.drain(..start);
         self.first += start as i64;
+        self.shrink();
     }
 
     /// The encoding that `OBJECT ENCODING` reports.
@@ -192,6 +195,12 @@ impl List {
     fn subtract(&mut self, entry: &Bytes) {
         self.bytes -= entry.len();
         self.packed_len -= varint::blob_len(entry);
+    }
+
+    fn shrink(&mut self) {
+        if let Some(capacity) = shrunk(self.entries.len(), self.entries.capacity()) {
+            self.entries.shrink_to(capacity);
+        }
     }
 
     fn touch(&mut self, position: usize) {

@@ -6,7 +6,7 @@ use indexmap::IndexSet;
 
 use crate::number::parse_i64;
 use crate::touched::Touched;
-use crate::{Blob, Change, Collection, Damaged, cursor, heap_bytes, varint};
+use crate::{Blob, Change, Collection, Damaged, cursor, heap_bytes, shrunk, varint};
 
 /// Memory of a member beside its heap: the bucket and its index.
 const MEMBER_BYTES: usize = size_of::<(u64, Blob)>() + 16;
@@ -64,6 +64,9 @@ impl Set {
         self.touched.touch(&member);
         self.packed_len -= varint::blob_len(&member);
         self.heap_bytes -= heap_bytes(&member);
+        if let Some(capacity) = shrunk(self.members.len(), self.members.capacity()) {
+            self.members.shrink_to(capacity);
+        }
         Some(member)
     }
 

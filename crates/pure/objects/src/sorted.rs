@@ -26,7 +26,7 @@ pub use range::{LexBound, LexRange, ScoreRange};
 
 use crate::limits::RESERVED_ENTRIES_MAX;
 use crate::touched::Touched;
-use crate::{Blob, Change, Collection, Damaged, cursor, heap_bytes, score, varint};
+use crate::{Blob, Change, Collection, Damaged, cursor, heap_bytes, score, shrunk, varint};
 use order::{Order, Place};
 
 /// Bytes of memory for a member, without a name that lies on the heap, as measured with a million:
@@ -190,6 +190,7 @@ impl Sorted {
             self.forget_name(name);
             self.touched.touch(name);
         }
+        self.shrink();
         self.build_order();
 
         count
@@ -262,6 +263,7 @@ impl Sorted {
         let (name, score) = self.scores.swap_remove_index(slot).expect("a slot that is taken");
         self.subtract(&name);
         self.touched.touch(&name);
+        self.shrink();
         (name, score)
     }
 
@@ -285,6 +287,12 @@ impl Sorted {
     fn subtract(&mut self, name: &Blob) {
         self.packed_len -= record_len(name);
         self.heap_bytes -= heap_bytes(name);
+    }
+
+    fn shrink(&mut self) {
+        if let Some(capacity) = shrunk(self.scores.len(), self.scores.capacity()) {
+            self.scores.shrink_to(capacity);
+        }
     }
 
     /// Adds a member whose place follows with [`Sorted::build_order`]. Returns whether it is new.

@@ -158,3 +158,13 @@ fn a_clone_weighs_what_its_entries_weigh() {
         assert_eq!(copy.weight(), Hash::new().weight(), "{len} bytes");
     }
 }
+
+#[test]
+fn a_hash_that_shrank_gives_its_room_back() {
+    let mut hash = Hash::new();
+    let field = |number: u32| number.to_string().into_bytes();
+    (0..10_000).for_each(|number| assert!(hash.set(&field(number), b"v")));
+    (0..9_900).for_each(|number| assert!(hash.remove(&field(number))));
+    assert!(hash.entries.capacity() <= 400, "{}", hash.entries.capacity());
+    (9_900..10_000).for_each(|number| assert!(hash.contains(&field(number))));
+}

@@ -205,3 +205,24 @@ fn records_that_lie_are_refused() {
     assert!(List::begin(&list.meta(), 4).is_err());
     assert!(List::begin(&list.meta()[..15], 3).is_err());
 }
+
+#[test]
+fn a_list_that_shrank_gives_its_room_back() {
+    let full = || {
+        let mut list = List::new();
+        (0..10_000).for_each(|number: u32| list.push(Side::Right, number.to_string().into()));
+        list
+    };
+    let mut popped = full();
+    while popped.len() > 100 {
+        popped.pop(Side::Left);
+    }
+    let mut kept = full();
+    kept.keep(9_900..10_000);
+    let mut removed = full();
+    removed.remove(&(0..9_900).collect::<Vec<_>>()).expect("no moves");
+    for list in [&popped, &kept, &removed] {
+        assert!(list.entries.capacity() <= 400, "{}", list.entries.capacity());
+        assert_eq!(list.get(0), Some(&Bytes::from_static(b"9900")));
+    }
+}

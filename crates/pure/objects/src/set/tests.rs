@@ -67,3 +67,13 @@ fn encodings_are_those_that_clients_know() {
     set.insert(b"a");
     assert_eq!(set.encoding(), "hashtable");
 }
+
+#[test]
+fn a_set_that_shrank_gives_its_room_back() {
+    let mut set = Set::new();
+    let member = |number: u32| number.to_string().into_bytes();
+    (0..10_000).for_each(|number| assert!(set.insert(&member(number))));
+    (0..9_900).for_each(|number| assert!(set.remove(&member(number))));
+    assert!(set.members.capacity() <= 400, "{}", set.members.capacity());
+    (9_900..10_000).for_each(|number| assert!(set.contains(&member(number))));
+}

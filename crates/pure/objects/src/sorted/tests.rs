@@ -312,3 +312,19 @@ fn the_encoding_is_that_of_other_servers() {
     let long = Blob::from_slice(&[b'x'; 65]);
     assert_eq!(Sorted::from_scores([(long, 0.0)]).encoding(), "skiplist");
 }
+
+#[test]
+fn a_sorted_set_that_shrank_gives_its_room_back() {
+    let member = |number: u32| Blob::from_slice(number.to_string().as_bytes());
+    let full = || Sorted::from_scores((0..10_000).map(|number| (member(number), number.into())));
+    let mut popped = full();
+    while popped.len() > 100 {
+        popped.pop(0);
+    }
+    let mut removed = full();
+    assert_eq!(removed.remove_range(0..9_900), 9_900);
+    for sorted in [&popped, &removed] {
+        assert!(sorted.scores.capacity() <= 400, "{}", sorted.scores.capacity());
+        assert_eq!(sorted.at(0), Some((b"9900".as_slice(), 9_900.0)));
+    }
+}
