@@ -153,6 +153,35 @@ pub(crate) fn admit(
     }
 }
 
+/// As [`admit`], for a command that waited and finds something at a key, `ready`. It can do without
+/// those of its other keys that are not in memory: each of them had nothing when the wait began, and
+/// would have woken it. A move needs its target. Returns what the keys take; `None` if one that it
+/// needs is missing.
+pub(crate) fn admit_woken(
+    keyspace: &mut Keyspace,
+    spec: &Spec,
+    arguments: Arguments<'_>,
+    database: u8,
+    ready: &[u8],
+) -> Option<usize> {
+    let uses = keyspace.touches();
+    let moves = matches!(spec.id, Id::Blmove | Id::Brpoplpush);
+    let mut weight = 0;
+    let mut is_missing = false;
+
+    visit_keys(spec, arguments, database, &mut |database, name, _| {
+        let place = keyspace.find(database, name);
+        match place.or_else(|| keyspace.add_flushed(database, name)) {
+            Some(place) => {
+                keyspace.admit(place, uses, &mut 0);
+                weight = keyspace.slot(place).weight.max(weight);
+            }
+            None => is_missing |= moves || name == ready,
+        }
+    });
+    (!is_missing).then_some(weight)
+}
+
 /// Collects the keys of a command that are not in memory, and not `known` to be missed already.
 /// `place` says where the content of a database is.
 pub(crate) fn collect_misses<'a>(

@@ -2,9 +2,10 @@
 //!
 //! A command that finds nothing is queued behind those that wait for the same keys. When a key
 //! changes, the command that changed it is followed by the first in the queue, under the same lock
-//! and in the same group, so nobody else pops first.
+//! and in the same group, so nobody else pops first. A command that is tried again keeps its place,
+//! by a ticket that it has from its first wait on.
 
-use crate::admission::{self, Admission};
+use crate::admission;
 use crate::execute::{Executed, execute};
 use crate::keyspace::{Keyspace, Waiter, Wake};
 use crate::objects::Objects;
@@ -45,19 +46,26 @@ impl Objects {
     pub(crate) async fn wait_for_keys(&self, run: &mut Run<'_>) {
         let Some(Wait { waiter, mut woken, until }) = run.wait.take() else { return };
         let began = Instant::now();
-        let (unblock, unblocked) = oneshot::channel();
-        *run.session.unblocker.0.lock() = Some(unblock);
+        // It stays while the command is tried again, so that nobody who ends the wait is too early.
+        let unblocker = &run.session.unblocker;
+        let unblocked = run.unblocked.get_or_insert_with(|| {
+            let (unblock, unblocked) = oneshot::channel();
+            *unblocker.0.lock() = Some(unblock);
+            unblocked
+        });
         let queued = Queued { objects: self, waiter: &waiter };
         let first = tokio::select! {
             biased;
+            Ok(first) = &mut *unblocked => first,
             Ok(first) = &mut woken => first,
-            Ok(first) = unblocked => first,
             () = over(until) => Wake::TimedOut,
         };
         drop(queued);
         // Until it left the queues, something may have been popped for it: that is its answer.
-        let woken = woken.try_recv().unwrap_or(first);
-        run.session.unblocker.0.lock().take();
+        let woken = match woken.try_recv() {
+            Ok(last @ (Wake::Served { .. } | Wake::Refused(_))) => last,
+            _ => first,
+        };
         run.waited += began.elapsed();
 
         let stamp = match woken {
@@ -108,7 +116,8 @@ impl Run<'_> {
             keys.truncate(1);
         }
 
-        let (waiter, woken) = Waiter::new(command, database, keys, self.out.protocol());
+        let ticket = *self.ticket.get_or_insert_with(|| keyspace.waiting().next_ticket());
+        let (waiter, woken) = Waiter::new(command, database, keys, self.out.protocol(), ticket);
         keyspace.waiting().add(&waiter);
         // One that is tried again waits no longer for that.
         if self.waits_until.is_none() {
@@ -128,13 +137,13 @@ pub(crate) fn serve(keyspace: &mut Keyspace) {
             let place = keyspace.find(database, &name);
             let object = place.and_then(|place| keyspace.slot(place).object.as_ref());
             let Some(kind) = object.map(|object| object.value.kind()) else { break };
-            serve_one(keyspace, &waiter, kind);
+            serve_one(keyspace, &waiter, &name, kind);
         }
     }
 }
 
 /// Runs a command that waits for a key of this kind, unless it pops from another kind.
-fn serve_one(keyspace: &mut Keyspace, waiter: &Arc<Waiter>, kind: Kind) {
+fn serve_one(keyspace: &mut Keyspace, waiter: &Arc<Waiter>, name: &[u8], kind: Kind) {
     let command = waiter.command();
     let Ok(spec) = command.check() else { return };
     let pops = match spec.id {
@@ -147,10 +156,7 @@ fn serve_one(keyspace: &mut Keyspace, waiter: &Arc<Waiter>, kind: Kind) {
 
     let database = waiter.database;
     let arguments = command.arguments;
-    let mut misses = Vec::new();
-    let luggage = Default::default();
-    let admitted = admission::admit(keyspace, &luggage, spec, arguments, database, &mut misses);
-    let Ok(Admission::Ready { weight, .. }) = admitted else {
+    let Some(weight) = admission::admit_woken(keyspace, spec, arguments, database, name) else {
         return keyspace.waiting().retry(waiter);
     };
 

@@ -9,7 +9,7 @@ use crate::blocking::{self, Wait};
 use crate::execute::{Executed, execute};
 use crate::failures;
 use crate::group::{Group, Moment};
-use crate::keyspace::{Keyspace, Miss};
+use crate::keyspace::{Keyspace, Miss, Wake};
 use crate::limits::{HOLD_CHANGE_BYTES, HOLD_COMMANDS_MAX, HOLD_REPLY_BYTES, LOAD_ROUNDS_MAX};
 use crate::loader::Luggage;
 use crate::objects::Objects;
@@ -18,6 +18,7 @@ use raingauge_ports::objects::Key;
 use raingauge_resp::{Arguments, Controls, Drain, Failure, Id, Replies, Room, Spec};
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// What a run did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,6 +93,10 @@ pub(crate) struct Run<'r> {
     pub wait: Option<Wait>,
     /// When the next command waits no longer, once it has waited.
     pub waits_until: Option<tokio::time::Instant>,
+    /// Its place among those that wait, once it has waited.
+    pub ticket: Option<u64>,
+    /// What another connection ends its wait with, once it has waited.
+    pub unblocked: Option<oneshot::Receiver<Wake>>,
     pub waited: Duration,
     /// Length of the replies when the run began.
     replied_before: usize,
@@ -130,6 +135,8 @@ impl Objects {
             overlaid: 0,
             wait: None,
             waits_until: None,
+            ticket: None,
+            unblocked: None,
             waited: Duration::ZERO,
             gathered: Vec::new(),
             rounds: 0,
@@ -336,6 +343,10 @@ impl Run<'_> {
         self.rounds = 0;
         self.gathered.clear();
         self.waits_until = None;
+        self.ticket = None;
+        if self.unblocked.take().is_some() {
+            self.session.unblocker.0.lock().take();
+        }
     }
 
     /// Runs one command whose keys may be missing.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use parking_lot::Mutex;
 use raingauge_resp::{Command, Drain, Failure, Protocol, Replies};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -28,6 +28,8 @@ pub(crate) struct Waiter {
     pub database: u8,
     pub keys: Vec<Bytes>,
     pub protocol: Protocol,
+    /// Its place among all that wait: those that began later have greater ones.
+    ticket: u64,
     command: Drain,
     wake: Mutex<Option<oneshot::Sender<Wake>>>,
 }
@@ -38,12 +40,13 @@ impl Waiter {
         database: u8,
         keys: Vec<Bytes>,
         protocol: Protocol,
+        ticket: u64,
     ) -> (Arc<Self>, oneshot::Receiver<Wake>) {
         let mut drain = Drain::new();
         drain.push(command.arguments);
         let (sender, receiver) = oneshot::channel();
         let wake = Mutex::new(Some(sender));
-        (Arc::new(Self { database, keys, protocol, command: drain, wake }), receiver)
+        (Arc::new(Self { database, keys, protocol, ticket, command: drain, wake }), receiver)
     }
 
     pub(crate) fn command(&self) -> Command<'_> {
@@ -65,6 +68,7 @@ type Key = (u8, Bytes);
 #[derive(Default)]
 pub(crate) struct Waiting {
     queues: HashMap<Key, VecDeque<Arc<Waiter>>>,
+    newest_ticket: u64,
     /// Keys that changed since they were last looked at.
     ready: VecDeque<Key>,
     is_ready: HashSet<Key>,
@@ -77,11 +81,23 @@ impl Waiting {
         self.queues.is_empty()
     }
 
+    /// The place of a command that begins to wait.
+    pub(crate) fn next_ticket(&mut self) -> u64 {
+        self.newest_ticket += 1;
+        self.newest_ticket
+    }
+
     pub(crate) fn add(&mut self, waiter: &Arc<Waiter>) {
         for name in &waiter.keys {
             let queue = self.queues.entry((waiter.database, name.clone())).or_default();
-            queue.push_back(Arc::clone(waiter));
+            let at = queue.partition_point(|other| other.ticket < waiter.ticket);
+            queue.insert(at, Arc::clone(waiter));
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn waiters(&self, database: u8, name: &'static str) -> usize {
+        self.queues.get(&(database, name.into())).map_or(0, VecDeque::len)
     }
 
     pub(crate) fn remove(&mut self, waiter: &Arc<Waiter>) {
@@ -126,8 +142,9 @@ impl Waiting {
     /// As [`Waiting::retry`], for all that wait in a database.
     pub(super) fn retry_all(&mut self, database: u8) {
         let waiting = self.queues.iter().filter(|((other, _), _)| *other == database);
-        let waiters: Vec<_> = waiting.flat_map(|(_, queue)| queue.iter().cloned()).collect();
-        waiters.iter().for_each(|waiter| self.retry(waiter));
+        let waiters = waiting.flat_map(|(_, queue)| queue).cloned();
+        let waiters: BTreeMap<_, _> = waiters.map(|waiter| (waiter.ticket, waiter)).collect();
+        waiters.values().for_each(|waiter| self.retry(waiter));
     }
 
     /// Ends a hold: those who were served hear of it.

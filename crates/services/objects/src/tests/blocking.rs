@@ -41,6 +41,67 @@ async fn the_first_that_waits_is_served_first() {
 }
 
 #[tokio::test]
+async fn who_waits_for_several_keys_keeps_its_place() {
+    // Without memory, the absence of the other key is forgotten at once.
+    for resident_bytes in [1 << 20, 0] {
+        let stage = Stage::of_memory(resident_bytes);
+        let first = begin(&stage, "BLPOP other q 0").await;
+        let second = begin(&stage, "BLPOP q 0").await;
+        let lowest = begin(&stage, "BZMPOP 0 2 none z MIN").await;
+        let mut client = stage.client();
+        client.expect(&[("RPUSH q a", ":1"), ("ZADD z 1 m", ":1")]).await;
+        assert_eq!(reply_of(first).await, "*2 $1 q $1 a");
+        assert_eq!(reply_of(lowest).await, "*2 $1 z *1 *2 $1 m $1 1");
+        assert!(!second.is_finished());
+        client.expect(&[("RPUSH q b", ":1")]).await;
+        assert_eq!(reply_of(second).await, "*2 $1 q $1 b");
+    }
+}
+
+#[tokio::test]
+async fn a_swap_leaves_the_order_of_those_that_wait() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    let commands = ["BLPOP q 0", "BLPOP x q y 0", "BLPOP q z 0", "BLPOP y q 0"];
+    let mut waiting = Vec::new();
+    for command in commands {
+        waiting.push(begin(&stage, command).await);
+    }
+
+    for _ in 0..20 {
+        client.send("SWAPDB 0 1").await;
+        let all_wait = || {
+            let mut keyspace = stage.objects.lock.hold().expect("a lock");
+            keyspace.waiting().waiters(0, "q") == commands.len()
+        };
+        while !all_wait() {
+            tokio::task::yield_now().await;
+        }
+    }
+    client.send("RPUSH q 0 1 2 3").await;
+    for (number, task) in waiting.into_iter().enumerate() {
+        assert_eq!(reply_of(task).await, format!("*2 $1 q $1 {number}"));
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_is_tried_again_can_be_ended() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    let mut waiting = stage.client();
+    let unblocker = waiting.session.unblocker();
+    let task = tokio::spawn(async move { waiting.send("BLPOP q 0").await });
+    while unblocker.0.lock().is_none() {
+        tokio::task::yield_now().await;
+    }
+    client.send("SWAPDB 0 1").await;
+    assert!(unblocker.unblock(false));
+    assert_eq!(reply_of(task).await, "*-1");
+    assert!(!unblocker.unblock(false), "nothing waits");
+    client.expect(&[("RPUSH q a", ":1"), ("LLEN q", ":1")]).await;
+}
+
+#[tokio::test]
 async fn a_chain_of_moves_ends_at_the_last() {
     let stage = Stage::new();
     let last = begin(&stage, "BLPOP c 0").await;
