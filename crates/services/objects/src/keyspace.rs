@@ -97,8 +97,9 @@ pub(crate) struct Keyspace {
     last_stamp: u64,
     /// Whether a command of the hold changed anything. What expires is no change of a command.
     has_written: bool,
-    /// Keys that expired in this hold.
+    /// Keys that expired in this hold, and how many of these were in the internal database.
     expired: u64,
+    expired_internal: u64,
     /// Which of the messages tell of them, by their index.
     expired_messages: Vec<usize>,
     /// Bytes of what the hold changed, about as the group will have them.
@@ -148,6 +149,7 @@ impl Keyspace {
             last_stamp: 0,
             has_written: false,
             expired: 0,
+            expired_internal: 0,
             expired_messages: Vec::new(),
             changed_bytes: 0,
             dirty: Vec::new(),
@@ -172,7 +174,13 @@ impl Keyspace {
         self.looks_for_new = self.shared.flags.has(Class::New);
         self.has_written = false;
         self.expired = 0;
+        self.expired_internal = 0;
         self.changed_bytes = 0;
+    }
+
+    /// Keys that expired in this hold, those of the internal database too.
+    pub(crate) fn expired(&self) -> u64 {
+        self.expired
     }
 
     pub(crate) fn touches(&self) -> bool {
@@ -258,8 +266,13 @@ impl Keyspace {
         self.messages.len()
     }
 
-    /// Queues a notification for the end of the hold, where a class is published at all.
+    /// Queues a notification for the end of the hold, where a class is published at all. Clients do
+    /// not know the internal database.
     pub(crate) fn notify(&mut self, class: Class, event: &'static str, database: u8, name: &[u8]) {
+        if database == INTERNAL_DATABASE {
+            return;
+        }
+
         let (to_keyspace, to_keyevent) = self.shared.flags.channels(class);
         if to_keyspace {
             let mut channel = format!("__keyspace@{database}__:").into_bytes();

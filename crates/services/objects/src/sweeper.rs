@@ -113,14 +113,13 @@ impl Objects {
         let is_clock_sound = self.is_clock_sound();
         let mut keyspace = self.lock.hold()?;
         keyspace.begin(now_ms, is_clock_sound, false, 0);
-        let before = keyspace.totals().expired;
         for loaded in luggage.loaded.drain(..) {
             keyspace.insert(loaded);
         }
 
         visit(&mut keyspace);
         let finished = keyspace.finish(0, |group| self.store().submit(group));
-        let expired = keyspace.totals().expired - before;
+        let expired = keyspace.expired();
         let evicted = keyspace.evict(durable);
         drop(keyspace);
         drop(evicted);

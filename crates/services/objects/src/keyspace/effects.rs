@@ -42,7 +42,7 @@ impl Keyspace {
                 self.deliver(stamp.unwrap_or_default());
                 self.waiting.end_hold(self.newest_stamp);
                 self.totals.groups += u64::from(stamp.is_some());
-                self.totals.expired += self.expired;
+                self.totals.expired += self.expired - self.expired_internal;
                 Ok(stamp)
             }
             Err(error) => {

@@ -3,7 +3,7 @@
 use super::{Keyspace, Loaded, LoadedObject, Miss, Place, Slot};
 use crate::notify::Class;
 use bytes::Bytes;
-use raingauge_ports::objects::{Key, Old};
+use raingauge_ports::objects::{INTERNAL_DATABASE, Key, Old};
 use raingauge_resp::Failure;
 use raingauge_values::{Object, Text, Value};
 
@@ -127,6 +127,7 @@ impl Keyspace {
 
     fn note_expired(&mut self, place: Place) {
         self.expired += 1;
+        self.expired_internal += u64::from(place.database == INTERNAL_DATABASE);
         let name = self.name(place).clone();
         self.watchers.expire(place.database, &name);
 

@@ -1,6 +1,7 @@
 //! RAIN.ONCE.
 
 use super::stage::{NOW_S, Stage};
+use crate::limits::SWEEP_LEN;
 use raingauge_resp::Protocol;
 
 #[tokio::test]
@@ -60,4 +61,25 @@ async fn the_reply_is_readable_in_another_protocol() {
     assert_eq!(client.send("RAIN.ONCE id ZADD z INCR 1.5 m").await, ",1.5");
     client.protocol = Protocol::Two;
     assert_eq!(client.send("RAIN.ONCE id ZADD z INCR 1.5 m").await, "$3 1.5");
+}
+
+#[tokio::test]
+async fn clients_hear_nothing_of_the_ids() {
+    let stage = Stage::new();
+    stage.objects.set_notify_flags("KEAmn").expect("flags");
+    let mut listener = stage.subscriber();
+    listener.subscribe(crate::Space::Pattern, "*".into());
+    let mut client = stage.client();
+    for number in 0..SWEEP_LEN + 1 {
+        client.send(&format!("RAIN.ONCE id-{number} INCR a")).await;
+    }
+    stage.clock.set_s(NOW_S + 24 * 3_600);
+    assert_eq!(client.send("RAIN.ONCE id-0 INCR a").await, format!(":{}", SWEEP_LEN + 2));
+    assert_eq!(stage.objects.sweep().await, Ok(SWEEP_LEN as u64));
+
+    let messages = std::iter::from_fn(|| listener.try_next());
+    let channels = messages.map(|message| String::from_utf8_lossy(&message.channel).into_owned());
+    let (of_clients, others): (Vec<_>, Vec<_>) = channels.partition(|name| name.contains("@0__:"));
+    assert!(!of_clients.is_empty() && others.is_empty(), "{others:?}");
+    assert_eq!(stage.objects.stats().expired, 0);
 }
