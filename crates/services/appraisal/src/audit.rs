@@ -3,7 +3,8 @@
 //! Each award of an event has an entry, or waits in a queue, or is among the dead letters. An entry
 //! says by which version it was priced, for which tier: that version must make the same points of
 //! the same event. An award that is nowhere was lost by a queue, and can be sent again: its key
-//! keeps it from being awarded twice.
+//! keeps it from being awarded twice. One that had no price in its time is sent with the price that
+//! the programme in force makes by now, as the queue `retry` would have done.
 
 use crate::Sources;
 use crate::letters::{Letters, Whereabouts, failed, lost};
@@ -12,7 +13,10 @@ use crate::request::AuditRequest;
 use crate::versions::Versions;
 use raingauge_core::event::Event;
 use raingauge_core::time::format_rfc3339;
-use raingauge_points::{Basis, Body, Command, Entry, Explain, Kind, Priced, Programme, Unpriced};
+use raingauge_points::programme::EVENT_SOURCE;
+use raingauge_points::{
+    Basis, Body, Command, Entry, Explain, Key, Kind, Priced, Programme, Unpriced,
+};
 use raingauge_ports::points::{Letter, QUEUE_CALL_LEN_MAX, QueueName};
 use raingauge_ports::record;
 use raingauge_replay::source::{Span, walk};
@@ -41,11 +45,11 @@ pub struct Audit {
     pub equal: u64,
     /// Those that the ledger refused for good.
     pub refused: u64,
-    /// Those that have no price yet, or never will, and have no letter that says so.
+    /// Those without an entry and without a letter that have no price yet, or never will.
     pub unpriced: u64,
     pub waiting: u64,
     pub dead: u64,
-    /// Those without an entry and without a letter.
+    /// Those without an entry and without a letter that have a price.
     pub missing: u64,
     /// Of the missing ones, those that were sent to be awarded.
     pub resent: u64,
@@ -66,6 +70,18 @@ pub struct Difference {
     /// `book:sequence` of the entry; `None` for an award without one.
     pub entry: Option<String>,
     pub detail: String,
+}
+
+impl Difference {
+    fn of_entry(entry: &Entry, key: &str, detail: String) -> Self {
+        Self {
+            programme: entry.programme.to_string(),
+            member: entry.member.as_deref().unwrap_or_default().to_owned(),
+            key: key.to_owned(),
+            entry: Some(format!("{}:{}", entry.book, entry.sequence)),
+            detail,
+        }
+    }
 }
 
 pub struct Auditor {
@@ -147,41 +163,30 @@ impl Auditor {
         for programme in wanting {
             for priced in programme.price_event(event) {
                 self.found.awards += 1;
-                match priced {
-                    Ok(command) => self.compare(event, &programme, command)?,
-                    Err(unpriced) => self.note_unpriced(&programme, &unpriced)?,
-                }
+                self.compare(event, &programme, priced)?;
             }
         }
         self.found.events += u64::from(self.found.awards > before);
         Ok(())
     }
 
-    /// An award that had no price has an entry by now, or a letter.
-    fn note_unpriced(&mut self, programme: &Programme, unpriced: &Unpriced) -> Result<(), Error> {
-        let (Unpriced::Missing { key, .. } | Unpriced::Refused { key, .. }) = unpriced;
-        match self.letters.find(programme.name(), key) {
-            Whereabouts::Waiting => self.found.waiting += 1,
-            Whereabouts::Dead => self.found.dead += 1,
-            Whereabouts::Unknown => self.found.unpriced += 1,
-        }
-        Ok(())
-    }
-
+    /// Compares what the programme of the time made of an event with what became of it. An award
+    /// that had no price then may have an entry by now, from a retry.
     fn compare(
         &mut self,
         event: &Event<'_>,
-        programme: &Programme,
-        command: Command,
+        programme: &Arc<Programme>,
+        priced: Result<Command, Unpriced>,
     ) -> Result<(), Error> {
-        let read = self.sources.reader.by_key(command.key_hash());
+        let key = match &priced {
+            Ok(command) => Arc::clone(&command.key),
+            Err(Unpriced::Missing { key, .. } | Unpriced::Refused { key, .. }) => Arc::clone(key),
+        };
+        let priced = priced.ok();
+        let read = self.sources.reader.by_key(Key::of(programme.name(), EVENT_SOURCE, &key));
         let entry = self.handle.block_on(read).map_err(|error| Error::Failed(error.to_string()))?;
         let Some(entry) = entry else {
-            match self.letters.find(&command.programme, &command.key) {
-                Whereabouts::Waiting => self.found.waiting += 1,
-                Whereabouts::Dead => self.found.dead += 1,
-                Whereabouts::Unknown => self.note_missing(&command),
-            }
+            self.look_for_letter(event, programme, &key, priced);
             return Ok(());
         };
 
@@ -189,62 +194,91 @@ impl Auditor {
             self.found.refused += 1;
             return Ok(());
         }
-        match self.fault_of(event, programme, &command, &entry)? {
+        match self.fault_of(event, programme, &key, priced, &entry)? {
             None => self.found.equal += 1,
             Some(detail) => {
                 self.found.different += 1;
-                self.list(&command, Some(&entry), detail);
+                self.list(Difference::of_entry(&entry, &key, detail));
             }
         }
         Ok(())
     }
 
-    fn note_missing(&mut self, command: &Command) {
-        self.found.missing += 1;
-        self.list(command, None, "the event has no entry and no letter".to_owned());
-        self.lost.push(lost(command));
-    }
-
-    fn list(&mut self, command: &Command, entry: Option<&Entry>, detail: String) {
-        if self.found.differences.len() < APPRAISAL_DIFFERENCES_MAX {
-            self.found.differences.push(Difference {
-                programme: command.programme.to_string(),
-                member: command.member.to_string(),
-                key: command.key.to_string(),
-                entry: entry.map(|entry| format!("{}:{}", entry.book, entry.sequence)),
-                detail,
-            });
-        }
-    }
-
-    /// What is wrong with the entry of an event.
-    fn fault_of(
+    /// Counts an award without an entry by where its letter is. Without one, it is missing if it
+    /// had a price, or has one by now.
+    fn look_for_letter(
         &mut self,
         event: &Event<'_>,
         programme: &Programme,
-        command: &Command,
+        key: &Arc<str>,
+        priced: Option<Command>,
+    ) {
+        match self.letters.find(programme.name(), key) {
+            Whereabouts::Waiting => self.found.waiting += 1,
+            Whereabouts::Dead => self.found.dead += 1,
+            Whereabouts::Unknown => {
+                match priced.or_else(|| self.price_now(event, programme.name(), key)) {
+                    Some(command) => self.note_missing(&command),
+                    None => self.found.unpriced += 1,
+                }
+            }
+        }
+    }
+
+    /// What the programme in force makes of an event by now.
+    fn price_now(&self, event: &Event<'_>, programme: &str, key: &str) -> Option<Command> {
+        let in_force = (self.sources.in_force)();
+        command_with_key(in_force.get(programme)?, event, key)
+    }
+
+    fn note_missing(&mut self, command: &Command) {
+        self.found.missing += 1;
+        self.list(Difference {
+            programme: command.programme.to_string(),
+            member: command.member.to_string(),
+            key: command.key.to_string(),
+            entry: None,
+            detail: "the event has no entry and no letter".to_owned(),
+        });
+        self.lost.push(lost(command));
+    }
+
+    fn list(&mut self, difference: Difference) {
+        if self.found.differences.len() < APPRAISAL_DIFFERENCES_MAX {
+            self.found.differences.push(difference);
+        }
+    }
+
+    /// What is wrong with the entry of an event, which the programme of the time priced so.
+    fn fault_of(
+        &mut self,
+        event: &Event<'_>,
+        programme: &Arc<Programme>,
+        key: &str,
+        priced: Option<Command>,
         entry: &Entry,
     ) -> Result<Option<String>, Error> {
-        if entry.member.as_ref() != Some(&command.member) {
-            return Ok(Some(format!("the member is {:?}", entry.member.as_deref())));
-        }
         let Some(recorded) = entry.explain.as_deref().filter(|_| entry.kind == Kind::Earn) else {
             // What a reversal takes back follows from the entry that it reverses.
-            return Ok(None);
+            let command = priced.or_else(|| self.price_now(event, programme.name(), key));
+            return Ok(command.and_then(|command| fault_of_member(&command, entry)));
         };
 
-        if recorded.version == programme.version {
-            return Ok(fault_of_price(programme, command, recorded));
-        }
-        // An award that was retried has the version of its retry.
-        let Some(other) = self.versions.version(programme.name(), recorded.version)? else {
-            return Ok(Some(format!("version {} of the programme is lost", recorded.version)));
+        let version = recorded.version;
+        let (programme, again) = if version == programme.version {
+            (Arc::clone(programme), priced)
+        } else {
+            // An award that was tried again has the version of that time.
+            let Some(other) = self.versions.version(programme.name(), version)? else {
+                return Ok(Some(format!("version {version} of the programme is lost")));
+            };
+            let again = command_with_key(&other, event, key);
+            (other, again)
         };
-        let priced = other.price_event(event).into_iter().flatten();
-        let again = priced.into_iter().find(|again| again.key == command.key);
         Ok(match again {
-            Some(again) => fault_of_price(&other, &again, recorded),
-            None => Some(format!("version {} awards nothing for it", recorded.version)),
+            Some(again) => fault_of_member(&again, entry)
+                .or_else(|| fault_of_price(&programme, &again, recorded)),
+            None => Some(format!("version {version} awards nothing for it")),
         })
     }
 
@@ -274,6 +308,17 @@ fn begin_ms(sources: &Sources, request: &AuditRequest) -> Result<i64, Error> {
         }
     }
     Ok(begin_ms)
+}
+
+/// The award of an event that has this key, if the programme has a price for it.
+fn command_with_key(programme: &Programme, event: &Event<'_>, key: &str) -> Option<Command> {
+    let mut priced = programme.price_event(event).into_iter().flatten();
+    priced.find(|command| *command.key == *key)
+}
+
+fn fault_of_member(command: &Command, entry: &Entry) -> Option<String> {
+    (entry.member.as_ref() != Some(&command.member))
+        .then(|| format!("the member is {:?}", entry.member.as_deref()))
 }
 
 /// What is wrong with a recorded price. The tier is the one for which the factors are those that

@@ -95,11 +95,15 @@ impl Stage {
 
     /// Puts the programme in force at this place of the log.
     async fn publish(&self, food: i64) {
+        self.publish_document(document(food)).await;
+    }
+
+    async fn publish_document(&self, configuration: Json) {
         let stored = StoredDocument {
             kind: "programme".to_owned(),
             id: "grab-sg".to_owned(),
             version: 0,
-            configuration: document(food),
+            configuration,
             is_deleted: false,
             changed_by: "test".to_owned(),
             reason: String::new(),
@@ -259,4 +263,39 @@ async fn an_audit_finds_what_is_wrong_and_what_is_lost() {
     let sent = sent.await.unwrap();
     let command: raingauge_points::Command = serde_json::from_str(&sent[0].letter.body).unwrap();
     assert_eq!(&*command.member, "eve");
+}
+
+/// A price that was missing in its time comes from a later version: what the queue `retry` has
+/// awarded is compared with that version, and what it has lost is sent with its price by now.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audit_finds_awards_that_had_no_price_in_their_time() {
+    let with_boats = |boat: i64| {
+        let mut document = document(2);
+        document["tables"]["vertical"]["rows"]["boat"] = json!(boat);
+        document
+    };
+    let compiled = |boat: i64| {
+        let document = ProgrammeDocument::parse(&with_boats(boat)).unwrap();
+        Arc::new(Programme::compile(&document, 2).unwrap())
+    };
+    let stage = Stage::of(compiled(4));
+    stage.publish(2).await;
+    let trips = ["o-1", "o-2", "o-3"].map(|id| order(id, "bob", "boat", 10));
+    stage.append(&trips).await;
+    stage.append(&[order("o-4", "bob", "train", 10)]).await;
+    stage.publish_document(with_boats(4)).await;
+    stage.clock.set_s(NOW_S + 3_600);
+
+    stage.award(&compiled(4), &trips[..1]);
+    stage.award(&compiled(5), &trips[1..2]);
+    let found = stage.audit(json!({"resend": true})).await;
+    let counts = ["awards", "equal", "different", "missing", "resent", "unpriced"];
+    assert_eq!(counts.map(|name| found[name].as_u64().unwrap()), [4, 1, 1, 1, 1, 1]);
+
+    let sent = stage.queues.peek(QueueName::Award, raingauge_ports::points::Shelf::Waiting, 10);
+    let sent = sent.await.unwrap();
+    let command: raingauge_points::Command = serde_json::from_str(&sent[0].letter.body).unwrap();
+    assert!(command.key.ends_with("o-3"), "{}", command.key);
+    let found = stage.audit(json!({})).await;
+    assert_eq!((&found["missing"], &found["waiting"]), (&json!(0), &json!(1)));
 }
