@@ -158,6 +158,10 @@ impl Programme {
         self.decimals
     }
 
+    pub fn rounding(&self) -> Rounding {
+        self.rounding
+    }
+
     pub fn zone(&self) -> &Zone {
         self.expiry.zone()
     }

@@ -8,9 +8,7 @@ use crate::handle::Handle;
 use crate::publisher::id_of;
 use crate::snapshot::Snapshot;
 use raingauge_core::code::{Code, Refusal};
-use raingauge_points::{
-    self as points, Account, Answer, Basis, Body, Command, Entry, Number, Programme, Rounding,
-};
+use raingauge_points::{self as points, Answer, Basis, Body, Command, Entry, Number, Programme};
 use raingauge_ports::BoxFuture;
 use raingauge_ports::points::{Award, Awarded, NotAwarded, Points, Worth};
 use std::sync::Arc;
@@ -37,12 +35,48 @@ impl Points for Handle {
                 });
             }
 
-            let mut answers = self.submit(commands).await.into_iter();
-            let answered = |result: Option<Result<Awarded, NotAwarded>>| {
-                result.unwrap_or_else(|| awarded(answers.next().expect("each is answered")))
-            };
-            results.into_iter().map(answered).collect()
+            let answers = self.submit(commands.clone()).await;
+            let mut answered = commands.iter().zip(answers);
+            let mut awards = Vec::with_capacity(results.len());
+            for result in results {
+                awards.push(match result {
+                    Some(result) => result,
+                    None => {
+                        let (command, answer) = answered.next().expect("each is answered");
+                        self.outcome(command, answer).await
+                    }
+                });
+            }
+            awards
         })
+    }
+}
+
+impl Handle {
+    /// What became of an award. The key says which one it is: an award that was made before its
+    /// programme began to round otherwise would have other points by now, and was made nonetheless.
+    async fn outcome(
+        &self,
+        command: &Command,
+        answer: Result<Answer, Error>,
+    ) -> Result<Awarded, NotAwarded> {
+        let is_reused = |refusal: &Refusal| refusal.code == Code::KeyReused;
+        if !matches!(&answer, Ok(Answer::Invalid(refusal)) if is_reused(refusal)) {
+            return awarded(answer);
+        }
+
+        let Command { programme, source, key, member, .. } = command;
+        let found = match self.members().by_key(programme, source, key).await {
+            Ok(found) => found.into_iter().find(|entry| entry.member.as_ref() == Some(member)),
+            Err(error) => return awarded(Err(error)),
+        };
+        match found {
+            Some(entry) => match entry.refusal.clone() {
+                Some(refusal) => Err(NotAwarded::Refused(refusal)),
+                None => Ok(of_entry(&entry, true)),
+            },
+            None => awarded(answer),
+        }
     }
 }
 
@@ -52,7 +86,7 @@ fn command(award: Award, snapshot: &Snapshot) -> Result<Command, Refusal> {
         let detail = format!("there is no programme {programme}");
         return Err(Refusal::new(Code::ProgrammeUnknown, detail));
     };
-    let worth = points_of(&worth, known, snapshot.rounding(&programme))?;
+    let worth = points_of(&worth, known)?;
     let award = points::Award {
         basis: Basis::Points(worth),
         budget: budget.map(Arc::from),
@@ -74,11 +108,7 @@ fn command(award: Award, snapshot: &Snapshot) -> Result<Command, Refusal> {
 }
 
 /// What an award is worth, in units of 10^-decimals of the programme.
-fn points_of(
-    worth: &Worth,
-    programme: &Programme,
-    rounding: Rounding,
-) -> Result<points::Points, Refusal> {
+fn points_of(worth: &Worth, programme: &Programme) -> Result<points::Points, Refusal> {
     let number = |text: &str| {
         let detail = || format!("`{text}` is not a decimal number");
         Number::parse(text).ok_or_else(|| Refusal::new(Code::PointsInvalid, detail()))
@@ -94,7 +124,7 @@ fn points_of(
             for (_, factor) in factors {
                 product = product.times(number(factor)?).ok_or_else(too_precise)?;
             }
-            product.round(programme.decimals(), rounding).ok_or_else(too_precise)
+            product.round(programme.decimals(), programme.rounding()).ok_or_else(too_precise)
         }
     }
 }
@@ -129,10 +159,9 @@ fn not_awarded(refusal: Refusal) -> NotAwarded {
 }
 
 fn of_entry(entry: &Entry, is_replayed: bool) -> Awarded {
-    let issued = entry.postings.iter().filter(|one| matches!(one.account, Account::Issued(_)));
     Awarded {
         entry: id_of(entry),
-        points: -issued.map(|posting| posting.amount).sum::<points::Points>(),
+        points: entry.awarded(),
         balance: entry.balance_after,
         is_replayed,
     }

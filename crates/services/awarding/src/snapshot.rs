@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::shared::Shared;
 use crate::tail::blocking;
-use raingauge_points::{Programme, ProgrammeDocument, Programmes, Rounding};
+use raingauge_points::{Programme, ProgrammeDocument, Programmes};
 use raingauge_ports::campaigns::StoredDocument;
 use raingauge_ports::log::Offset;
 use raingauge_ports::points::{Books, Head};
@@ -40,13 +40,6 @@ impl Snapshot {
     /// The document of a programme in force.
     pub fn document(&self, name: &str) -> Option<&StoredDocument> {
         self.documents.get(name).map(|document| &**document)
-    }
-
-    /// How a programme in force rounds.
-    pub fn rounding(&self, name: &str) -> Rounding {
-        let document = self.document(name);
-        let read = document.and_then(|stored| ProgrammeDocument::read(&stored.configuration).ok());
-        read.map_or(Rounding::HalfUp, |document| document.rounding)
     }
 
     /// The documents in force, by name.

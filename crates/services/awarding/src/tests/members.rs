@@ -199,15 +199,13 @@ async fn assert_port(handle: &Handle) {
         award("c-3", product("fifteen")),
         ports::Award { programme: "other".to_owned(), ..award("c-4", Worth::Points(1)) },
     ];
+    let line = |result: &Result<ports::Awarded, NotAwarded>| match result {
+        Ok(awarded) => (awarded.points, awarded.is_replayed, ""),
+        Err(NotAwarded::Refused(refusal)) => (0, false, refusal.code.as_str()),
+        Err(NotAwarded::Later { .. }) => (0, false, "later"),
+    };
     let results = Points::award(handle, awards).await;
-    let lines: Vec<_> = results
-        .iter()
-        .map(|result| match result {
-            Ok(awarded) => (awarded.points, awarded.is_replayed, ""),
-            Err(NotAwarded::Refused(refusal)) => (0, false, refusal.code.as_str()),
-            Err(NotAwarded::Later { .. }) => (0, false, "later"),
-        })
-        .collect();
+    let lines: Vec<_> = results.iter().map(line).collect();
     let expected = [
         (7, false, ""),
         (23, false, ""),
@@ -216,6 +214,15 @@ async fn assert_port(handle: &Handle) {
         (0, false, "later"),
     ];
     assert_eq!(lines, expected);
+
+    // An award that was made has its points, whatever its worth would be by now.
+    let awards = vec![
+        award("c-2", product("16.00")),
+        ports::Award { member: "dan".to_owned(), ..award("c-2", product("15.00")) },
+    ];
+    let results = Points::award(handle, awards).await;
+    let lines: Vec<_> = results.iter().map(line).collect();
+    assert_eq!(lines, [(23, true, ""), (0, false, "key_reused")]);
 }
 
 #[test]
