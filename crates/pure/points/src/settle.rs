@@ -28,8 +28,9 @@ enum Due {
     Remind(Day, u16),
 }
 
-/// The next thing that is due, and when.
-fn next_due(wallet: &Wallet, programme: &Programme) -> Option<(i64, Due)> {
+/// The next thing that is due, and when. `now_ms` says what is too late: a reminder of points that
+/// cannot be spent any more is of no use, and is passed over.
+fn next_due(wallet: &Wallet, programme: &Programme, now_ms: i64) -> Option<(i64, Due)> {
     let policy = &programme.expiry;
     let zone = programme.zone();
     let mut next: Option<(i64, Due)> = None;
@@ -52,7 +53,9 @@ fn next_due(wallet: &Wallet, programme: &Programme) -> Option<(i64, Due)> {
         consider(zone.midnight_ms(until.plus(1)), Due::Tier(until));
     }
 
-    if let Some((expires, days)) = next_reminder(wallet, programme) {
+    let reminder = next_reminder(wallet, programme);
+    if let Some((expires, days)) = reminder.filter(|(expires, _)| policy.cut_ms(*expires) > now_ms)
+    {
         let day = expires.plus(-i32::from(days));
         consider(zone.midnight_ms(day), Due::Remind(expires, days));
     }
@@ -88,7 +91,7 @@ fn next_reminder(wallet: &Wallet, programme: &Programme) -> Option<(Day, u16)> {
 
 /// The hour of the due index for a wallet: the first one at whose beginning something is due.
 pub(crate) fn due_hour(wallet: &Wallet, programme: &Programme) -> Option<u32> {
-    let (at_ms, _) = next_due(wallet, programme)?;
+    let (at_ms, _) = next_due(wallet, programme, i64::MIN)?;
     let hour = at_ms.saturating_add(HOUR_MS - 1).div_euclid(HOUR_MS);
     Some(u32::try_from(hour.max(0)).unwrap_or(u32::MAX))
 }
@@ -113,7 +116,7 @@ pub(crate) fn next_entry(
     programme: &Programme,
     now_ms: i64,
 ) -> Option<Entry> {
-    let (at_ms, due) = next_due(wallet, programme)?;
+    let (at_ms, due) = next_due(wallet, programme, now_ms)?;
     if at_ms > now_ms {
         return None;
     }

@@ -320,6 +320,25 @@ fn reminders_are_written_once() {
     assert_eq!(found, [("bonus", 0), ("remind", 59), ("remind", 82), ("expire", 91)]);
 }
 
+/// The sweep stood still, or a new version of the programme asks for reminders.
+#[test]
+fn nobody_is_reminded_of_points_that_are_gone() {
+    let programmes = programmes(
+        &json!({"programme": "p", "remindDays": [7, 30], "expiry": {"kind": "fixed", "months": 2}}),
+        1,
+    );
+    let day_ms = |day: i64| NOW_MS + day * 86_400_000;
+    let mut ledger = Replica::new(1);
+    ledger.execute(&programmes, day_ms(0), &[command("amy", 1, award(5))]);
+    ledger.execute(&programmes, day_ms(31), &[command("amy", 2, award(7))]);
+    // The first lot ended with March, and the second one ends with April.
+    ledger.settle(&programmes, day_ms(100), &WalletId::new("p", "amy"));
+    let found: Vec<_> = ledger.entries().iter().map(|entry| entry.kind.name()).collect();
+    assert_eq!(found, ["bonus", "bonus", "expire", "remind"]);
+    let reminded = ledger.entries().last().unwrap().changes.reminded.unwrap();
+    assert_eq!(reminded.expires.to_string(), "2026-04-30");
+}
+
 #[test]
 fn lots_beyond_the_limit_merge_into_the_later_date() {
     let programmes = plain();
