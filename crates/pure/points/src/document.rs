@@ -283,7 +283,7 @@ pub struct PartnerDocument {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OwnFactors {
-    /// The largest factor.
+    /// The largest product of the factors of an award.
     pub max: Number,
 }
 

@@ -229,6 +229,13 @@ impl Programme {
         self.order.iter().map(|(id, place)| (*id, &self.rule_at(*place).name))
     }
 
+    /// Whether a rule multiplies with the table of this name.
+    pub(crate) fn has_factor(&self, rule: u32, table: &str) -> bool {
+        let place = self.order.iter().find(|(id, _)| *id == rule);
+        let factors = place.into_iter().flat_map(|(_, place)| &self.rule_at(*place).factors);
+        factors.into_iter().any(|factor| *self.tables[factor.table].name == *table)
+    }
+
     pub(crate) fn rule_at(&self, place: RulePlace) -> &Rule {
         &self.groups[place.group].rules[place.rule]
     }

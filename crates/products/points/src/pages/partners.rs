@@ -56,7 +56,7 @@ fn row(programme: &ProgrammeView, partner: &Json, balance: i128) -> Markup {
             td.number { strong { (programme.change(balance)) } }
             td.wrap { (bounds(partner)) }
             td {
-                @if partner["ownFactors"].is_object() { "up to " (rules::amount_of(&partner["ownFactors"]["max"])) }
+                @if partner["ownFactors"].is_object() { "up to " (rules::amount_of(&partner["ownFactors"]["max"])) " together" }
                 @else { "none" }
             }
             td.wrap { (exchange(programme, partner)) }
@@ -104,7 +104,7 @@ mod tests {
         for words in [
             "-1,500",
             "at most 50,000 at a time, 5,000,000 a day",
-            "up to 10",
+            "up to 10 together",
             "2 GRP for 1 there; 1 there for 2 back",
         ] {
             assert!(shown.contains(words), "{words}: {shown}");

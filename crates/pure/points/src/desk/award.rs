@@ -218,7 +218,9 @@ fn terms(
             let event_type = event_type.as_deref();
             let facts = data.as_deref().map(|data| Facts { event_type, data });
             let at_ms = Some(order.occurred_ms);
-            Cow::Owned(programme.price_facts(at_ms, *rule, *amount, facts.as_ref(), factors)?)
+            let priced = programme.price_facts(at_ms, *rule, *amount, facts.as_ref(), factors)?;
+            check_own_tables(order, &priced, factors)?;
+            Cow::Owned(priced)
         }
     };
 
@@ -273,20 +275,47 @@ fn bonus(programme: &Programme, award: &Award, points: Points) -> Result<Terms, 
     })
 }
 
-/// A partner's own factors are within its bounds.
+/// The product of a partner's own factors is within its bound.
 fn check_own_factors(order: &Order<'_>, factors: &[(Arc<str>, Number)]) -> Result<(), Refusal> {
     let Some(partner) = order.programme.partner(&order.command.source) else { return Ok(()) };
+    if factors.is_empty() {
+        return Ok(());
+    }
     let Some(own) = partner.own_factors else {
-        if factors.is_empty() {
-            return Ok(());
-        }
         let detail = format!("`{}` may not bring factors of its own", partner.name);
         return refused(Code::PartnerLimit, detail);
     };
-    match factors.iter().find(|(_, value)| *value > own.max) {
-        Some((name, _)) => {
-            let detail = format!("the factor `{name}` of `{}` is above {}", partner.name, own.max);
+
+    let product = factors.iter().try_fold(Number::ONE, |product, (_, value)| product.times(*value));
+    match product {
+        Some(product) if product <= own.max => Ok(()),
+        Some(product) => {
+            let name = &partner.name;
+            let detail = format!("the factors of `{name}` come to {product}, above {}", own.max);
             refused(Code::PartnerLimit, detail)
+        }
+        None => refused(Code::TooPrecise, "the factors have more digits than are exact"),
+    }
+}
+
+/// A partner's own factors stand in for tables of the rule. Without a rule, there are no tables.
+fn check_own_tables(
+    order: &Order<'_>,
+    priced: &Priced,
+    factors: &[(Arc<str>, Number)],
+) -> Result<(), Refusal> {
+    let programme = order.programme;
+    let (Some(partner), Some(rule)) = (programme.partner(&order.command.source), priced.rule)
+    else {
+        return Ok(());
+    };
+    match factors.iter().find(|(name, _)| !programme.has_factor(rule, name)) {
+        Some((name, _)) => {
+            let detail = format!(
+                "the rule {rule} has no factor `{name}` that `{}` could bring one in place of",
+                partner.name
+            );
+            refused(Code::PointsInvalid, detail)
         }
         None => Ok(()),
     }

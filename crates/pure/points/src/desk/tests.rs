@@ -11,6 +11,7 @@ use crate::identity::WalletId;
 use crate::limits::{
     ENTRY_POINTS_MAX, HOLD_HOURS_MAX, WALLET_HOLDS_MAX, WALLET_LOTS_MAX, WALLET_PENDING_MAX,
 };
+use crate::number::Number;
 use crate::programme::{Programme, Programmes};
 use crate::script::{Replica, ScriptLedger};
 use crate::snapshot::{BookHead, Footprint, Snapshot};
@@ -297,6 +298,39 @@ fn a_sweep_moves_what_a_new_version_made_due_later() {
     assert_eq!(ledger.entries().last().unwrap().kind, Kind::Extend);
     assert_eq!(sweep(&mut ledger), 0);
     assert_eq!(ledger.wallet(&WalletId::new("p", "amy")).due_hour, Some(due + 5));
+}
+
+#[test]
+fn the_factors_of_a_partner_are_bounded_together() {
+    let programmes = programmes(
+        &json!({"programme": "p", "partners": [{"name": "sky", "ownFactors": {"max": 10}}],
+            "tables": {"x": {"by": ["data.x"], "default": 2}, "y": {"by": ["data.y"], "default": 3}},
+            "rules": [{"id": 1, "name": "order", "amount": "data.amount", "factors": ["x", "y"]}]}),
+        1,
+    );
+    let mut ledger = Replica::new(1);
+    let mut number = 0;
+    let mut answer = |source: &str, rule: Option<u32>, factors: &[(&str, i64)]| {
+        number += 1;
+        let own = factors.iter().map(|(name, value)| ((*name).into(), Number::whole(*value)));
+        let basis = Basis::Amount {
+            amount: Some(Number::ONE),
+            rule,
+            event_type: None,
+            facts: None,
+            factors: own.collect(),
+        };
+        let body = Body::Award(Award::of(basis));
+        let command = Command { source: source.into(), ..command("amy", number, body) };
+        codes(&ledger.execute(&programmes, NOW_MS, &[command]))[0]
+    };
+    assert_eq!(answer("sky", Some(1), &[("x", 5), ("y", 2)]), "ok");
+    assert_eq!(answer("sky", Some(1), &[("x", 5), ("y", 3)]), "partner_limit");
+    assert_eq!(answer("sky", Some(1), &[("x", 5), ("z", 2)]), "points_invalid");
+    assert_eq!(answer("sky", None, &[("factor 1", 5), ("factor 2", 2)]), "ok");
+    assert_eq!(answer("sky", None, &[("factor 1", 10), ("factor 2", 10)]), "partner_limit");
+    // Operators answer for what they bring.
+    assert_eq!(answer("", Some(1), &[("x", 5), ("z", 20)]), "ok");
 }
 
 #[test]
