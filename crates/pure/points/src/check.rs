@@ -201,7 +201,8 @@ impl Check<'_> {
         let lived_days = u32::from(expiry.months.unwrap_or(0)) * 28;
         let rules = self.document.rules.iter().filter_map(|rule| rule.pending_days);
         let pending_days = rules.fold(self.document.pending_days, u16::max);
-        let matures = !is_fixed || u32::from(pending_days) <= lived_days;
+        let lives_for_months = is_fixed || is_yearly && lived_days > 0;
+        let matures = !lives_for_months || u32::from(pending_days) <= lived_days;
         let detail = format!("points that are pending for {pending_days} days would expire before");
         self.demand(matures, "expiry.months", detail);
 

@@ -100,6 +100,15 @@ impl ExpiryPolicy {
         }
     }
 
+    /// The lot of points that were earned on a day and can be spent from a later one on. Where they
+    /// would expire before that, they have the date of points that are earned on the later day.
+    pub fn lot_from(&self, day: Day, spendable: Day) -> Expiry {
+        match self.lot_of(day) {
+            Expiry::On(last) if last < spendable => self.lot_of(spendable),
+            lot => lot,
+        }
+    }
+
     /// The moment from which points are gone whose last day this is.
     pub fn cut_ms(&self, last: Day) -> i64 {
         self.zone.midnight_ms(last.plus(1)).saturating_add(self.grace_ms)
@@ -198,6 +207,35 @@ mod tests {
                     let last: Day = expected.to_string().parse().unwrap();
                     assert_eq!(policy.cut_ms(last), cut.as_millisecond(), "{name} {date}");
                     date = date.tomorrow().unwrap();
+                }
+            }
+        }
+    }
+
+    /// A date that lies before the first day on which points can be spent is no date for them.
+    #[test]
+    fn points_can_be_spent_before_they_expire() {
+        let yearly = |months: u16| {
+            policy(serde_json::json!({"kind": "yearly", "date": "12-31", "months": months}), "UTC")
+        };
+        let lot = |day: &str, spendable: &str| {
+            yearly(0).lot_from(day.parse().unwrap(), spendable.parse().unwrap()).to_string()
+        };
+        assert_eq!(lot("2026-12-20", "2026-12-20"), "2026-12-31");
+        assert_eq!(lot("2026-12-01", "2026-12-31"), "2026-12-31");
+        assert_eq!(lot("2026-12-20", "2027-01-19"), "2027-12-31");
+
+        let fixed = |months: u16| {
+            policy(serde_json::json!({"kind": "fixed", "months": months, "until": "day"}), "UTC")
+        };
+        let first: Day = "2026-01-01".parse().unwrap();
+        for policy in [yearly(0), yearly(3), fixed(1), fixed(12)] {
+            for day in 0..400 {
+                for pending_days in [0, 1, 27, 30, 60, 365] {
+                    let day = first.plus(day);
+                    let spendable = day.plus(pending_days);
+                    let Expiry::On(last) = policy.lot_from(day, spendable) else { panic!() };
+                    assert!(last >= spendable, "{day}, {pending_days}: {last}");
                 }
             }
         }

@@ -58,6 +58,14 @@ fn expiries_are_checked() {
     assert_eq!(expiry(json!({"kind": "yearly"})), ["expiry.date"]);
     assert_eq!(expiry(json!({"kind": "yearly", "date": "02-29"})), ["expiry.date"]);
     assert_eq!(expiry(json!({"kind": "yearly", "date": "12-31"})), [""; 0]);
+    let pending = |months: u16, days: u16| {
+        problems(json!({"pendingDays": days,
+            "expiry": {"kind": "yearly", "date": "12-31", "months": months}}))
+    };
+    assert_eq!(pending(1, 28), [""; 0]);
+    assert_eq!(pending(1, 29), ["expiry.months"]);
+    // Without months, points that are pending on the date have that of the next year.
+    assert_eq!(pending(0, 30), [""; 0]);
     let until = json!({"kind": "activity", "months": 1, "until": "day"});
     assert_eq!(expiry(until), ["expiry.until"]);
     assert_eq!(expiry(json!({"kind": "never", "reinstateDays": 28})), ["expiry.reinstateDays"]);

@@ -138,7 +138,7 @@ impl Desk<'_> {
             return refused(Code::PointsInvalid, detail);
         }
         let matures = (spendable > today).then_some(spendable);
-        let expiry = award.expires_on.map_or_else(|| policy.lot_of(day), Expiry::On);
+        let expiry = award.expires_on.map_or_else(|| policy.lot_from(day, spendable), Expiry::On);
         let is_known = |matures: Day| {
             wallet.pending.iter().any(|lot| lot.matures == matures && lot.expiry == expiry)
         };

@@ -334,6 +334,22 @@ fn the_factors_of_a_partner_are_bounded_together() {
 }
 
 #[test]
+fn points_that_are_pending_on_the_date_of_a_year_expire_a_year_later() {
+    let programmes = programmes(
+        &json!({"programme": "p", "pendingDays": 30, "expiry": {"kind": "yearly", "date": "01-10"}}),
+        1,
+    );
+    let mut ledger = Replica::new(1);
+    ledger.execute(&programmes, NOW_MS, &[command("amy", 1, award(5))]);
+    let id = WalletId::new("p", "amy");
+    // The last of January is the first day on which the points can be spent.
+    ledger.settle(&programmes, NOW_MS + 30 * 86_400_000, &id);
+    let wallet = ledger.wallet(&id);
+    assert_eq!(wallet.balance(), 5);
+    assert_eq!(wallet.expires_on().unwrap().to_string(), "2027-01-10");
+}
+
+#[test]
 fn reminders_are_written_once() {
     let programmes = programmes(
         &json!({"programme": "p", "remindDays": [7, 30], "expiry": {"kind": "fixed", "months": 2}}),
