@@ -6,7 +6,7 @@ use raingauge_awarding as awarding;
 use raingauge_core::code::{Code, Refusal};
 use raingauge_documents as documents;
 use raingauge_http::Problem;
-use raingauge_ports::points::QueueError;
+use raingauge_ports::points::{self as ports, QueueError};
 use raingauge_replay as replay;
 use serde_json::{Value, json};
 
@@ -83,6 +83,7 @@ fn code_of(error: &awarding::Error) -> Code {
         Error::TooLarge(_) => Code::TooManyAwards,
         Error::Refused(refusal) => refusal.code,
         Error::Queue(error) => code_of_queue(error),
+        Error::Books(ports::Error::Full { .. }) => Code::DiskFull,
         _ => Code::Unavailable,
     }
 }
@@ -103,4 +104,19 @@ pub fn item(refusal: &Refusal) -> Value {
 /// The result of an item of a batch that failed. Sending it again is safe.
 pub fn failed_item(error: &awarding::Error) -> Value {
     item(&Refusal::new(code_of(error), error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_named_whether_the_ledger_or_a_queue_finds_it() {
+        let full = ports::Error::Full { free_bytes: 1, reserve_bytes: 2 };
+        assert_eq!(code_of(&full.into()), Code::DiskFull);
+        let full = QueueError::Full { free_bytes: 1, reserve_bytes: 2 };
+        assert_eq!(code_of(&full.into()), Code::DiskFull);
+        let failed = ports::Error::NotTaken("the sync failed".to_owned());
+        assert_eq!(code_of(&failed.into()), Code::Unavailable);
+    }
 }
