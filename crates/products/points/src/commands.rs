@@ -4,6 +4,7 @@ use crate::Points;
 use crate::members::wallet_id;
 use crate::requests::{AwardRequest, TransactionRequest, time_of};
 use crate::source::Source;
+use crate::transaction_kind::{Family, TransactionKind};
 use raingauge_core::code::{Code, Refusal};
 use raingauge_points::{Award, Basis, Body, Command, Day, Number, Programme, Programmes};
 use serde_json::Value;
@@ -26,24 +27,6 @@ pub struct Adjustment {
     pub points: Number,
     pub expires_on: Option<Day>,
     pub reason: Arc<str>,
-}
-
-/// Which kinds a route takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    Transactions,
-    Corrections,
-}
-
-impl Family {
-    pub const fn kinds(self) -> &'static [&'static str] {
-        match self {
-            Self::Transactions => {
-                &["burn", "hold", "capture", "release", "transfer", "exchangeOut", "exchangeIn"]
-            }
-            Self::Corrections => &["reverse", "adjust", "tier", "close"],
-        }
-    }
 }
 
 impl Points {
@@ -129,10 +112,8 @@ impl Conversion {
         request: TransactionRequest,
         family: Family,
     ) -> Result<Command, Refusal> {
-        if !family.kinds().contains(&&*request.kind) {
-            let kinds = family.kinds().join(", ");
-            let detail = format!("kind is one of {kinds}, and not {:?}", request.kind);
-            return Err(Refusal::new(Code::RequestMalformed, detail));
+        if request.kind.family() != family {
+            return Err(Refusal::new(Code::RequestMalformed, family.refusal_of(request.kind)));
         }
 
         request.check_members()?;
@@ -156,45 +137,45 @@ impl Conversion {
     fn body(&self, request: &TransactionRequest) -> Result<Body, Refusal> {
         let programme = self.programme(&request.programme)?;
         let points = request.points.map(|points| programme.points_of(&points)).transpose()?;
-        let needed = || points.ok_or_else(|| missing("points", &request.kind));
-        let hold = || request.hold.clone().ok_or_else(|| missing("hold", &request.kind));
+        let needed = || points.ok_or_else(|| missing("points", request.kind));
+        let hold = || request.hold.clone().ok_or_else(|| missing("hold", request.kind));
 
-        Ok(match &*request.kind {
-            "burn" => Body::Burn { points: needed()? },
-            "hold" => Body::Hold {
+        Ok(match request.kind {
+            TransactionKind::Burn => Body::Burn { points: needed()? },
+            TransactionKind::Hold => Body::Hold {
                 points,
                 until_ms: request.until.as_ref().map(until_ms).transpose()?,
                 reward: request.reward.clone(),
             },
-            "capture" => Body::Capture { hold: hold()?, points },
-            "release" => Body::Release { hold: hold()? },
-            "transfer" => Body::Transfer {
-                to: request.to.clone().ok_or_else(|| missing("to", &request.kind))?,
+            TransactionKind::Capture => Body::Capture { hold: hold()?, points },
+            TransactionKind::Release => Body::Release { hold: hold()? },
+            TransactionKind::Transfer => Body::Transfer {
+                to: request.to.clone().ok_or_else(|| missing("to", request.kind))?,
                 points: needed()?,
             },
-            "exchangeOut" => {
+            TransactionKind::ExchangeOut => {
                 Body::ExchangeOut { partner: self.partner_of(request)?, points: needed()? }
             }
-            "exchangeIn" => Body::ExchangeIn {
+            TransactionKind::ExchangeIn => Body::ExchangeIn {
                 partner: self.partner_of(request)?,
                 points,
                 amount: request.amount,
             },
-            "reverse" => Body::Reverse {
+            TransactionKind::Reverse => Body::Reverse {
                 key: request.award.clone(),
                 source: self.source_of_award(request)?,
                 amount: request.amount,
                 points,
             },
-            "adjust" => {
+            TransactionKind::Adjust => {
                 self.check_review(programme, needed()?)?;
                 Body::Adjust { points: needed()?, expires_on: request.expires_on }
             }
-            "tier" => Body::Tier {
-                tier: request.tier.clone().ok_or_else(|| missing("tier", &request.kind))?,
+            TransactionKind::Tier => Body::Tier {
+                tier: request.tier.clone().ok_or_else(|| missing("tier", request.kind))?,
                 until: request.until.as_ref().map(day_of).transpose()?,
             },
-            _ => Body::Close,
+            TransactionKind::Close => Body::Close,
         })
     }
 
@@ -207,7 +188,7 @@ impl Conversion {
                 Ok(Arc::clone(partner))
             }
             (None, Source::Partner(name)) => Ok(Arc::clone(name)),
-            (None, Source::Operator) => Err(missing("partner", &request.kind)),
+            (None, Source::Operator) => Err(missing("partner", request.kind)),
         }
     }
 
@@ -274,7 +255,7 @@ fn check_reason(reason: Option<&str>) -> Result<(), Refusal> {
     }
 }
 
-fn missing(member: &str, kind: &str) -> Refusal {
+fn missing(member: &str, kind: TransactionKind) -> Refusal {
     Refusal::new(Code::RequestMalformed, format!("a {kind} has {member}"))
 }
 

@@ -25,6 +25,7 @@ mod requests;
 mod settings;
 mod source;
 mod sweeps;
+mod transaction_kind;
 mod transactions;
 mod wait;
 

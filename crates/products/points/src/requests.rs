@@ -1,6 +1,7 @@
 //! The items of batches: awards, transactions and corrections, as requests write them.
 
 use crate::refused::{Answer, Refused};
+use crate::transaction_kind::TransactionKind;
 use raingauge_awarding::limits::REQUEST_COMMANDS_MAX;
 use raingauge_core::code::{Code, Refusal};
 use raingauge_core::json::check_containers;
@@ -46,7 +47,7 @@ pub struct AwardRequest {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an object with a kind")]
 pub struct TransactionRequest {
-    pub kind: String,
+    pub kind: TransactionKind,
     pub programme: Arc<str>,
     pub member: Arc<str>,
     pub key: Arc<str>,
@@ -74,19 +75,7 @@ impl TransactionRequest {
     /// Refuses members that mean nothing for the kind: a caller that sends them expects something
     /// else of it.
     pub fn check_members(&self) -> Result<(), Refusal> {
-        let known: &[&str] = match &*self.kind {
-            "burn" => &["points"],
-            "hold" => &["points", "until", "reward"],
-            "capture" => &["hold", "points"],
-            "release" => &["hold"],
-            "transfer" => &["to", "points"],
-            "exchangeOut" => &["partner", "to", "points"],
-            "exchangeIn" => &["partner", "to", "points", "amount"],
-            "reverse" => &["award", "source", "amount", "points"],
-            "adjust" => &["points", "expiresOn"],
-            "tier" => &["tier", "until"],
-            _ => &[],
-        };
+        let known = self.kind.members();
         let members = [
             ("points", self.points.is_some()),
             ("to", self.to.is_some()),

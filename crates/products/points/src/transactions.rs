@@ -2,11 +2,11 @@
 
 use crate::answers::Results;
 use crate::awards::Manner;
-use crate::commands::Family;
 use crate::contract::ledger as doc;
 use crate::refused::{Answer, Refused};
 use crate::requests::{Batch, TransactionRequest};
 use crate::source::Source;
+use crate::transaction_kind::{Family, TransactionKind};
 use crate::{Points, Table};
 use axum::Json;
 use axum::extract::Extension;
@@ -17,9 +17,6 @@ use raingauge_people::Principal;
 use raingauge_points::Command;
 use raingauge_points::limits::TOGETHER_MAX;
 use std::sync::Arc;
-
-/// The kind of a reversal.
-const REVERSE: &str = "reverse";
 
 pub fn add(table: Table) -> Table {
     let corrected = (Scope::PointsCorrect, "points.correct");
@@ -80,7 +77,7 @@ impl Points {
 /// Partners take back by keys alone, and so does who says whose key it is: their reference is one.
 /// The ledger knows which reference of an operator is a key.
 fn by_key(mut request: TransactionRequest, source: &Source) -> TransactionRequest {
-    let is_named = request.kind != REVERSE || request.award.is_some();
+    let is_named = request.kind != TransactionKind::Reverse || request.award.is_some();
     if !is_named && (*source != Source::Operator || request.source.is_some()) {
         request.award = request.reference.take();
     }
@@ -93,7 +90,7 @@ fn own_correction(
     family: Family,
     source: &Source,
 ) -> Result<TransactionRequest, Refusal> {
-    let is_own = request.kind == REVERSE && request.award.is_some();
+    let is_own = request.kind == TransactionKind::Reverse && request.award.is_some();
     if matches!(family, Family::Corrections) && !is_own {
         source.check_operator()?;
     }

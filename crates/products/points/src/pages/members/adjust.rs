@@ -2,12 +2,12 @@
 //! approves them.
 
 use crate::AdjustmentKind;
-use crate::commands::Family;
 use crate::pages::faults;
 use crate::pages::view::ProgrammeView;
 use crate::pages::visit::{Answer, Visit, done, programme};
 use crate::requests::{TransactionRequest, item_of};
 use crate::source::Source;
+use crate::transaction_kind::Family;
 use maud::{Markup, html};
 use raingauge_core::code::Code;
 use raingauge_people::secrets::new_secret;
