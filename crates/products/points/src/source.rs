@@ -2,12 +2,14 @@
 //!
 //! A token whose name is that of a partner of some programme, or begins with `partner:`, is that
 //! partner's; what follows a `/` in the name is its own, so that a partner has a second token
-//! while one replaces the other. Every other caller is the operator, whose source is empty: keys
-//! stay the same when a token is replaced.
+//! while one replaces the other. Programmes remember the names of partners that they had, so that
+//! a token does not become the operator's when its partner leaves. Every other caller is the
+//! operator, whose source is empty: keys stay the same when a token is replaced.
 
 use crate::Points;
 use raingauge_core::code::{Code, Refusal};
 use raingauge_people::{Credential, Principal};
+use raingauge_points::Programmes;
 use std::sync::Arc;
 
 /// How the name of a token begins that is a partner's whatever the programmes say.
@@ -53,7 +55,7 @@ fn foreign(name: &str, why: &str) -> Refusal {
     Refusal::new(Code::SourceForeign, format!("this token is that of the partner {name}: {why}"))
 }
 
-/// Whose token a name is, if `is_partner` knows the partners of all programmes.
+/// Whose token a name is, if `is_partner` knows the partners that programmes have and had.
 fn source_of(token: &str, is_partner: impl Fn(&str) -> bool) -> Source {
     let owner = token.split('/').next().unwrap_or_default();
     match owner.strip_prefix(PARTNER_PREFIX) {
@@ -63,20 +65,25 @@ fn source_of(token: &str, is_partner: impl Fn(&str) -> bool) -> Source {
     }
 }
 
+/// Whether a programme has or had a partner of this name.
+fn is_partner(programmes: &Programmes, name: &str) -> bool {
+    programmes.iter().any(|programme| programme.has_or_had_partner(name))
+}
+
 impl Points {
     /// Who sends a request.
     pub(crate) fn source(&self, who: &Principal) -> Source {
         let Credential::Token(_) = who.credential else { return Source::Operator };
         let snapshot = self.teller.snapshot();
-        source_of(&who.name, |name| {
-            snapshot.programmes().iter().any(|programme| programme.partner(name).is_some())
-        })
+        source_of(&who.name, |name| is_partner(snapshot.programmes(), name))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raingauge_points::{Programme, ProgrammeDocument};
+    use serde_json::json;
 
     #[test]
     fn a_token_is_a_partners_by_its_name() {
@@ -88,6 +95,21 @@ mod tests {
         assert_eq!(source("orders"), Source::Operator);
         assert_eq!(source("orders/skyair"), Source::Operator);
         assert_eq!(&*source("orders").name(), "");
+    }
+
+    #[test]
+    fn a_partner_that_left_is_no_operator() {
+        let document = ProgrammeDocument::parse(&json!({
+            "programme": "p", "partners": [{"name": "hotel"}], "formerPartners": ["skyair"],
+        }));
+        let programme = Programme::compile(&document.unwrap(), 2).unwrap();
+        let mut programmes = Programmes::new();
+        programmes.insert(Arc::new(programme));
+        let source = |name: &str| source_of(name, |name| is_partner(&programmes, name));
+        for name in ["skyair", "hotel/2"] {
+            assert!(source(name).check_operator().is_err(), "{name}");
+        }
+        assert_eq!(source("orders"), Source::Operator);
     }
 
     #[test]

@@ -7,10 +7,10 @@ use crate::document::{ExpiryKind, ProgrammeDocument, RuleDocument, TierWindow};
 use crate::expiry::day_of_year;
 use crate::limits::{
     ENTRY_POINTS_MAX, EXAMPLES_MAX, EXPIRY_MONTHS_MAX, FACTOR_DIGITS_MAX, FACTORS_MAX,
-    GRACE_HOURS_MAX, HOLD_HOURS_MAX, PARTNERS_MAX, PENDING_DAYS_MAX, POINTS_DECIMALS_MAX,
-    POINTS_NAME_LEN_MAX, PROGRAMME_BUDGETS_MAX, PROGRAMME_DOCUMENT_LEN_MAX, PROGRAMME_LEN_MAX,
-    PROGRAMME_RULES_MAX, PROGRAMME_TABLES_MAX, REINSTATE_DAYS_MAX, REMIND_DAYS_MAX, REMINDERS_MAX,
-    REWARDS_MAX, TABLE_FIELDS_MAX, TABLE_ROWS_MAX, TIERS_MAX,
+    FORMER_PARTNERS_MAX, GRACE_HOURS_MAX, HOLD_HOURS_MAX, PARTNERS_MAX, PENDING_DAYS_MAX,
+    POINTS_DECIMALS_MAX, POINTS_NAME_LEN_MAX, PROGRAMME_BUDGETS_MAX, PROGRAMME_DOCUMENT_LEN_MAX,
+    PROGRAMME_LEN_MAX, PROGRAMME_RULES_MAX, PROGRAMME_TABLES_MAX, REINSTATE_DAYS_MAX,
+    REMIND_DAYS_MAX, REMINDERS_MAX, REWARDS_MAX, TABLE_FIELDS_MAX, TABLE_ROWS_MAX, TIERS_MAX,
 };
 use crate::number::{Number, Rounding};
 use crate::programme::{EVENT_SOURCE, Programme};
@@ -387,6 +387,11 @@ impl Check<'_> {
                 let fits = rate.is_none_or(|rate| rate.give > 0 && rate.get > 0);
                 self.demand(fits, format!("{at}.{name}"), "must be positive whole numbers");
             }
+        }
+
+        self.len("formerPartners", self.document.former_partners.len(), FORMER_PARTNERS_MAX);
+        for (number, name) in self.document.former_partners.iter().enumerate() {
+            self.name(format!("formerPartners[{number}]"), name);
         }
     }
 

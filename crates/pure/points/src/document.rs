@@ -62,6 +62,9 @@ pub struct ProgrammeDocument {
     pub rules: Vec<RuleDocument>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partners: Vec<PartnerDocument>,
+    /// Names of partners that the programme had: a token with such a name stays a partner's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_partners: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub budgets: BTreeMap<String, BudgetDocument>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -318,6 +321,14 @@ pub struct RewardDocument {
     pub from: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+}
+
+impl ProgrammeDocument {
+    /// Names of all partners that the programme has and had.
+    pub fn partner_names(&self) -> impl Iterator<Item = &str> {
+        let partners = self.partners.iter().map(|partner| &*partner.name);
+        partners.chain(self.former_partners.iter().map(|name| &**name))
+    }
 }
 
 /// An award that must come out of the rules.

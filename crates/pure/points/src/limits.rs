@@ -46,6 +46,8 @@ pub const FACTORS_MAX: usize = 8;
 pub const TIERS_MAX: usize = 16;
 /// Most partners of a programme.
 pub const PARTNERS_MAX: usize = 200;
+/// Most former partners of a programme.
+pub const FORMER_PARTNERS_MAX: usize = 1_000;
 /// Most budgets of a programme.
 pub const PROGRAMME_BUDGETS_MAX: usize = 200;
 /// Most rewards of a programme.

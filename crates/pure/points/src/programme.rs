@@ -46,6 +46,8 @@ pub struct Programme {
     /// The place of each rule, in the order of the document.
     pub(crate) order: Vec<(u32, RulePlace)>,
     partners: BTreeMap<Arc<str>, Partner>,
+    /// Names of the partners that it has and had.
+    partner_names: BTreeSet<Arc<str>>,
     pub(crate) budgets: BTreeMap<Arc<str>, Points>,
     rewards: BTreeMap<Arc<str>, Reward>,
     pub(crate) budget_default: Arc<str>,
@@ -182,6 +184,11 @@ impl Programme {
 
     pub fn partner(&self, name: &str) -> Option<&Partner> {
         self.partners.get(name)
+    }
+
+    /// Whether a name is that of a partner, or of one that the programme had.
+    pub fn has_or_had_partner(&self, name: &str) -> bool {
+        self.partner_names.contains(name)
     }
 
     pub fn partners(&self) -> impl Iterator<Item = &Partner> {

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 /// The members of a programme, with their names for people.
-const MEMBERS: [(&str, &str); 21] = [
+const MEMBERS: [(&str, &str); 22] = [
     ("unit", "Unit"),
     ("decimals", "Decimals"),
     ("rounding", "Rounding"),
@@ -25,6 +25,7 @@ const MEMBERS: [(&str, &str); 21] = [
     ("tables", "Tables"),
     ("rules", "Rules"),
     ("partners", "Partners"),
+    ("formerPartners", "Former partners"),
     ("budgets", "Budgets"),
     ("rewards", "Rewards"),
     ("examples", "Examples"),

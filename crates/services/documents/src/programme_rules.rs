@@ -6,7 +6,7 @@ use raingauge_core::counter::Problem;
 use raingauge_points::ProgrammeDocument;
 use raingauge_ports::campaigns::StoredDocument;
 use serde_json::Value as Json;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The name of the consumer of the log.
 const CONSUMER: &str = "points";
@@ -54,21 +54,12 @@ impl Rules for ProgrammeRules {
         }
     }
 
-    /// Balances are whole numbers of the smallest unit, so the unit stays what it was.
     fn problems(&self, _kind: &str, configuration: &Json) -> Vec<Problem> {
         let newest = self.newest.lock();
         let name = configuration[PROGRAMME].as_str().unwrap_or_default();
         let Some(before) = newest.get(name) else { return Vec::new() };
-        let decimals = |document: &Json| document["decimals"].as_u64().unwrap_or_default();
-        if decimals(before) == decimals(configuration) {
-            return Vec::new();
-        }
-        let detail = format!(
-            "stays {}: balances are counted in this unit; exchange points into another programme \
-             instead",
-            decimals(before)
-        );
-        vec![Problem::new("decimals", detail)]
+        let decimals = problem_of_decimals(before, configuration);
+        decimals.into_iter().chain(problem_of_partners(before, configuration)).collect()
     }
 
     fn problem_of_deletion(&self, _kind: &str, _id: &str) -> Option<String> {
@@ -91,6 +82,44 @@ impl Rules for ProgrammeRules {
                 .to_owned()
         })
     }
+}
+
+/// Balances are whole numbers of the smallest unit, so the unit stays what it was.
+fn problem_of_decimals(before: &Json, after: &Json) -> Option<Problem> {
+    let decimals = |document: &Json| document["decimals"].as_u64().unwrap_or_default();
+    if decimals(before) == decimals(after) {
+        return None;
+    }
+    let detail = format!(
+        "stays {}: balances are counted in this unit; exchange points into another programme \
+         instead",
+        decimals(before)
+    );
+    Some(Problem::new("decimals", detail))
+}
+
+/// The name of a partner says whose a token is. A token whose name is nobody's is an operator's, so
+/// the names of partners stay, though their rights end.
+fn problem_of_partners(before: &Json, after: &Json) -> Option<Problem> {
+    let names = |document: &Json| {
+        let document = ProgrammeDocument::read(document);
+        let names = |document: ProgrammeDocument| {
+            document.partner_names().map(str::to_owned).collect::<BTreeSet<String>>()
+        };
+        document.map(names).unwrap_or_default()
+    };
+    let after = names(after);
+    let before = names(before);
+    let lost: Vec<&str> = before.difference(&after).map(String::as_str).collect();
+    if lost.is_empty() {
+        return None;
+    }
+    let detail = format!(
+        "lacks {}: a partner that leaves partners is named here, or its tokens would be those of \
+         an operator",
+        lost.join(", ")
+    );
+    Some(Problem::new("formerPartners", detail))
 }
 
 #[cfg(test)]
@@ -146,6 +175,32 @@ mod tests {
         finer["decimals"] = json!(2);
         assert_eq!(rules.problems(PROGRAMME, &finer)[0].field, "decimals");
         assert!(rules.problem_of_deletion(PROGRAMME, "grab-sg").is_some());
+    }
+
+    #[test]
+    fn a_partner_that_leaves_is_remembered() {
+        let rules = ProgrammeRules::new(false);
+        let version = |members: Json| {
+            let mut document = programme();
+            for (name, value) in members.as_object().unwrap() {
+                document[name] = value.clone();
+            }
+            rules.check(PROGRAMME, &document).unwrap().configuration
+        };
+        let named = version(json!({"partners": [{"name": "skyair"}, {"name": "hotel"}]}));
+        rules.note(&stored(named));
+        let left = version(json!({"partners": [{"name": "hotel"}]}));
+        let problems = rules.problems(PROGRAMME, &left);
+        assert_eq!(problems[0].field, "formerPartners");
+        assert!(problems[0].detail.starts_with("lacks skyair:"), "{}", problems[0].detail);
+
+        let partners = json!([{"name": "hotel"}]);
+        let left = version(json!({"partners": partners, "formerPartners": ["skyair"]}));
+        assert_eq!(rules.problems(PROGRAMME, &left), []);
+        rules.note(&stored(left));
+        assert_eq!(rules.problems(PROGRAMME, &version(json!({"partners": partners}))).len(), 1);
+        let back = version(json!({"partners": [{"name": "hotel"}, {"name": "skyair"}]}));
+        assert_eq!(rules.problems(PROGRAMME, &back), []);
     }
 
     #[test]

@@ -114,6 +114,7 @@ fn tables_and_rules_are_checked() {
 fn partners_budgets_and_rewards_are_checked() {
     let partner = |partner: Json| problems(json!({"partners": [partner]}));
     assert_eq!(partner(json!({"name": "events"})), ["partners[0].name"]);
+    assert_eq!(problems(json!({"formerPartners": ["a", "a/b"]})), ["formerPartners[1]"]);
     let own = json!({"name": "a", "ownFactors": {"max": 0}});
     assert_eq!(partner(own), ["partners[0].ownFactors.max"]);
     let rate = json!({"name": "a", "exchange": {"give": 0, "get": 1}});

@@ -59,6 +59,7 @@ impl Programme {
             by_type: HashMap::new(),
             order: Vec::new(),
             partners: partners.collect(),
+            partner_names: document.partner_names().map(Arc::from).collect(),
             budgets: budgets.map(|(name, budget)| (named(name), units.of(budget.limit))).collect(),
             rewards: rewards.collect(),
             budget_default: "default".into(),
