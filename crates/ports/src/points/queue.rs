@@ -16,6 +16,8 @@ use super::queue_limits::{
     QUEUE_ID_LEN_MAX, QUEUE_VISIBILITY_S_MAX, QUEUE_WAIT_S_MAX,
 };
 use crate::BoxFuture;
+use crate::record::identity;
+use raingauge_points::Command;
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -187,6 +189,15 @@ impl Letter {
         Self { id: id.into(), body: body.into(), first_error: None }
     }
 
+    /// A command as a letter of the queue `award`.
+    pub fn of_command(command: &Command) -> Self {
+        // Parts of any length become one of a few bytes.
+        let scope = identity(&command.programme, &command.source);
+        let key = identity("", &command.key);
+        let body = serde_json::to_string(command).expect("commands have plain members");
+        Self::new(format!("{scope:032x}:{key:032x}"), body)
+    }
+
     /// Adds the error that made the letter necessary. Only its beginning is stored.
     pub fn because(self, error: impl Into<String>) -> Self {
         Self { first_error: Some(shortened(error.into())), ..self }
@@ -247,6 +258,7 @@ pub fn check_len(len: usize) -> Result<(), QueueError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raingauge_points::Body;
 
     #[test]
     fn shelves_have_names() {
@@ -259,6 +271,28 @@ mod tests {
         for unknown in ["", ".dead", "retry.dead.dead", "Retry"] {
             assert_eq!(QueueName::shelf_from_name(unknown), None);
         }
+    }
+
+    #[test]
+    fn a_command_has_one_letter() {
+        let command = |programme: &str, source: &str, key: &str| Command {
+            programme: programme.into(),
+            member: "amy".into(),
+            key: key.into(),
+            source: source.into(),
+            occurred_ms: None,
+            reference: None,
+            reason: None,
+            body: Body::Close,
+        };
+        let first = Letter::of_command(&command("p", "", "k"));
+        assert_eq!(serde_json::from_str::<Command>(&first.body).unwrap(), command("p", "", "k"));
+        assert_eq!(Letter::of_command(&command("p", "", "k")), first);
+        for other in [command("q", "", "k"), command("p", "events", "k"), command("p", "", "l")] {
+            assert_ne!(Letter::of_command(&other).id, first.id);
+        }
+        let long = command("p", "events", &"k".repeat(10_000));
+        assert!(Letter::of_command(&long).id.len() <= QUEUE_ID_LEN_MAX);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! the programme in force makes by now, as the queue `retry` would have done.
 
 use crate::Sources;
-use crate::letters::{Letters, Whereabouts, failed, lost};
+use crate::letters::{Letters, Whereabouts, failed};
 use crate::limits::APPRAISAL_DIFFERENCES_MAX;
 use crate::request::AuditRequest;
 use crate::versions::Versions;
@@ -240,7 +240,8 @@ impl Auditor {
             entry: None,
             detail: "the event has no entry and no letter".to_owned(),
         });
-        self.lost.push(lost(command));
+        let why = "an audit found no entry and no letter of the award";
+        self.lost.push(Letter::of_command(command).because(why));
     }
 
     fn list(&mut self, difference: Difference) {

@@ -1,10 +1,7 @@
 //! Awards that are on their way, or that were given up: letters of the queues.
 
 use hashbrown::HashSet;
-use raingauge_points::Command;
-use raingauge_ports::points::{
-    Letter, QUEUE_CALL_LEN_MAX, QUEUE_ID_LEN_MAX, QueueControl, QueueError, QueueName, Shelf,
-};
+use raingauge_ports::points::{QUEUE_CALL_LEN_MAX, QueueControl, QueueError, QueueName, Shelf};
 use raingauge_replay::Error;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -63,14 +60,6 @@ impl Letters {
             Whereabouts::Unknown
         }
     }
-}
-
-/// An award that was lost, as a letter of the queue `award`.
-pub fn lost(command: &Command) -> Letter {
-    let mut id = format!("{}:{}", command.programme, command.key);
-    id.truncate(id.floor_char_boundary(QUEUE_ID_LEN_MAX));
-    let body = serde_json::to_string(command).expect("commands have plain members");
-    Letter::new(id, body).because("an audit found no entry and no letter of the award")
 }
 
 /// A queue that cannot be read, or written, ends an audit.

@@ -3,7 +3,7 @@
 use crate::cloud_event::to_json;
 use raingauge_core::event::Event;
 use raingauge_points::{Command, WalletId};
-use raingauge_ports::points::{DueWallet, Letter, shortened};
+use raingauge_ports::points::{DueWallet, Letter};
 use raingauge_ports::record::identity;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -69,11 +69,7 @@ impl UnpricedEvent {
         let identity = identity(programme, key);
         let event = to_json(event);
         let unpriced = Self { programme: Arc::clone(programme), key: Arc::clone(key), event };
-        Letter {
-            id: format!("{identity:032x}"),
-            body: json_of(&unpriced),
-            first_error: Some(shortened(why.to_owned())),
-        }
+        Letter::new(format!("{identity:032x}"), json_of(&unpriced)).because(why)
     }
 }
 
@@ -82,26 +78,19 @@ impl SweepRange {
         let Bound { hour, programme, member } = &self.through;
         let hash = identity(programme, member);
         let id = format!("{}:{}:{hour}:{hash:032x}", self.sweep, self.book);
-        Letter { id, body: json_of(self), first_error: None }
+        Letter::new(id, json_of(self))
     }
 }
 
 impl FailedNotice {
     pub fn letter(&self, why: &str) -> Letter {
-        Letter {
-            id: self.id.clone(),
-            body: json_of(self),
-            first_error: Some(shortened(why.to_owned())),
-        }
+        Letter::new(&self.id, json_of(self)).because(why)
     }
 }
 
 /// A command as a letter of the queue `award`.
 pub fn command_letter(command: &Command) -> Letter {
-    // Parts of any length become one of a few bytes.
-    let scope = identity(&command.programme, &command.source);
-    let key = identity("", &command.key);
-    Letter { id: format!("{scope:032x}:{key:032x}"), body: json_of(command), first_error: None }
+    Letter::of_command(command)
 }
 
 fn json_of(value: &impl Serialize) -> String {
