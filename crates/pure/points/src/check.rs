@@ -13,7 +13,7 @@ use crate::limits::{
     REMIND_DAYS_MAX, REMINDERS_MAX, REWARDS_MAX, TABLE_FIELDS_MAX, TABLE_ROWS_MAX, TIERS_MAX,
 };
 use crate::number::{Number, Rounding};
-use crate::programme::{EVENT_SOURCE, Programme};
+use crate::programme::{EVENT_SOURCE, OWN_EVENTS, Programme};
 use crate::tiers::months_of_window;
 use raingauge_core::counter::Problem;
 use raingauge_core::field::Field;
@@ -278,7 +278,7 @@ impl Check<'_> {
         self.demand(rule.id > 0, format!("{at}.id"), "must be 1 or more");
         self.name(format!("{at}.name"), &rule.name);
         let is_type = rule.event_type.as_deref();
-        let is_own = is_type.is_some_and(|kind| kind.starts_with("raingauge.points."));
+        let is_own = is_type.is_some_and(|kind| kind.starts_with(OWN_EVENTS));
         let detail = "awards for what awards publish would never end";
         self.demand(!is_own, format!("{at}.eventType"), detail);
         self.demand(is_type != Some(""), format!("{at}.eventType"), "must not be empty");

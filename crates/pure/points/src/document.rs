@@ -11,6 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
+/// The kind of document that a programme is.
+pub const PROGRAMME: &str = "programme";
+/// The consumer of the log that programmes take effect in.
+pub const CONSUMER: &str = "points";
+
 /// A kind of points with its rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -20,6 +20,10 @@ use std::sync::Arc;
 /// The source of commands that events lead to.
 pub const EVENT_SOURCE: &str = "events";
 
+/// How the types of events begin that points publish themselves. They award nothing, or awards
+/// would never end.
+pub const OWN_EVENTS: &str = "raingauge.points.";
+
 /// A version of a programme.
 #[derive(Debug)]
 pub struct Programme {

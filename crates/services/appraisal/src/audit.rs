@@ -13,7 +13,7 @@ use crate::request::AuditRequest;
 use crate::versions::Versions;
 use raingauge_core::event::Event;
 use raingauge_core::time::format_rfc3339;
-use raingauge_points::programme::EVENT_SOURCE;
+use raingauge_points::programme::{EVENT_SOURCE, OWN_EVENTS};
 use raingauge_points::{
     Basis, Body, Command, Entry, Explain, Key, Kind, Priced, Programme, Unpriced,
 };
@@ -26,8 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// Events of points themselves, which award nothing.
-const OWN_EVENTS: &str = "raingauge.points.";
 /// Events of the last minute may still be on their way to the ledger.
 const SETTLING_MS: i64 = 60_000;
 

@@ -8,6 +8,7 @@ use crate::request::ForecastRequest;
 use hashbrown::HashMap;
 use raingauge_core::event::Event;
 use raingauge_core::field::{Field, Scalar, extract};
+use raingauge_points::programme::OWN_EVENTS;
 use raingauge_points::{Programme, ProgrammeDocument, Programmes};
 use raingauge_ports::log::EventLog;
 use raingauge_ports::record::Entry;
@@ -19,8 +20,6 @@ use serde_json::Value as Json;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Events of points themselves, which award nothing.
-const OWN_EVENTS: &str = "raingauge.points.";
 /// How much earlier than the times of its events the log is read: events may come from the future,
 /// and clocks differ.
 const CLOCKS_MARGIN_MS: i64 = 86_400_000;

@@ -2,17 +2,13 @@
 
 use hashbrown::HashMap;
 use raingauge_consumers::control::document_order;
+use raingauge_points::document::{CONSUMER, PROGRAMME};
 use raingauge_points::{Programme, ProgrammeDocument, Programmes};
 use raingauge_ports::campaigns::{DocumentStore, StoredDocument};
 use raingauge_ports::consumers::Name;
 use raingauge_replay::Error;
 use std::sync::Arc;
 use tokio::runtime::Handle;
-
-/// The kind of documents that programmes are.
-const PROGRAMME: &str = "programme";
-/// The consumer that programmes come into force for.
-const CONSUMER: &str = "points";
 
 pub struct Versions {
     documents: Arc<dyn DocumentStore>,

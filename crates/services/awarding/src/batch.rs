@@ -4,15 +4,13 @@ use crate::error::Error;
 use crate::letters::UnpricedEvent;
 use raingauge_consumers::control::{DocumentVersion, document_order};
 use raingauge_core::event::Event;
+use raingauge_points::programme::OWN_EVENTS;
 use raingauge_points::{Answer, Command, Programmes, Unpriced};
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{Block, Offset};
 use raingauge_ports::points::Letter;
 use raingauge_ports::record::Entry;
 use std::sync::Arc;
-
-/// Events of points themselves, which award nothing.
-pub const OWN_EVENTS: &str = "raingauge.points.";
 
 /// The events of the log up to the next programme that takes effect, or programmes up to the next
 /// event: what was appended before a change goes by the old rules.

@@ -3,15 +3,13 @@
 use crate::error::Error;
 use crate::shared::Shared;
 use crate::tail::blocking;
+pub use raingauge_points::document::PROGRAMME;
 use raingauge_points::{Programme, ProgrammeDocument, Programmes};
 use raingauge_ports::campaigns::StoredDocument;
 use raingauge_ports::log::Offset;
 use raingauge_ports::points::{Books, Head};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The kind of document that a programme is.
-pub const PROGRAMME: &str = "programme";
 
 /// The programmes in force, as of one position of the log.
 #[derive(Clone, Default)]

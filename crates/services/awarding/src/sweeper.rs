@@ -196,7 +196,7 @@ impl Sweeper {
         loop {
             let due = self.due(book, sweep.until_hour, after.clone(), len_max).await?;
             let Some(last) = due.last().cloned() else { return Ok(()) };
-            self.register.note(sweep, |_| {});
+            self.register.note(sweep);
             if after.is_none() && due.len() < len_max {
                 let wallets = due.into_iter().map(|due| due.wallet).collect();
                 return self.settle(sweep.id, wallets, None).await;

@@ -4,14 +4,11 @@ use crate::rules::{CheckedDocument, Rules};
 use parking_lot::Mutex;
 use raingauge_core::counter::Problem;
 use raingauge_points::ProgrammeDocument;
+use raingauge_points::document::{CONSUMER, PROGRAMME};
 use raingauge_ports::campaigns::StoredDocument;
 use serde_json::Value as Json;
 use std::collections::{BTreeSet, HashMap};
 
-/// The name of the consumer of the log.
-const CONSUMER: &str = "points";
-/// The kind of document.
-const PROGRAMME: &str = "programme";
 /// Members that give away nothing, whatever they say.
 const HARMLESS: [&str; 4] = ["description", "owner", "examples", "remindDays"];
 

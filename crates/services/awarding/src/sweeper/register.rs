@@ -110,14 +110,12 @@ impl Register {
         self.0.lock().iter().find(|known| known.state == SweepState::Waiting).cloned()
     }
 
-    /// Notes what a sweep did, which is known from now on.
-    pub fn note(&self, sweep: &SweepStatus, change: impl FnOnce(&mut SweepStatus)) {
+    /// Notes that a sweep has found something, and is known from now on.
+    pub fn note(&self, sweep: &SweepStatus) {
         let mut statuses = self.0.lock();
         if !statuses.iter().any(|known| known.id == sweep.id) {
             push(&mut statuses, sweep.clone());
         }
-        drop(statuses);
-        self.change(sweep.id, change);
     }
 
     /// Changes a sweep, if this process knows it.
