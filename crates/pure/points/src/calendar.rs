@@ -19,6 +19,11 @@ impl Zone {
         (!zone.is_unknown()).then_some(Self(zone))
     }
 
+    /// The name of the zone.
+    pub fn name(&self) -> &str {
+        self.0.iana_name().unwrap_or("UTC")
+    }
+
     pub fn utc() -> Self {
         Self(TimeZone::UTC)
     }

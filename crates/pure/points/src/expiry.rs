@@ -64,6 +64,11 @@ impl ExpiryPolicy {
         &self.zone
     }
 
+    /// How long points can be spent behind their last day, in milliseconds.
+    pub(crate) fn grace_ms(&self) -> i64 {
+        self.grace_ms
+    }
+
     /// Whether all points of a wallet expire together, by its activity.
     pub fn is_by_activity(&self) -> bool {
         matches!(self.rule, ExpiryRule::Activity { .. })

@@ -11,6 +11,7 @@ use crate::entry::{BudgetUse, Entry, Hold, HoldChange, Kind, LastExpiry, Reminde
 use crate::identity::WalletId;
 use crate::programme::Programme;
 use crate::wallet::Wallet;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// What is due. Of several at one moment, the first of these comes first: points that come back or
 /// mature at the moment of an expiry do not save the others.
@@ -94,6 +95,18 @@ pub(crate) fn due_hour(wallet: &Wallet, programme: &Programme) -> Option<u32> {
     let (at_ms, _) = next_due(wallet, programme, i64::MIN)?;
     let hour = at_ms.saturating_add(HOUR_MS - 1).div_euclid(HOUR_MS);
     Some(u32::try_from(hour.max(0)).unwrap_or(u32::MAX))
+}
+
+impl Programme {
+    /// A number for what decides when something is due in a wallet, beside the wallet itself. It is
+    /// the same for versions that agree on that, and never 0.
+    pub fn due_terms(&self) -> u64 {
+        let zone = self.zone().name();
+        let grace_ms = self.expiry.grace_ms();
+        let terms = format!("{zone} {grace_ms} {:?} {}", self.remind_days, self.tiers.is_some());
+        // Stores of numbers have 63 bits.
+        (xxh3_64(terms.as_bytes()) >> 1).max(1)
+    }
 }
 
 /// Fills in what follows from the wallet, and applies the entry to it.

@@ -10,6 +10,7 @@
 //! process, is continued by the next one that begins by itself.
 
 mod register;
+mod walk;
 
 pub use register::{SweepState, SweepStatus};
 
@@ -83,7 +84,7 @@ impl Sweeper {
         Ok(status)
     }
 
-    /// Sweeps until the process ends.
+    /// Sweeps and walks until the process ends.
     pub async fn run(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(self.options.sweep.every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -91,6 +92,9 @@ impl Sweeper {
             ticks.tick().await;
             if !self.right.is_held().await {
                 continue;
+            }
+            if let Err(error) = self.walk().await {
+                tracing::warn!(%error, "wallets are not moved to when they are due by now");
             }
             if let Err(error) = self.sweep().await {
                 tracing::warn!(%error, "wallets that are due are not settled");
@@ -142,15 +146,22 @@ impl Sweeper {
     pub async fn sweep(&self) -> Result<SweepStatus, Error> {
         let now_ms = self.deps.clock.now_ms();
         let sweep = self.register.draft(now_ms, hour_of(now_ms));
-        if let Err(error) = self.carry_out(&sweep).await {
-            // The next one begins soon, and does what is left.
+        self.carry_out_once(&sweep).await?;
+        Ok(self.register.current(sweep))
+    }
+
+    /// Carries out a sweep that begins by itself. After an error it is over: the next one begins
+    /// soon, and does what is left.
+    async fn carry_out_once(&self, sweep: &SweepStatus) -> Result<bool, Error> {
+        let carried_out = self.carry_out(sweep).await;
+        if let Err(error) = &carried_out {
+            let now_ms = self.deps.clock.now_ms();
             self.register.change(sweep.id, |status| {
                 status.finish(now_ms);
                 status.error = Some(error.to_string());
             });
-            return Err(error);
         }
-        Ok(self.register.current(sweep))
+        carried_out
     }
 
     /// Carries out a sweep. Answers `false` when it has to wait: for ranges of an earlier one, or

@@ -11,3 +11,4 @@ mod rewards;
 mod simulation;
 mod stage;
 mod turns;
+mod walks;

@@ -301,6 +301,28 @@ fn a_sweep_moves_what_a_new_version_made_due_later() {
 }
 
 #[test]
+fn terms_say_what_moves_wallets_in_the_due_index() {
+    let terms = |members: Json| {
+        let mut document = json!({"programme": "p", "remindDays": [7],
+            "expiry": {"kind": "activity", "months": 6}});
+        for (name, value) in members.as_object().unwrap() {
+            document[name] = value.clone();
+        }
+        programmes(&document, 1).get("p").unwrap().due_terms()
+    };
+    let before = terms(json!({}));
+    assert_eq!(terms(json!({"unit": "miles", "holdHours": 1})), before);
+    for change in [
+        json!({"remindDays": [7, 30]}),
+        json!({"timezone": "Asia/Singapore"}),
+        json!({"expiry": {"kind": "activity", "months": 6, "graceHours": 25}}),
+        json!({"tiers": {"levels": [{"name": "member", "from": 0}]}}),
+    ] {
+        assert_ne!(terms(change.clone()), before, "{change}");
+    }
+}
+
+#[test]
 fn the_factors_of_a_partner_are_bounded_together() {
     let programmes = programmes(
         &json!({"programme": "p", "partners": [{"name": "sky", "ownFactors": {"max": 10}}],
