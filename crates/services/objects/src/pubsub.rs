@@ -200,7 +200,7 @@ impl Subscriber {
 
     /// Stops to listen. Returns whether it did before.
     pub fn unsubscribe(&mut self, space: Space, name: &[u8]) -> bool {
-        if !self.names[space as usize].shift_remove(name) {
+        if !self.names[space as usize].swap_remove(name) {
             return false;
         }
 
@@ -220,7 +220,8 @@ impl Subscriber {
         self.names[space as usize].len()
     }
 
-    /// The names that it listens to, oldest first.
+    /// The names that it listens to, in the order in which it began, unless subscriptions have
+    /// ended since.
     pub fn names(&self, space: Space) -> Vec<Bytes> {
         self.names[space as usize].iter().cloned().collect()
     }
