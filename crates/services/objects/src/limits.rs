@@ -42,7 +42,5 @@ pub const SWEEP_LEN: usize = 512;
 pub const SWEEP_DAMAGED_MAX: usize = 10_000;
 /// Longest id of RAIN.ONCE, in bytes.
 pub const ONCE_ID_LEN_MAX: usize = 256;
-/// Most bytes of messages that wait for one subscriber.
-pub const SUBSCRIBER_BYTES_MAX: usize = 32 << 20;
 /// Most random entries, repetitions allowed, of one command.
 pub const PICKS_MAX: usize = 1 << 20;

@@ -50,8 +50,9 @@ fn subscribe(
     arguments: Arguments<'_>,
     replies: &mut Replies,
 ) -> Result<(), Failure> {
-    let names = desk.channels_and_patterns() + desk.subscriptions(Space::Shard);
-    if names + arguments.len() > RESP_SUBSCRIPTIONS_MAX {
+    let held = desk.channels_and_patterns() + desk.subscriptions(Space::Shard);
+    let added = arguments.len() - 1;
+    if held + added > RESP_SUBSCRIPTIONS_MAX {
         return Err(Failure::owned(format!(
             "ERR a connection listens to {RESP_SUBSCRIPTIONS_MAX} channels and patterns at most"
         )));

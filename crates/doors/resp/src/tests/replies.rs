@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits::RESP_SUBSCRIPTIONS_MAX;
 
 #[tokio::test]
 async fn a_reply_waits_for_its_disk_and_later_ones_for_it() {
@@ -134,6 +135,32 @@ async fn messages_reach_subscribers_in_both_protocols() {
     two.ask("unsubscribe\r\n", "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n").await;
     two.ask("get k\r\n", "$-1\r\n").await;
     sender.ask("publish a hi\r\n", ":1\r\n").await;
+}
+
+#[tokio::test]
+async fn a_connection_listens_to_as_many_channels_as_it_may() {
+    let house = House::open().await;
+    let mut client = house.connect().await;
+    let subscribe = |numbers: std::ops::RangeInclusive<usize>| {
+        numbers.fold("subscribe".to_owned(), |line, number| format!("{line} {number:06}")) + "\r\n"
+    };
+    let confirmed = |number| format!("*3\r\n$9\r\nsubscribe\r\n$6\r\n{number:06}\r\n:{number}\r\n");
+    let refused = format!(
+        "-ERR a connection listens to {RESP_SUBSCRIPTIONS_MAX} channels and patterns at most\r\n"
+    );
+
+    // An inline command is one line of at most 64 KiB.
+    const STEP: usize = 5_000;
+    for first in (1..RESP_SUBSCRIPTIONS_MAX).step_by(STEP) {
+        let numbers = first..=(first + STEP - 1).min(RESP_SUBSCRIPTIONS_MAX - 1);
+        let expected: String = numbers.clone().map(confirmed).collect();
+        client.ask(subscribe(numbers), expected).await;
+    }
+    let last = RESP_SUBSCRIPTIONS_MAX;
+    client.ask(subscribe(last..=last + 1), &refused).await;
+    client.ask(subscribe(last..=last), confirmed(last)).await;
+    client.ask(subscribe(last + 1..=last + 1), &refused).await;
+    client.ask("psubscribe *\r\n", &refused).await;
 }
 
 #[tokio::test]
