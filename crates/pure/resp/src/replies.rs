@@ -237,24 +237,6 @@ impl Replies {
         self.chunks_len = mark.chunks_len;
     }
 
-    /// Marks the place of an array, map or set whose length is known only behind its elements.
-    /// One of the `close` functions puts the head there.
-    pub fn open(&self) -> Mark {
-        self.mark()
-    }
-
-    pub fn close_array(&mut self, mark: Mark, len: usize) {
-        self.close(mark, |replies| replies.array(len));
-    }
-
-    pub fn close_map(&mut self, mark: Mark, pairs: usize) {
-        self.close(mark, |replies| replies.map(pairs));
-    }
-
-    pub fn close_set(&mut self, mark: Mark, len: usize) {
-        self.close(mark, |replies| replies.set(len));
-    }
-
     /// Takes all replies out, as buffers in the order in which they are sent.
     pub fn take(&mut self) -> Vec<Bytes> {
         if !self.tail.is_empty() {
@@ -293,26 +275,6 @@ impl Replies {
 
         self.chunks_len = self.chunks.iter().map(Bytes::len).sum();
         taken
-    }
-
-    /// Moves what `head` writes before what stands behind a mark.
-    fn close(&mut self, mark: Mark, head: impl FnOnce(&mut Replies)) {
-        let mut before = Replies::new(self.protocol);
-        head(&mut before);
-        let head = before.tail;
-
-        if self.chunks.len() == mark.chunks {
-            let end = self.tail.len();
-            self.tail.extend_from_slice(&head);
-            self.tail.copy_within(mark.tail..end, mark.tail + head.len());
-            self.tail[mark.tail..mark.tail + head.len()].copy_from_slice(&head);
-            return;
-        }
-
-        let behind = self.chunks[mark.chunks].split_off(mark.tail);
-        self.chunks_len += head.len();
-        self.chunks.insert(mark.chunks + 1, behind);
-        self.chunks.insert(mark.chunks + 1, head.freeze());
     }
 
     fn header(&mut self, kind: u8, value: i64) {

@@ -52,34 +52,6 @@ fn a_roll_back_leaves_what_stood_before_the_mark() {
 }
 
 #[test]
-fn a_head_comes_before_its_elements() {
-    let large = Bytes::from(vec![b'x'; SHARED_BYTES_MIN]);
-
-    let mut replies = Replies::new(Protocol::Three);
-    replies.ok();
-    let outer = replies.open();
-    replies.integer(1);
-    let inner = replies.open();
-    replies.bulk(b"a");
-    replies.bulk(b"b");
-    replies.close_map(inner, 1);
-    replies.close_array(outer, 2);
-    assert_eq!(text(&mut replies), "+OK\r\n*2\r\n:1\r\n%1\r\n$1\r\na\r\n$1\r\nb\r\n");
-
-    replies.ok();
-    let outer = replies.open();
-    replies.shared(large.clone());
-    replies.integer(1);
-    replies.close_array(outer, 2);
-    replies.ok();
-
-    let len = replies.len();
-    let sent = text(&mut replies);
-    assert_eq!(len, sent.len());
-    assert!(sent.starts_with("+OK\r\n*2\r\n$4096\r\nxxx") && sent.ends_with("x\r\n:1\r\n+OK\r\n"));
-}
-
-#[test]
 fn the_first_bytes_are_taken_at_any_length() {
     let large = Bytes::from(vec![b'x'; SHARED_BYTES_MIN]);
     let write = |replies: &mut Replies| {

@@ -59,7 +59,7 @@ static HANDLERS: LazyLock<Vec<Option<Handler>>> = LazyLock::new(|| {
 });
 
 /// The handler of a command that runs in a turn.
-pub fn handler(id: Id) -> Option<Handler> {
+pub(crate) fn handler(id: Id) -> Option<Handler> {
     HANDLERS.get(id as usize).copied().flatten()
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn execute(
         if spec.is_readonly() {
             out.bound(bytes_max);
         }
-        let mut turn = Turn::new(keyspace, database, out.protocol());
+        let mut turn = Turn::new(keyspace, database);
         let handled = handler(&mut turn, arguments, out);
         if out.unbound() {
             return Err(failures::answer_too_large(bytes_max));

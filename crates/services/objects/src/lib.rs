@@ -47,8 +47,6 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-pub use commands::handler;
-pub use notify::Class;
 pub use objects::Objects;
 pub use options::{Limits, Options};
 pub use pubsub::{Message, PubSub, Space, Subscriber};
@@ -56,4 +54,3 @@ pub use run::{Ran, Segment};
 pub use session::{Session, Unblocker};
 pub use settings::Settings;
 pub use stats::Stats;
-pub use turn::{Expiry, Handler, Turn};

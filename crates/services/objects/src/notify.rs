@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The kind of an event, by which a server chooses those that it publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub(crate) enum Class {
     Generic,
     Text,
     List,

@@ -70,10 +70,6 @@ impl Session {
         self.database
     }
 
-    pub fn set_database(&mut self, database: u8) {
-        self.database = database;
-    }
-
     /// Whether MULTI was sent, and EXEC not yet.
     pub fn in_multi(&self) -> bool {
         self.transaction.is_some()

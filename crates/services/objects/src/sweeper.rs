@@ -30,7 +30,8 @@ impl Objects {
     }
 
     /// Removes the keys that have expired, as far as the store knows them. Returns how many.
-    pub async fn sweep(&self) -> Result<u64, Error> {
+    #[cfg(test)]
+    pub(crate) async fn sweep(&self) -> Result<u64, Error> {
         self.sweep_beside(&mut HashSet::new()).await
     }
 

@@ -5,16 +5,16 @@ use crate::notify::Class;
 use crate::options::Limits;
 use crate::pubsub::{PubSub, Space};
 use bytes::Bytes;
-use raingauge_resp::{Arguments, Failure, Protocol, Replies};
+use raingauge_resp::{Arguments, Failure, Replies};
 use raingauge_values::{Hash, List, Object, Set, Sorted, Text, Value};
 use rand::rngs::SmallRng;
 
 /// Runs one command. A failure comes before any change.
-pub type Handler = fn(&mut Turn<'_>, Arguments<'_>, &mut Replies) -> Result<(), Failure>;
+pub(crate) type Handler = fn(&mut Turn<'_>, Arguments<'_>, &mut Replies) -> Result<(), Failure>;
 
 /// The expiry of an object that takes the place of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expiry {
+pub(crate) enum Expiry {
     /// That of the object before.
     Keep,
     /// None.
@@ -26,10 +26,9 @@ pub enum Expiry {
 /// One command in its moment. Its keys are resident, and what had expired is gone.
 ///
 /// A handler touches the keys at the positions that the table names, and no other.
-pub struct Turn<'a> {
+pub(crate) struct Turn<'a> {
     keyspace: &'a mut Keyspace,
     database: u8,
-    protocol: Protocol,
     /// How long the command waits for its keys, if it does.
     wait_ms: Option<i64>,
 }
@@ -99,8 +98,8 @@ mod empty {
 }
 
 impl<'a> Turn<'a> {
-    pub(crate) fn new(keyspace: &'a mut Keyspace, database: u8, protocol: Protocol) -> Self {
-        Self { keyspace, database, protocol, wait_ms: None }
+    pub(crate) fn new(keyspace: &'a mut Keyspace, database: u8) -> Self {
+        Self { keyspace, database, wait_ms: None }
     }
 
     /// The time of the command, in milliseconds since 1970.
@@ -110,11 +109,6 @@ impl<'a> Turn<'a> {
 
     pub fn database(&self) -> u8 {
         self.database
-    }
-
-    /// The protocol of the connection.
-    pub fn protocol(&self) -> Protocol {
-        self.protocol
     }
 
     pub fn limits(&self) -> &Limits {
