@@ -1,6 +1,8 @@
 //! Walks over all keys.
 
 use super::stage::{NOW_S, Stage};
+use bytes::Bytes;
+use raingauge_ports::objects::{Effect, Group, Key, ObjectStore as _, Old};
 use std::collections::BTreeSet;
 
 /// Names of a reply of SCAN, and its cursor.
@@ -57,6 +59,24 @@ async fn keys_that_stay_are_returned() {
     }
     assert_eq!(random, BTreeSet::from(["$1 a".to_owned(), "$1 b".to_owned()]));
     client.expect(&[("FLUSHDB", "+OK"), ("RANDOMKEY", "$-1"), ("KEYS *", "*0")]).await;
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_decoded_is_listed_as_it_is_counted() {
+    let stage = Stage::new();
+    let damaged = Effect::PutHead {
+        key: Key { database: 0, name: "damaged".into() },
+        head: Bytes::from_static(b"?"),
+        expires_ms: None,
+        wide: None,
+        old: Old::Absent,
+    };
+    stage.store.submit(Group { effects: vec![damaged] }).expect("a group");
+
+    let dialogue = [("DBSIZE", ":1"), ("KEYS *", "*1 $7 damaged"), ("RANDOMKEY", "$7 damaged")];
+    let mut client = stage.reopened().client();
+    client.expect(&dialogue).await;
+    client.expect(&[("SCAN 0", "*2 $1 0 *1 $7 damaged")]).await;
 }
 
 #[tokio::test]
