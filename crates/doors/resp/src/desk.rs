@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use raingauge_objects::{Message, Space, Subscriber};
 use raingauge_resp::{Failure, Id, Protocol, Spec};
 
@@ -27,9 +28,17 @@ pub(crate) struct Desk {
     pub(crate) name: String,
     /// What the command that runs next waited for, where its reply tells of it.
     pub(crate) waited: Option<bool>,
-    /// The keys of a slot, for the command that asks for them.
-    pub(crate) slot_keys: Vec<Vec<u8>>,
-    pub(crate) slot_count: i64,
+    /// What the walk for the command that runs next found; `None` inside a transaction, whose
+    /// commands wait for nothing.
+    pub(crate) slot_keys: Option<Result<SlotKeys, Failure>>,
+}
+
+/// The keys of a slot.
+#[derive(Default)]
+pub(crate) struct SlotKeys {
+    pub(crate) count: i64,
+    /// The first of them, as many as the command wants.
+    pub(crate) names: Vec<Bytes>,
 }
 
 /// What `CLIENT REPLY` asked for.
@@ -73,8 +82,7 @@ impl Desk {
             ending: None,
             name: String::new(),
             waited: None,
-            slot_keys: Vec::new(),
-            slot_count: 0,
+            slot_keys: None,
         }
     }
 

@@ -4,6 +4,7 @@ use crate::answer::{Answer, Budget};
 use crate::failures;
 use crate::objects::Objects;
 use crate::scan;
+use bytes::Bytes;
 use raingauge_resp::{Command, Failure, Id};
 
 /// Whether a command is answered ahead.
@@ -12,6 +13,16 @@ pub(crate) fn is_ahead(id: Id) -> bool {
 }
 
 impl Objects {
+    /// Visits the names of all keys of a database, in their order. A failure of the store ends the
+    /// walk.
+    pub async fn visit_names(
+        &self,
+        database: u8,
+        visit: impl FnMut(&Bytes),
+    ) -> Result<(), Failure> {
+        scan::visit(self.store(), database, self.expired_ms(), visit).await
+    }
+
     /// Answers a command about all keys of a database, within a budget.
     pub(crate) async fn answer_ahead(
         &self,

@@ -201,6 +201,26 @@ pub(crate) async fn keys(
     }
 }
 
+/// Visits the names of all keys, in their order.
+pub(crate) async fn visit(
+    store: &dyn ObjectStore,
+    database: u8,
+    expired_ms: i64,
+    mut visit: impl FnMut(&Bytes),
+) -> Result<(), Failure> {
+    let mut after = None;
+    loop {
+        let page = store.scan(database, after.take(), NAMES_PAGE_LEN).await;
+        let page = page.map_err(|error| failures::of_store(&error))?;
+        let names = page.iter().filter(|found| is_found(found, expired_ms));
+        names.for_each(|found| visit(&found.name));
+        if page.len() < NAMES_PAGE_LEN {
+            return Ok(());
+        }
+        after = page.last().map(|last| last.name.clone());
+    }
+}
+
 /// A name behind which all names with a prefix lie; `None` when that is the beginning.
 fn before(prefix: &[u8]) -> Option<Bytes> {
     let (last, rest) = prefix.split_last()?;

@@ -211,6 +211,12 @@ async fn a_single_process_has_every_slot() {
     client.ask("copy foo {foo}b db 1\r\n", elsewhere).await;
     client.ask("cluster countkeysinslot 12182\r\n", ":1\r\n").await;
     client.ask("cluster getkeysinslot 12182 10\r\n", "*1\r\n$3\r\nfoo\r\n").await;
+    client.ask("cluster getkeysinslot 12182 0\r\n", "*0\r\n").await;
+    client.ask("cluster getkeysinslot 12182 -1\r\n", "-ERR Invalid number of keys\r\n").await;
+    client.ask("cluster countkeysinslot 16384\r\n", "-ERR Invalid slot\r\n").await;
+    let refused = "-ERR the keys of a slot are not looked for inside a transaction\r\n";
+    client.ask("multi\r\ncluster countkeysinslot 12182\r\n", "+OK\r\n+QUEUED\r\n").await;
+    client.ask("exec\r\n", format!("*1\r\n{refused}")).await;
     client.ask("cluster meet 1.2.3.4 5\r\n", "-ERR raingauge assigns slots by itself\r\n").await;
     // Clients that read from replicas begin with this, and give up where it fails.
     client.ask("readonly\r\nreadwrite\r\nasking\r\n", "+OK\r\n+OK\r\n+OK\r\n").await;

@@ -7,6 +7,7 @@ use raingauge_ports::BoxFuture;
 use raingauge_ports::objects::{
     Durability, Effect, EntryPage, Error, FoundHead, Group, Key, KeyCount, ObjectStore, Progress,
 };
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
@@ -25,6 +26,8 @@ pub(super) struct Between {
     pub panics: AtomicBool,
     /// What groups are refused with.
     pub refusal: Mutex<Option<Error>>,
+    /// Scans that succeed before one fails.
+    pub sound_scans: AtomicUsize,
     /// After how many waits for durability nothing is refused any more.
     pub refused_waits: AtomicUsize,
 }
@@ -39,6 +42,7 @@ impl Between {
             group_bytes_max: AtomicUsize::default(),
             panics: AtomicBool::default(),
             refusal: Mutex::default(),
+            sound_scans: AtomicUsize::new(usize::MAX),
             refused_waits: AtomicUsize::new(usize::MAX),
         }
     }
@@ -77,6 +81,9 @@ impl ObjectStore for Between {
         after: Option<Bytes>,
         len_max: usize,
     ) -> BoxFuture<'_, Result<Vec<FoundHead>, Error>> {
+        if self.sound_scans.fetch_sub(1, Ordering::SeqCst) == 0 {
+            return Box::pin(ready(Err(Error::Io("a bad sector".to_owned()))));
+        }
         self.store.scan(database, after, len_max)
     }
 

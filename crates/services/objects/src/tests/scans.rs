@@ -1,9 +1,12 @@
 //! Walks over all keys.
 
+use super::between::Between;
 use super::stage::{NOW_S, Stage};
+use crate::limits::NAMES_PAGE_LEN;
 use bytes::Bytes;
 use raingauge_ports::objects::{Effect, Group, Key, ObjectStore as _, Old};
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 /// Names of a reply of SCAN, and its cursor.
 fn page(reply: &str) -> (String, Vec<String>) {
@@ -59,6 +62,30 @@ async fn keys_that_stay_are_returned() {
     }
     assert_eq!(random, BTreeSet::from(["$1 a".to_owned(), "$1 b".to_owned()]));
     client.expect(&[("FLUSHDB", "+OK"), ("RANDOMKEY", "$-1"), ("KEYS *", "*0")]).await;
+}
+
+#[tokio::test]
+async fn a_visit_meets_every_key_or_fails() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    let len = 2 * NAMES_PAGE_LEN + 1;
+    for number in 0..len {
+        client.send(&format!("SET key:{number:06} 1")).await;
+    }
+    client.expect(&[("SET gone 1 PX 1", "+OK"), ("SELECT 1", "+OK"), ("SET other 1", "+OK")]).await;
+    stage.clock.set_s(NOW_S + 1);
+
+    let options = stage.objects.options().clone();
+    let (stage, store) = stage.behind(options, Between::new(&stage.store));
+    let mut names = Vec::new();
+    let visited = stage.objects.visit_names(0, |name| names.push(name.clone())).await;
+    assert_eq!(visited, Ok(()));
+    assert_eq!((names.len(), &names[len - 1][..]), (len, &b"key:002000"[..]));
+    assert!(names.is_sorted());
+
+    store.sound_scans.store(1, Ordering::SeqCst);
+    let visited = stage.objects.visit_names(0, |_| {}).await;
+    assert!(visited.is_err_and(|failure| failure.to_string().contains("a bad sector")));
 }
 
 #[tokio::test]
