@@ -13,6 +13,7 @@ pub(crate) mod listening;
 mod operations;
 mod slots;
 
+use futures_util::future::BoxFuture;
 use raingauge_objects::Session;
 use raingauge_resp::{Arguments, Command, Controls, Failure, Gate, Id, Replies, Spec};
 
@@ -31,20 +32,6 @@ pub(crate) fn run(
     dispatch(desk, spec, command.arguments, replies)
 }
 
-/// Whether a command needs [`prepare`].
-pub(crate) fn waits(spec: &Spec) -> bool {
-    matches!(
-        spec.id,
-        Id::Info
-            | Id::Waitaof
-            | Id::Save
-            | Id::Bgsave
-            | Id::Bgrewriteaof
-            | Id::ClusterCountkeysinslot
-            | Id::ClusterGetkeysinslot
-    )
-}
-
 /// Whether a command tells which keys there are, so that its reply waits for all groups so far.
 pub(crate) fn shows_keys(command: Command<'_>) -> bool {
     match command.spec().map(|spec| spec.id) {
@@ -54,22 +41,23 @@ pub(crate) fn shows_keys(command: Command<'_>) -> bool {
     }
 }
 
-/// Waits for what a command needs, so that it answers at once afterwards.
-pub(crate) async fn prepare(
-    desk: &mut Desk,
-    session: &Session,
-    spec: &'static Spec,
-    arguments: Arguments<'_>,
-) {
-    match spec.id {
-        Id::Info => info::prepare(desk).await,
-        Id::Waitaof => operations::prepare_waitaof(desk, session, arguments).await,
-        Id::Save | Id::Bgsave | Id::Bgrewriteaof => operations::prepare_save(desk).await,
+/// What a command waits for before it runs, so that it answers at once afterwards; `None` for one
+/// that waits for nothing.
+pub(crate) fn prepare<'a>(
+    desk: &'a mut Desk,
+    session: &'a Session,
+    command: Command<'a>,
+) -> Option<BoxFuture<'a, ()>> {
+    let arguments = command.arguments;
+    Some(match command.spec()?.id {
+        Id::Info => Box::pin(info::prepare(desk)),
+        Id::Waitaof => Box::pin(operations::prepare_waitaof(desk, session, arguments)),
+        Id::Save | Id::Bgsave | Id::Bgrewriteaof => Box::pin(operations::prepare_save(desk)),
         Id::ClusterCountkeysinslot | Id::ClusterGetkeysinslot => {
-            slots::prepare(desk, arguments).await;
+            Box::pin(slots::prepare(desk, arguments))
         }
-        _ => {}
-    }
+        _ => return None,
+    })
 }
 
 /// Commands of the door inside a transaction.

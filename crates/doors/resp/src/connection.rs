@@ -10,14 +10,12 @@ use raingauge_resp::{
 };
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::browser;
 use crate::client::{Client, waits_with_writes};
 use crate::commands;
 use crate::desk::{Desk, ReplyMode};
 use crate::ending::Ending;
-use crate::incoming::Incoming;
 use crate::limits::{RESP_END_MAX, RESP_OUTPUT_ALWAYS};
 use crate::login::while_held;
 use crate::observed::Observer;
@@ -33,18 +31,13 @@ const PIPELINE_SAMPLE: u64 = 64;
 pub(crate) struct Connection {
     server: Arc<Server>,
     client: Arc<Client>,
-    reader: OwnedReadHalf,
-    writer: OwnedWriteHalf,
-    parser: Parser,
-    incoming: Incoming,
+    socket: Socket,
     drain: Drain,
     session: Session,
     desk: Desk,
     replies: Replies,
-    outgoing: Outgoing,
     observer: Observer,
     drains: u64,
-    state: Arc<State>,
 }
 
 /// What another part of a connection's loop found.
@@ -73,21 +66,25 @@ impl Connection {
         let session = server.objects.session();
         *client.unblocker.lock() = Some(session.unblocker());
 
-        let mut connection = Connection {
-            session,
-            outgoing: Outgoing::new(Arc::clone(&server.objects), Arc::clone(&server.unsent)),
+        let socket = Socket {
+            reader,
+            writer,
+            parser: Parser::new(limits),
             incoming: server.incoming(&client),
+            outgoing: Outgoing::new(Arc::clone(&server.objects), Arc::clone(&server.unsent)),
+            state,
+        };
+
+        let mut connection = Connection {
+            socket,
+            session,
             observer: server.observed.observer(),
             replies: Replies::new(desk.protocol),
-            parser: Parser::new(limits),
             drain: Drain::new(),
             drains: 0,
             server,
             client,
-            reader,
-            writer,
             desk,
-            state,
         };
         connection.apply_login();
         connection
@@ -115,7 +112,7 @@ impl Connection {
                 if matches!(ending, Ending::Client | Ending::Quit | Ending::Protocol) {
                     // A client may end its side and still read. Whether the last replies arrive is
                     // the network's affair.
-                    let pump = self.outgoing.pump(&self.writer);
+                    let pump = self.socket.outgoing.pump(&self.socket.writer);
                     let _ = tokio::time::timeout(RESP_END_MAX, pump).await;
                 }
                 return ending;
@@ -125,22 +122,23 @@ impl Connection {
 
     /// Waits until there is something to do. Replies are sent all the while.
     async fn wait(&mut self) -> Result<Event, Ending> {
-        let is_sending = !self.outgoing.is_empty();
+        let is_sending = !self.socket.outgoing.is_empty();
         if !is_sending {
-            self.state.is_busy.store(false, Ordering::Release);
-            if self.state.is_ending.load(Ordering::Acquire) {
+            self.socket.state.is_busy.store(false, Ordering::Release);
+            if self.socket.state.is_ending.load(Ordering::Acquire) {
                 return Err(Ending::Stopping);
             }
         }
 
         let subscriber = self.desk.subscriber.as_ref();
         let idle = self.server.parameters.idle_timeout().filter(|_| subscriber.is_none());
-        let mut space = self.parser.space();
+        let Socket { reader, writer, parser, outgoing, .. } = &mut self.socket;
+        let mut space = parser.space();
 
         tokio::select! {
             biased;
-            sent = self.outgoing.pump(&self.writer), if is_sending => sent.map(|()| Event::Sent),
-            read = self.reader.read_buf(&mut space) => {
+            sent = outgoing.pump(writer), if is_sending => sent.map(|()| Event::Sent),
+            read = reader.read_buf(&mut space) => {
                 read.map(Event::Read).map_err(|_| Ending::Network)
             }
             // Before the messages, so that many of them do not keep it from its turn.
@@ -154,7 +152,7 @@ impl Connection {
 
     /// Everything was sent.
     fn sent(&mut self) -> Result<(), Ending> {
-        let sent = self.outgoing.take_sent();
+        let sent = self.socket.outgoing.take_sent();
 
         self.server.totals.sent.fetch_add(sent, Ordering::Relaxed);
         self.client.numbers.sent.fetch_add(sent, Ordering::Relaxed);
@@ -174,9 +172,9 @@ impl Connection {
     /// Puts a message of a channel behind the replies.
     fn message(&mut self, message: &raingauge_objects::Message) -> Result<(), Ending> {
         commands::listening::write_message(message, &mut self.replies);
-        self.outgoing.push(self.replies.take(), message.stamp);
+        self.socket.outgoing.push(self.replies.take(), message.stamp);
 
-        if self.outgoing.len() > self.server.settings.output_bytes_max {
+        if self.socket.outgoing.len() > self.server.settings.output_bytes_max {
             self.note_overrun();
             return Err(Ending::Output);
         }
@@ -185,36 +183,36 @@ impl Connection {
 
     /// Runs all commands that are complete now.
     async fn received(&mut self, len: usize) -> Result<(), Ending> {
-        self.state.is_busy.store(true, Ordering::Release);
+        self.socket.state.is_busy.store(true, Ordering::Release);
         self.server.totals.received.fetch_add(len as u64, Ordering::Relaxed);
         self.client.numbers.received.fetch_add(len as u64, Ordering::Relaxed);
         self.renew_login()?;
 
         loop {
-            let was_trusted = self.parser.limits().trusted;
+            let was_trusted = self.socket.parser.limits().trusted;
             let mut drain = std::mem::take(&mut self.drain);
-            let parsed = self.parser.drain(&mut drain);
+            let parsed = self.socket.parser.drain(&mut drain);
             let is_browser = browser::cut(&mut drain);
             let is_empty = drain.is_empty();
 
-            self.incoming.set(drain.received_len() + self.parser.pending_len());
+            self.socket.incoming.set(drain.received_len() + self.socket.parser.pending_len());
             let ran = if is_empty { Ok(()) } else { self.run_drain(&drain).await };
             drain.clear();
-            self.incoming.set(self.parser.pending_len());
+            self.socket.incoming.set(self.socket.parser.pending_len());
             self.drain = drain;
             ran?;
 
             if is_browser {
                 return Err(Ending::Protocol);
             }
-            if let Err(failure) = parsed.and_then(|()| self.incoming.check()) {
+            if let Err(failure) = parsed.and_then(|()| self.socket.incoming.check()) {
                 self.server.usage.failure(failure.code());
                 self.replies.fail(&failure);
-                self.outgoing.push(self.replies.take(), 0);
+                self.socket.outgoing.push(self.replies.take(), 0);
                 return Err(Ending::Protocol);
             }
             // What arrived while commands waited is parsed only now.
-            if is_empty || was_trusted && self.parser.pending_len() == 0 {
+            if is_empty || was_trusted && self.socket.parser.pending_len() == 0 {
                 return Ok(());
             }
         }
@@ -223,7 +221,7 @@ impl Connection {
     /// Runs the commands of a drain, in their order.
     async fn run_drain(&mut self, drain: &Drain) -> Result<(), Ending> {
         let began = Instant::now();
-        let waiting = self.outgoing.len();
+        let waiting = self.socket.outgoing.len();
         let mut next = 0;
 
         self.client.numbers.active_ms.store(self.server.clock.now_ms(), Ordering::Relaxed);
@@ -254,7 +252,7 @@ impl Connection {
 
         self.publish();
         self.client.note_last(drain.get(drain.len() - 1));
-        let written = self.outgoing.len().saturating_sub(waiting);
+        let written = self.socket.outgoing.len().saturating_sub(waiting);
         self.observer.replied(drain, began, Instant::now(), written, &self.desk.name);
         Ok(())
     }
@@ -335,20 +333,11 @@ impl Connection {
                     self.client.note_last(drain.get(from));
                     self.client.numbers.blocked.store(blocks, Ordering::Relaxed);
 
-                    let mut socket = Socket {
-                        reader: &mut self.reader,
-                        writer: &self.writer,
-                        parser: &mut self.parser,
-                        incoming: &mut self.incoming,
-                        outgoing: &mut self.outgoing,
-                        state: &self.state,
-                        blocks,
-                    };
-                    let serving = socket.serve_during(run);
+                    let serving = self.socket.serve_during(run, blocks);
                     let ran = while_held(&self.server.tokens, secret, serving).await?;
 
                     self.client.numbers.blocked.store(false, Ordering::Relaxed);
-                    self.state.is_busy.store(true, Ordering::Release);
+                    self.socket.state.is_busy.store(true, Ordering::Release);
                     ran
                 }
             }
@@ -360,7 +349,7 @@ impl Connection {
         for segment in segments {
             let buffers = self.replies.take_first(segment.end - taken);
             taken = segment.end;
-            self.outgoing.push(buffers, segment.stamp);
+            self.socket.outgoing.push(buffers, segment.stamp);
         }
         self.push(0);
 
@@ -380,21 +369,10 @@ impl Connection {
         }
 
         // What commands wait for is waited for here, once it is known that the caller may run them.
-        if let Some(spec) = command.spec().filter(|spec| commands::waits(spec))
+        if let Some(mut wait) = commands::prepare(&mut self.desk, &self.session, command)
             && self.session.gate.admit(&command).is_ok()
         {
-            let wait = commands::prepare(&mut self.desk, &self.session, spec, command.arguments);
-            tokio::pin!(wait);
-            let mut socket = Socket {
-                reader: &mut self.reader,
-                writer: &self.writer,
-                parser: &mut self.parser,
-                incoming: &mut self.incoming,
-                outgoing: &mut self.outgoing,
-                state: &self.state,
-                blocks: false,
-            };
-            socket.serve_during(wait).await?;
+            self.socket.serve_during(wait.as_mut(), false).await?;
         }
 
         let was_silent = self.desk.reply_mode.is_silent();
@@ -469,21 +447,21 @@ impl Connection {
     /// Queues what was written to the replies.
     fn push(&mut self, stamp: u64) {
         if !self.replies.is_empty() {
-            self.outgoing.push(self.replies.take(), stamp);
+            self.socket.outgoing.push(self.replies.take(), stamp);
         }
     }
 
     /// Lets the client read when too many replies wait for it. One that does not is disconnected.
     async fn make_room(&mut self) -> Result<(), Ending> {
         let own_max = self.server.settings.output_bytes_max;
-        let len = self.outgoing.len();
+        let len = self.socket.outgoing.len();
         let is_full = len > RESP_OUTPUT_ALWAYS && self.server.is_output_full();
         if len <= own_max && !is_full {
             return Ok(());
         }
 
         let len_max = if is_full { RESP_OUTPUT_ALWAYS } else { own_max / 2 };
-        let result = self.socket(false).make_room(len_max, own_max).await;
+        let result = self.socket.make_room(len_max, own_max).await;
         if result == Err(Ending::Output) {
             self.note_overrun();
         }
@@ -495,22 +473,9 @@ impl Connection {
         tracing::warn!(
             client = self.client.id,
             address = %self.client.address,
-            bytes = self.outgoing.len(),
+            bytes = self.socket.outgoing.len(),
             "a client was disconnected, since it does not read its replies"
         );
-    }
-
-    /// The socket, while commands take their time or, if they block, wait for other clients.
-    fn socket(&mut self, blocks: bool) -> Socket<'_> {
-        Socket {
-            reader: &mut self.reader,
-            writer: &self.writer,
-            parser: &mut self.parser,
-            incoming: &mut self.incoming,
-            outgoing: &mut self.outgoing,
-            state: &self.state,
-            blocks,
-        }
     }
 
     /// Waits while `CLIENT PAUSE` holds commands back.
@@ -541,10 +506,10 @@ impl Connection {
 
             self.client.note_last(drain.get(next));
             self.client.numbers.blocked.store(true, Ordering::Relaxed);
-            let is_sending = !self.outgoing.is_empty();
+            let is_sending = !self.socket.outgoing.is_empty();
             tokio::select! {
                 biased;
-                sent = self.outgoing.pump(&self.writer), if is_sending => sent?,
+                sent = self.socket.outgoing.pump(&self.socket.writer), if is_sending => sent?,
                 () = &mut resumed => {}
                 () = tokio::time::sleep(Duration::from_millis(wait_ms.unsigned_abs())) => {}
             }
@@ -576,7 +541,7 @@ impl Connection {
             self.session.gate = Gate { rights, slots: self.server.slots.clone() };
         }
 
-        self.parser.set_limits(ParserLimits {
+        self.socket.parser.set_limits(ParserLimits {
             trusted: self.desk.login.is_done(),
             bulk_bytes_max: self.server.parameters.bulk_bytes_max(),
         });
@@ -591,7 +556,7 @@ impl Connection {
         numbers.database.store(session.database().into(), Ordering::Relaxed);
         numbers.queued.store(queued, Ordering::Relaxed);
         numbers.watched.store(session.watched(), Ordering::Relaxed);
-        numbers.unsent_bytes.store(self.outgoing.len(), Ordering::Relaxed);
+        numbers.unsent_bytes.store(self.socket.outgoing.len(), Ordering::Relaxed);
     }
 }
 

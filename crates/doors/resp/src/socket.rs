@@ -1,6 +1,7 @@
-//! The socket of a connection while its commands take their time.
+//! The socket of a connection, which works while commands take their time.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use raingauge_resp::Parser;
@@ -22,39 +23,39 @@ pub(crate) struct State {
     pub(crate) is_ending: AtomicBool,
 }
 
-/// The socket of a connection while commands run.
-pub(crate) struct Socket<'a> {
-    pub(crate) reader: &'a mut OwnedReadHalf,
-    pub(crate) writer: &'a OwnedWriteHalf,
-    pub(crate) parser: &'a mut Parser,
-    pub(crate) incoming: &'a mut Incoming,
-    pub(crate) outgoing: &'a mut Outgoing,
-    pub(crate) state: &'a State,
-    /// Whether the commands wait for other clients, as those that block do.
-    pub(crate) blocks: bool,
+/// The socket of a connection, with what arrived and is not parsed, and what is not sent.
+pub(crate) struct Socket {
+    pub(crate) reader: OwnedReadHalf,
+    pub(crate) writer: OwnedWriteHalf,
+    pub(crate) parser: Parser,
+    pub(crate) incoming: Incoming,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) state: Arc<State>,
 }
 
-impl Socket<'_> {
-    /// Waits for commands that take their time. What was answered before is sent in the meantime,
-    /// and what arrives is read, up to a bound: so a client that leaves is noticed.
+impl Socket {
+    /// Waits for commands that take their time or, if the work `blocks`, wait for other clients.
+    /// What was answered before is sent in the meantime, and what arrives is read, up to a bound:
+    /// so a client that leaves is noticed.
     pub(crate) async fn serve_during<T>(
         &mut self,
-        mut work: Pin<&mut impl Future<Output = T>>,
+        mut work: Pin<&mut (impl Future<Output = T> + ?Sized)>,
+        blocks: bool,
     ) -> Result<T, Ending> {
         let mut is_open = true;
 
         loop {
             let is_sending = !self.outgoing.is_empty();
-            self.state.is_busy.store(is_sending || !self.blocks, Ordering::Release);
+            self.state.is_busy.store(is_sending || !blocks, Ordering::Release);
             let is_reading = is_open && self.parser.pending_len() < RESP_READ_BYTES_MAX;
             let mut space = self.parser.space();
 
             tokio::select! {
                 biased;
                 done = &mut work => return Ok(done),
-                sent = self.outgoing.pump(self.writer), if is_sending => sent?,
+                sent = self.outgoing.pump(&self.writer), if is_sending => sent?,
                 read = self.reader.read_buf(&mut space), if is_reading => match read {
-                    Ok(0) if self.blocks => return Err(Ending::Client),
+                    Ok(0) if blocks => return Err(Ending::Client),
                     // It may still read the replies to what it sent.
                     Ok(0) => is_open = false,
                     Ok(_) => {}
@@ -83,7 +84,7 @@ impl Socket<'_> {
 
             tokio::select! {
                 biased;
-                result = self.outgoing.pump_below(self.writer, len_max) => return result,
+                result = self.outgoing.pump_below(&self.writer, len_max) => return result,
                 read = self.reader.read_buf(&mut space), if is_reading => match read {
                     Ok(0) => is_open = false,
                     Ok(_) => {}
