@@ -33,9 +33,9 @@ pub(crate) struct Turn<'a> {
     wait_ms: Option<i64>,
 }
 
-/// Accessors of one type: to read, to change, and to change what may be new.
+/// Accessors of one type: to read, to change what may be new, and to change what is there.
 macro_rules! accessors {
-    ($($read:ident $change:ident $create:ident $type:ident $kind:literal;)*) => {
+    ($($type:ident $kind:literal $read:ident $create:ident $($change:ident)?;)*) => {
         $(
             #[doc = concat!("The ", $kind, " of a key; a failure when it has another type.")]
             pub fn $read(&self, key: &[u8]) -> Result<Option<&$type>, Failure> {
@@ -46,28 +46,37 @@ macro_rules! accessors {
                 }
             }
 
-            #[doc = concat!("The ", $kind, " of a key, which counts as changed.")]
-            pub fn $change(&mut self, key: &[u8]) -> Result<Option<&mut $type>, Failure> {
-                if self.$read(key)?.is_none() {
-                    return Ok(None);
+            #[doc = concat!("The ", $kind, " of a key, which counts as changed. Empty if new.")]
+            pub fn $create(&mut self, key: &[u8]) -> Result<&mut $type, Failure> {
+                let place = self.place(key);
+                match self.value(place) {
+                    None => self.keyspace.create(place, empty::$create),
+                    Some(Value::$type(_)) => {}
+                    Some(_) => return Err(Failure::WrongType),
                 }
 
-                let place = self.place(key);
-                self.keyspace.touch(place);
-                let object = self.keyspace.slot_mut(place).object.as_mut();
-                match object.map(|object| &mut object.value) {
-                    Some(Value::$type(value)) => Ok(Some(value)),
+                match self.touched(place) {
+                    Some(Value::$type(value)) => Ok(value),
                     _ => Err(Failure::WrongType),
                 }
             }
 
-            #[doc = concat!("The ", $kind, " of a key, which counts as changed. Empty if new.")]
-            pub fn $create(&mut self, key: &[u8]) -> Result<&mut $type, Failure> {
-                self.$read(key)?;
-                let place = self.place(key);
-                self.keyspace.create(place, || empty::$create());
-                self.$change(key)?.ok_or(Failure::WrongType)
-            }
+            $(
+                #[doc = concat!("The ", $kind, " of a key, which counts as changed.")]
+                pub fn $change(&mut self, key: &[u8]) -> Result<Option<&mut $type>, Failure> {
+                    let Some(place) = self.find(key) else { return Ok(None) };
+                    match self.value(place) {
+                        None => return Ok(None),
+                        Some(Value::$type(_)) => {}
+                        Some(_) => return Err(Failure::WrongType),
+                    }
+
+                    match self.touched(place) {
+                        Some(Value::$type(value)) => Ok(Some(value)),
+                        _ => Err(Failure::WrongType),
+                    }
+                }
+            )?
         )*
     };
 }
@@ -130,20 +139,20 @@ impl<'a> Turn<'a> {
 
     /// Tells one stay of an object in memory from the next, for cursors over its entries.
     pub fn load_number(&self, key: &[u8]) -> u16 {
-        self.keyspace.find(self.database, key).map_or(0, |place| self.keyspace.slot(place).load)
+        self.find(key).map_or(0, |place| self.keyspace.slot(place).load)
     }
 
     accessors! {
-        text text_mut text_or_new Text "string";
-        hash hash_mut hash_or_new Hash "hash";
-        set set_mut set_or_new Set "set";
-        list list_mut list_or_new List "list";
-        sorted sorted_mut sorted_or_new Sorted "sorted set";
+        Text "string" text text_or_new;
+        Hash "hash" hash hash_or_new hash_mut;
+        Set "set" set set_or_new set_mut;
+        List "list" list list_or_new list_mut;
+        Sorted "sorted set" sorted sorted_or_new sorted_mut;
     }
 
     /// Takes back that a key counts as changed by this command, which changed nothing after all.
     pub fn unchanged(&mut self, key: &[u8]) {
-        if let Some(place) = self.keyspace.find(self.database, key) {
+        if let Some(place) = self.find(key) {
             self.keyspace.untouch(place);
         }
     }
@@ -172,18 +181,16 @@ impl<'a> Turn<'a> {
 
     /// Removes a key, and returns what it had.
     pub fn take(&mut self, key: &[u8]) -> Option<Object> {
-        let place = self.keyspace.find(self.database, key)?;
+        let place = self.find(key)?;
         self.keyspace.take(place)
     }
 
     /// Sets or removes the time at which a key expires, in milliseconds since 1970. Returns whether
     /// the key is there.
     pub fn set_expiry(&mut self, key: &[u8], expires_ms: Option<i64>) -> bool {
-        if !self.exists(key) {
-            return false;
-        }
+        let place = self.find(key).filter(|place| self.keyspace.slot(*place).object.is_some());
+        let Some(place) = place else { return false };
 
-        let place = self.place(key);
         self.keyspace.touch(place);
         if let Some(object) = &mut self.keyspace.slot_mut(place).object {
             object.expires_ms = expires_ms;
@@ -243,14 +250,14 @@ impl<'a> Turn<'a> {
 
     /// Milliseconds since a command last used a key.
     pub(crate) fn idle_ms(&self, key: &[u8]) -> Option<i64> {
-        let place = self.keyspace.find(self.database, key)?;
+        let place = self.find(key)?;
         let slot = self.keyspace.slot(place);
         slot.object.as_ref().map(|_| self.now_ms() - slot.used_ms)
     }
 
     /// Bytes of memory that a key takes, about.
     pub(crate) fn weight(&self, key: &[u8]) -> Option<usize> {
-        let place = self.keyspace.find(self.database, key)?;
+        let place = self.find(key)?;
         let slot = self.keyspace.slot(place);
         slot.object.as_ref().map(|_| slot.weight)
     }
@@ -276,9 +283,24 @@ impl<'a> Turn<'a> {
         self.keyspace.pubsub()
     }
 
+    /// The place of a resident key.
+    fn find(&self, key: &[u8]) -> Option<Place> {
+        self.keyspace.find(self.database, key)
+    }
+
     /// The place of a key of this command.
     fn place(&self, key: &[u8]) -> Place {
-        let place = self.keyspace.find(self.database, key);
+        let place = self.find(key);
         place.expect("a handler touches only keys at the positions of its row in the table")
+    }
+
+    fn value(&self, place: Place) -> Option<&Value> {
+        self.keyspace.slot(place).object.as_ref().map(|object| &object.value)
+    }
+
+    /// The value at a place, which counts as changed.
+    fn touched(&mut self, place: Place) -> Option<&mut Value> {
+        self.keyspace.touch(place);
+        self.keyspace.slot_mut(place).object.as_mut().map(|object| &mut object.value)
     }
 }
