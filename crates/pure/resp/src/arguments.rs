@@ -62,6 +62,11 @@ impl<'a> Arguments<'a> {
         self.get(index).and_then(number::parse_i64).ok_or(Failure::NotInteger)
     }
 
+    /// The argument as the cursor of a walk.
+    pub fn cursor(self, index: usize) -> Result<u64, Failure> {
+        self.get(index).and_then(number::parse_cursor).ok_or(Failure::InvalidCursor)
+    }
+
     /// The argument as a decimal number, infinities included.
     pub fn float(self, index: usize) -> Result<f64, Failure> {
         self.get(index).and_then(number::parse_f64).ok_or(Failure::NotFloat)

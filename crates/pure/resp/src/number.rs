@@ -33,6 +33,23 @@ pub fn parse_i64(text: &[u8]) -> Option<i64> {
     })
 }
 
+/// A cursor as the C library reads it: digits behind a sign at most, and 0 without any text. A
+/// negative one counts down from 2^64.
+pub fn parse_cursor(text: &[u8]) -> Option<u64> {
+    let (is_negative, digits) = match text {
+        [] => return Some(0),
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+
+    let cursor: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some(if is_negative { cursor.wrapping_neg() } else { cursor })
+}
+
 /// A decimal number, `inf` and `-inf` included. What is not a number, has spaces around it, or is
 /// too large or too small for 64 bits, is none.
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
@@ -258,6 +275,18 @@ mod tests {
         }
         assert_eq!(parse_i64(b"-9223372036854775809"), None);
         assert_eq!(parse_i64(b"123456789012345678901"), None);
+    }
+
+    #[test]
+    fn cursors_are_read_as_other_servers_read_them() {
+        assert_eq!(parse_cursor(b""), Some(0));
+        assert_eq!(parse_cursor(b"42"), Some(42));
+        assert_eq!(parse_cursor(b"+5"), Some(5));
+        assert_eq!(parse_cursor(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(parse_cursor(b"-1"), Some(u64::MAX));
+        for text in ["a", "1a", " 1", "+", "-", "--1", "18446744073709551616"] {
+            assert_eq!(parse_cursor(text.as_bytes()), None, "{text}");
+        }
     }
 
     #[test]

@@ -93,9 +93,7 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(crate) fn parse(arguments: Arguments<'a>) -> Result<Self, Failure> {
-        let cursor = std::str::from_utf8(arguments.at(1)).ok().and_then(|text| text.parse().ok());
-        let cursor = cursor.ok_or(Failure::InvalidCursor)?;
-        let mut walk = Self { cursor, count: 10, pattern: None, kind: None };
+        let mut walk = Self { cursor: arguments.cursor(1)?, count: 10, pattern: None, kind: None };
 
         let mut at = 2;
         while at < arguments.len() {

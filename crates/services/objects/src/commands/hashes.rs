@@ -316,7 +316,7 @@ fn hscan(
     replies: &mut Replies,
 ) -> Result<(), Failure> {
     let key = arguments.at(1);
-    let cursor = walk::parse_cursor(arguments.at(2))?;
+    let cursor = arguments.cursor(2)?;
     let Some(hash) = turn.hash(key)? else {
         walk::reply_end(replies);
         return Ok(());

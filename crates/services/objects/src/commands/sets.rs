@@ -236,7 +236,7 @@ fn sscan(
     replies: &mut Replies,
 ) -> Result<(), Failure> {
     let key = arguments.at(1);
-    let cursor = walk::parse_cursor(arguments.at(2))?;
+    let cursor = arguments.cursor(2)?;
     let Some(set) = turn.set(key)? else {
         walk::reply_end(replies);
         return Ok(());

@@ -42,23 +42,6 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A cursor as the clients of other servers may send it: digits, with a sign at most.
-pub(super) fn parse_cursor(text: &[u8]) -> Result<u64, Failure> {
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        [] => return Ok(0),
-        digits => (false, digits),
-    };
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Failure::InvalidCursor);
-    }
-
-    let digits = std::str::from_utf8(digits).map_err(|_| Failure::InvalidCursor)?;
-    let cursor: u64 = digits.parse().map_err(|_| Failure::InvalidCursor)?;
-    Ok(if negative { cursor.wrapping_neg() } else { cursor })
-}
-
 /// Replies for a collection that is not there: the end of the walk.
 pub(super) fn reply_end(replies: &mut Replies) {
     replies.array(2);
@@ -70,20 +53,4 @@ pub(super) fn reply_end(replies: &mut Replies) {
 pub(super) fn reply_cursor(cursor: u64, replies: &mut Replies) {
     replies.array(2);
     replies.bulk(itoa::Buffer::new().format(cursor).as_bytes());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cursors_are_read_as_other_servers_read_them() {
-        assert_eq!(parse_cursor(b""), Ok(0));
-        assert_eq!(parse_cursor(b"42"), Ok(42));
-        assert_eq!(parse_cursor(b"18446744073709551615"), Ok(u64::MAX));
-        assert_eq!(parse_cursor(b"-1"), Ok(u64::MAX));
-        for text in ["a", "1a", " 1", "+", "18446744073709551616"] {
-            assert_eq!(parse_cursor(text.as_bytes()), Err(Failure::InvalidCursor), "{text}");
-        }
-    }
 }

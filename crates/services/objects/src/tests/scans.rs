@@ -53,6 +53,9 @@ async fn keys_that_stay_are_returned() {
             ("SCAN 0 COUNT 0", "-ERR syntax error"),
             ("SCAN 0 COUNT x", "-ERR value is not an integer or out of range"),
             ("SCAN x", "-ERR invalid cursor"),
+            ("SCAN +0", "*2 $1 0 *2 $1 a $1 b"),
+            ("SCAN ", "*2 $1 0 *2 $1 a $1 b"),
+            ("SCAN -1", "*2 $1 0 *0"),
             ("SCAN 0 TYPE", "-ERR syntax error"),
         ])
         .await;

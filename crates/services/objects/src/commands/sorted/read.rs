@@ -98,7 +98,7 @@ pub(super) fn zscan(
     arguments: Arguments<'_>,
     replies: &mut Replies,
 ) -> Result<(), Failure> {
-    let cursor = walk::parse_cursor(arguments.at(2))?;
+    let cursor = arguments.cursor(2)?;
     let key = arguments.at(1);
     let Some(sorted) = turn.sorted(key)? else {
         walk::reply_end(replies);
