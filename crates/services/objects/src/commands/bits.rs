@@ -8,6 +8,7 @@ use raingauge_values::limits::BITS_BYTES_MAX;
 use raingauge_values::text::TextBytes;
 use raingauge_values::{Text, Value};
 
+use super::ranges::{clamped, is_reversed};
 use super::strings::check_len;
 use crate::notify::Class;
 use crate::turn::{Expiry, Handler, Turn};
@@ -94,16 +95,17 @@ fn counts_bits(arguments: Arguments<'_>, index: usize) -> Result<bool, Failure> 
 
 /// The bits of a range of bits or bytes whose ends may be negative. Empty if it holds none.
 fn bits_between(start: i64, end: i64, len: usize, by_bits: bool) -> RangeInclusive<u64> {
-    let total = if by_bits { len as i64 * 8 } else { len as i64 };
-    let start = if start < 0 { (total + start).max(0) } else { start };
-    let end = if end < 0 { (total + end).max(0) } else { end };
-    let end = end.min(total - 1);
-    if start > end {
-        RangeInclusive::new(1, 0)
-    } else if by_bits {
-        start as u64..=end as u64
+    let bits = if by_bits {
+        clamped(start, end, len * 8)
     } else {
-        start as u64 * 8..=end as u64 * 8 + 7
+        let bytes = clamped(start, end, len);
+        bytes.start * 8..bytes.end * 8
+    };
+
+    if bits.is_empty() {
+        RangeInclusive::new(1, 0)
+    } else {
+        bits.start as u64..=bits.end as u64 - 1
     }
 }
 
@@ -124,7 +126,7 @@ fn bitcount(
             let start = arguments.integer(2)?;
             let end = arguments.integer(3)?;
             // Before the unit is looked at, as clients' tests know it.
-            if start < 0 && end < 0 && start > end {
+            if is_reversed(start, end) {
                 replies.integer(0);
                 return Ok(());
             }

@@ -20,11 +20,15 @@ fn select(
     arguments: Arguments<'_>,
     replies: &mut Replies,
 ) -> Result<(), Failure> {
-    arguments.integer(1)?;
-    let database = database_of(arguments, 1).ok_or(OUT_OF_RANGE)?;
-    turn.select(database);
+    turn.select(database_at(arguments, 1)?);
     replies.ok();
     Ok(())
+}
+
+/// The database that an argument names.
+pub(super) fn database_at(arguments: Arguments<'_>, index: usize) -> Result<u8, Failure> {
+    arguments.integer(index)?;
+    database_of(arguments, index).ok_or(OUT_OF_RANGE)
 }
 
 fn flush_one(

@@ -104,15 +104,22 @@ fn expire(
 
     let key = arguments.at(1);
     let is_allowed = turn.expires_ms(key).is_some_and(|before| condition.allows(before, at_ms));
-    if is_allowed && at_ms <= turn.now_ms() {
-        turn.remove(key);
-        turn.notify(Class::Generic, "del", key);
-    } else if is_allowed {
-        turn.set_expiry(key, Some(at_ms));
-        turn.notify(Class::Generic, "expire", key);
+    if is_allowed {
+        expire_at(turn, key, at_ms);
     }
     replies.integer(i64::from(is_allowed));
     Ok(())
+}
+
+/// Sets the time at which a key that is there expires, or removes the key if that has passed.
+pub(super) fn expire_at(turn: &mut Turn<'_>, key: &[u8], at_ms: i64) {
+    if at_ms <= turn.now_ms() {
+        turn.remove(key);
+        turn.notify(Class::Generic, "del", key);
+    } else {
+        turn.set_expiry(key, Some(at_ms));
+        turn.notify(Class::Generic, "expire", key);
+    }
 }
 
 /// Replies with a number that follows from the expiry of a key: -1 without one, -2 without a key.

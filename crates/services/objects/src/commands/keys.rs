@@ -1,6 +1,6 @@
 //! Commands about keys of any type.
 
-use crate::admission::database_of;
+use super::databases::database_at;
 use crate::notify::Class;
 use crate::turn::{Handler, Turn};
 use raingauge_resp::{Arguments, Failure, Id, Replies};
@@ -112,7 +112,7 @@ fn copy(
             replaces = true;
             at += 1;
         } else if arguments.is(at, "db") && at + 1 < arguments.len() {
-            target = target_of(arguments, at + 1)?;
+            target = database_at(arguments, at + 1)?;
             at += 2;
         } else {
             return Err(Failure::Syntax);
@@ -142,7 +142,7 @@ fn to_database(
 ) -> Result<(), Failure> {
     let key = arguments.at(1);
     let source = turn.database();
-    let target = target_of(arguments, 2)?;
+    let target = database_at(arguments, 2)?;
     if source == target {
         return Err(SAME_OBJECT);
     }
@@ -168,10 +168,4 @@ fn without_number(object: Object) -> Object {
         collection.untrack();
     }
     Object { expires_ms, ..Object::new(value) }
-}
-
-/// The database that an argument names.
-fn target_of(arguments: Arguments<'_>, at: usize) -> Result<u8, Failure> {
-    arguments.integer(at)?;
-    database_of(arguments, at).ok_or(Failure::text("ERR DB index is out of range"))
 }

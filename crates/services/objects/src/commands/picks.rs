@@ -3,6 +3,7 @@
 use raingauge_resp::{Arguments, Failure};
 use rand::Rng;
 
+use super::ranges::symmetric;
 use crate::limits::PICKS_MAX;
 
 /// A number of random entries.
@@ -17,14 +18,7 @@ pub(super) enum Picks {
 impl Picks {
     /// Parses a count: a negative one allows repetitions.
     pub(super) fn parse(arguments: Arguments<'_>, index: usize) -> Result<Picks, Failure> {
-        let count = arguments.integer(index)?;
-        if count == i64::MIN {
-            return Err(Failure::text(
-                "ERR value is out of range, value must between \
-                 -9223372036854775807 and 9223372036854775807",
-            ));
-        }
-
+        let count = symmetric(arguments, index)?;
         let picks = usize::try_from(count.unsigned_abs()).map_err(|_| Failure::OutOfRange)?;
         if count >= 0 {
             return Ok(Picks::Distinct(picks));

@@ -26,6 +26,24 @@ pub(super) fn positions_back(start: i64, stop: i64, len: usize) -> Range<usize> 
     len - counted.end..len - counted.start
 }
 
+/// The bytes or bits of a string from `start` to `end`, both of them within the range. A negative
+/// one counts from the end, and one before the first is the first.
+pub(super) fn clamped(start: i64, end: i64, len: usize) -> Range<usize> {
+    let position = |index: i64| {
+        let index = if index < 0 { index.saturating_add_unsigned(len as u64) } else { index };
+        usize::try_from(index.max(0)).unwrap_or(len)
+    };
+    let end = position(end).saturating_add(1).min(len);
+
+    position(start).min(end)..end
+}
+
+/// Whether a range that is counted from the end ends before it starts. It is empty, even where both
+/// ends lie before the first position.
+pub(super) fn is_reversed(start: i64, end: i64) -> bool {
+    start < 0 && end < 0 && start > end
+}
+
 /// What `LIMIT offset count` leaves of a range. A negative offset leaves nothing, a negative count
 /// everything.
 pub(super) fn limited(range: Range<usize>, offset: i64, count: i64, back: bool) -> Range<usize> {
@@ -147,7 +165,7 @@ fn lex_bound(text: &[u8]) -> Option<LexBound<'_>> {
 mod tests {
     use std::ops::Bound;
 
-    use super::{limited, positions, positions_back, score_bound};
+    use super::{clamped, limited, positions, positions_back, score_bound};
 
     #[test]
     fn negative_positions_count_from_the_end() {
@@ -169,6 +187,19 @@ mod tests {
         assert_eq!(positions_back(0, -1, 5), 0..5);
         assert_eq!(positions_back(1, 2, 5), 2..4);
         assert!(positions_back(7, 9, 5).is_empty());
+    }
+
+    #[test]
+    fn positions_before_a_string_are_its_first() {
+        assert_eq!(clamped(0, -1, 5), 0..5);
+        assert_eq!(clamped(-3, -2, 5), 2..4);
+        assert_eq!(clamped(-100, -6, 5), 0..1);
+        assert_eq!(clamped(1, 100, 5), 1..5);
+        assert_eq!(clamped(i64::MIN, i64::MAX, 5), 0..5);
+        assert!(clamped(3, 2, 5).is_empty());
+        assert!(clamped(5, 9, 5).is_empty());
+        assert!(clamped(0, -1, 0).is_empty());
+        assert!(clamped(i64::MAX, i64::MIN, 5).is_empty());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use raingauge_resp::{Arguments, Failure, Id, Replies};
 use raingauge_values::text::SHARED_LEN_MIN;
 use raingauge_values::{Text, Value, head};
 
+use super::expiry::expire_at;
 use super::lifetimes::{Lifetime, Unit};
 use crate::notify::Class;
 use crate::turn::{Expiry, Handler, Turn};
@@ -270,21 +271,10 @@ fn getex(
             }
         }
         Lifetime::In(..) | Lifetime::At(..) => {
-            expire_got(turn, key, lifetime.at_ms("getex", turn.now_ms())?);
+            expire_at(turn, key, lifetime.at_ms("getex", turn.now_ms())?);
         }
     }
     Ok(())
-}
-
-/// Gives a string that was just read a lifetime, which may be over already.
-fn expire_got(turn: &mut Turn<'_>, key: &[u8], at_ms: i64) {
-    if at_ms <= turn.now_ms() {
-        turn.remove(key);
-        turn.notify(Class::Generic, "del", key);
-    } else {
-        turn.set_expiry(key, Some(at_ms));
-        turn.notify(Class::Generic, "expire", key);
-    }
 }
 
 fn mget(

@@ -5,6 +5,7 @@ use raingauge_resp::{Arguments, Failure, Id, Replies};
 use raingauge_values::limits::LCS_CELLS_MAX;
 use raingauge_values::{Text, lcs};
 
+use super::ranges::{clamped, is_reversed};
 use super::strings::{check_len, text_of};
 use crate::notify::Class;
 use crate::turn::{Handler, Turn};
@@ -56,14 +57,7 @@ fn getrange(
     };
 
     let bytes = text.bytes();
-    let range = if start < 0 && end < 0 && start > end {
-        0..0
-    } else {
-        let len = bytes.len() as i64;
-        let start = if start < 0 { (len + start).max(0) } else { start };
-        let end = if end < 0 { (len + end).max(0) } else { end.min(len - 1) };
-        if start > end || len == 0 { 0..0 } else { start as usize..end as usize + 1 }
-    };
+    let range = if is_reversed(start, end) { 0..0 } else { clamped(start, end, bytes.len()) };
     match text.as_shared() {
         Some(shared) => replies.shared(shared.slice(range)),
         None => replies.bulk(&bytes[range]),
