@@ -3,55 +3,41 @@
 use raingauge_resp::Failure;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The kind of an event, by which a server chooses those that it publishes.
+/// The kind of an event, by which a server chooses those that it publishes. Each is a bit of the
+/// flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub(crate) enum Class {
-    Generic,
-    Text,
-    List,
-    Set,
-    Hash,
-    Sorted,
-    Expired,
-    Evicted,
-    New,
-    Missed,
+    Generic = 1 << 2,
+    Text = 1 << 3,
+    List = 1 << 4,
+    Set = 1 << 5,
+    Hash = 1 << 6,
+    Sorted = 1 << 7,
+    Expired = 1 << 8,
+    Evicted = 1 << 9,
+    Missed = 1 << 11,
+    New = 1 << 14,
 }
 
 /// Letters in the order in which Redis prints them, each with its bit.
 const LETTERS: &[(char, u32)] = &[
-    ('g', 1 << 2),
-    ('$', 1 << 3),
-    ('l', 1 << 4),
-    ('s', 1 << 5),
-    ('h', 1 << 6),
-    ('z', 1 << 7),
-    ('x', 1 << 8),
-    ('e', 1 << 9),
+    ('g', Class::Generic as u32),
+    ('$', Class::Text as u32),
+    ('l', Class::List as u32),
+    ('s', Class::Set as u32),
+    ('h', Class::Hash as u32),
+    ('z', Class::Sorted as u32),
+    ('x', Class::Expired as u32),
+    ('e', Class::Evicted as u32),
+    // Events of streams and of modules, of which there are none here.
     ('t', 1 << 10),
     ('d', 1 << 13),
 ];
 const KEYSPACE: u32 = 1;
 const KEYEVENT: u32 = 1 << 1;
-const MISSED: u32 = 1 << 11;
-const NEW: u32 = 1 << 14;
-
-impl Class {
-    fn bit(self) -> u32 {
-        match self {
-            Class::Generic => 1 << 2,
-            Class::Text => 1 << 3,
-            Class::List => 1 << 4,
-            Class::Set => 1 << 5,
-            Class::Hash => 1 << 6,
-            Class::Sorted => 1 << 7,
-            Class::Expired => 1 << 8,
-            Class::Evicted => 1 << 9,
-            Class::Missed => MISSED,
-            Class::New => NEW,
-        }
-    }
-}
+const MISSED: u32 = Class::Missed as u32;
+const NEW: u32 = Class::New as u32;
 
 /// The classes that are published, readable without a lock.
 #[derive(Debug, Default)]
@@ -61,7 +47,7 @@ impl Flags {
     /// Whether an event goes to `__keyspace@…__` and `__keyevent@…__`.
     pub(crate) fn channels(&self, class: Class) -> (bool, bool) {
         let flags = self.0.load(Ordering::Relaxed);
-        let is_wanted = flags & class.bit() != 0;
+        let is_wanted = flags & class as u32 != 0;
         (is_wanted && flags & KEYSPACE != 0, is_wanted && flags & KEYEVENT != 0)
     }
 
