@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use raingauge_app::socket::KEEPALIVE_IDLE;
+use raingauge_ports::objects::SyncMode;
 
 use crate::settings::Settings;
 
@@ -51,7 +52,7 @@ parameters! {
     "aof-use-rdb-preamble" "yes" Kind::Switch;
     "appenddirname" "" Kind::Fixed;
     "appendfilename" "" Kind::Fixed;
-    "appendfsync" "always" Kind::Words(&["always", "everysec", "no"]);
+    "appendfsync" "always" Kind::Words(SyncMode::NAMES);
     "appendonly" "yes" Kind::Switch;
     "auto-aof-rewrite-min-size" "67108864" MEMORY;
     "auto-aof-rewrite-percentage" "100" ANY;

@@ -15,6 +15,20 @@ pub enum SyncMode {
     No,
 }
 
+impl SyncMode {
+    const ALL: [SyncMode; 3] = [SyncMode::Always, SyncMode::EverySecond, SyncMode::No];
+    /// The names of all modes, as `objects.sync` and `appendfsync` have them; the default first.
+    pub const NAMES: &'static [&'static str] = &["always", "everysec", "no"];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
 /// What a store holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
@@ -52,4 +66,18 @@ pub trait ObjectControl: Send + Sync {
 
     /// Writes what changed since the last checkpoint to its place, and shortens the log.
     fn checkpoint(&self) -> BoxFuture<'_, Result<(), Error>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mode_has_its_name() {
+        assert_eq!(SyncMode::NAMES[0], SyncMode::default().name());
+        for (name, mode) in SyncMode::NAMES.iter().zip(SyncMode::ALL) {
+            assert_eq!((mode.name(), SyncMode::from_name(name)), (*name, Some(mode)));
+        }
+        assert_eq!(SyncMode::from_name("ALWAYS"), None);
+    }
 }

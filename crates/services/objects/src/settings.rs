@@ -12,7 +12,7 @@ settings! {
     pub struct Settings in "objects" checked by Settings::check {
         /// When a write is answered: `always`, when it is on the disk; `everysec`, when the kernel
         /// has it, which syncs it within a second; `no`, likewise, and the kernel decides.
-        sync: &'static str = one_of(&["always", "everysec", "no"]);
+        sync: &'static str = one_of(SyncMode::NAMES);
         /// Memory for objects, changes that wait for a checkpoint, and the cache of the disk.
         memory_bytes: usize = bytes(256 * MIB, 16 * MIB..=TIB);
         /// Largest object in memory; 0 for a quarter of objects.memory_bytes.
@@ -46,11 +46,7 @@ impl Settings {
 
     /// When a write is answered.
     pub fn sync_mode(&self) -> SyncMode {
-        match self.sync {
-            "everysec" => SyncMode::EverySecond,
-            "no" => SyncMode::No,
-            _ => SyncMode::Always,
-        }
+        SyncMode::from_name(self.sync).unwrap_or_default()
     }
 }
 

@@ -53,11 +53,7 @@ fn get(server: &Server, arguments: Arguments<'_>, replies: &mut Replies) {
 /// The present value of a parameter, from the part of the process that acts on it.
 pub(super) fn value(server: &Server, name: &str) -> String {
     match name {
-        "appendfsync" => match server.objects.sync_mode() {
-            SyncMode::Always => "always".into(),
-            SyncMode::EverySecond => "everysec".into(),
-            SyncMode::No => "no".into(),
-        },
+        "appendfsync" => server.objects.sync_mode().name().into(),
         "notify-keyspace-events" => server.objects.notify_flags(),
         _ => server.parameters.get(name),
     }
@@ -107,11 +103,10 @@ fn apply(server: &Server, name: &'static str, value: String) -> Result<(), Failu
                 refused(name, "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
             });
         }
-        "appendfsync" => server.objects.set_sync_mode(match &*value {
-            "everysec" => SyncMode::EverySecond,
-            "no" => SyncMode::No,
-            _ => SyncMode::Always,
-        }),
+        "appendfsync" => {
+            let mode = SyncMode::from_name(&value).unwrap_or_default();
+            server.objects.set_sync_mode(mode);
+        }
         "slowlog-log-slower-than" => server.slowlog.set_threshold_us(value.parse().unwrap_or(-1)),
         "slowlog-max-len" => server.slowlog.set_len_max(value.parse().unwrap_or(0)),
         _ => {}
