@@ -146,8 +146,9 @@ enum Command {
     },
     /// Load opening balances from a CSV file with the columns programme, member and points
     ///
-    /// A row may also have expiresOn, key and reason. A row without a key gets one from the file
-    /// and its number, so a file that is loaded twice counts once.
+    /// A row may also have expiresOn, key and reason. A row without a key gets one from the name
+    /// of the load, its member and its number among the rows of that member. So a file can be
+    /// corrected and loaded again under the same --name: what was loaded before counts once.
     #[command(after_help = "Example: raingauge points import balances.csv")]
     Import(import::Import),
     /// Write all entries of a data folder, one a line
