@@ -105,6 +105,9 @@ impl Opening {
     }
 }
 
+/// A clock that is further from that of the machine is one of an experiment.
+const EXPERIMENT_SHIFT_MS: u64 = 1_000;
+
 /// The products of a configuration, with their settings.
 #[derive(Clone, Default)]
 pub struct Openings(Arc<[Opening]>);
@@ -184,6 +187,15 @@ pub trait Service: Send + Sync {
 }
 
 impl Foundation {
+    /// The clock by which things expire. That of the log knows whether it is wrong, and then
+    /// nothing is removed. That of an experiment is set on purpose, and jumps.
+    pub fn guarded_clock(&self) -> Arc<dyn Clock> {
+        let wall = &self.wall_clock;
+        let shift_ms = wall.now_ms().abs_diff(wall.machine_ms());
+        let is_experiment = wall.pace() != 1 || shift_ms > EXPERIMENT_SHIFT_MS;
+        Arc::clone(if is_experiment { wall } else { &self.clock })
+    }
+
     /// Opens a consumer of the log. One that never ran begins at `first`.
     #[allow(dead_code, reason = "campaigns commit to a ledger of their own")]
     pub fn consumer(&self, name: &str, first: Offset) -> anyhow::Result<Consumer> {

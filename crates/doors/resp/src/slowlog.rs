@@ -152,9 +152,8 @@ fn shortened(arguments: Arguments<'_>) -> Vec<Vec<u8>> {
     let id = Command::of(arguments).spec().map(|spec| spec.id);
     let cut = arguments.len() > RESP_SLOWLOG_ARGUMENTS_MAX;
     let shown = if cut { RESP_SLOWLOG_ARGUMENTS_MAX - 1 } else { arguments.len() };
-    let kept = |(at, argument)| match is_secret(id, arguments, at) {
-        true => REDACTED.to_vec(),
-        false => first_bytes(argument),
+    let kept = |(at, argument)| {
+        if is_secret(id, arguments, at) { REDACTED.to_vec() } else { first_bytes(argument) }
     };
     let mut all: Vec<Vec<u8>> = arguments.iter().enumerate().take(shown).map(kept).collect();
 

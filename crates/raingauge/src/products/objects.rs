@@ -55,8 +55,7 @@ async fn open(
     let objects = Objects::open(
         engines.store,
         Arc::clone(&engines.control),
-        // A clock that jumps must not remove what has a time to live: this one knows whether it did.
-        Arc::clone(&foundation.clock),
+        foundation.guarded_clock(),
         objects::Options::from(&settings),
     );
 

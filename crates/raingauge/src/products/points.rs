@@ -17,7 +17,6 @@ use raingauge_awarding::{
 use raingauge_campaigns::sign::Secret;
 use raingauge_documents::{self as documents, Documents, ProductKind, ProgrammeRules};
 use raingauge_points_doors::{AdjustmentKind, Awarding, Points, Settings};
-use raingauge_ports::clock::Clock;
 use raingauge_settings::{Group, Reader};
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -28,8 +27,6 @@ pub const PRODUCT: Product = Product { groups: &[Settings::GROUP, QueuePlace::GR
 const ENABLED: &str = "points.enabled";
 /// The topic of entries.
 const STREAM: &str = "points.kafka_topic";
-/// A clock that is further from that of the machine is one of an experiment.
-const EXPERIMENT_SHIFT_MS: u64 = 1_000;
 
 fn configure(reader: &mut Reader) -> Opening {
     let mut settings = Settings::read(reader);
@@ -156,18 +153,9 @@ fn deps(foundation: &Foundation, engines: &PointsEngines, topics: OpenTopics) ->
         documents: Arc::clone(&foundation.documents),
         sender: Arc::clone(&engines.sender),
         lease: Arc::clone(&foundation.points_lease),
-        clock: ledger_clock(foundation),
+        clock: foundation.guarded_clock(),
         runtime: Handle::current(),
     }
-}
-
-/// A machine whose clock is wrong must not expire points: the clock of the log knows whether it is.
-/// That of an experiment is set on purpose, and jumps.
-fn ledger_clock(foundation: &Foundation) -> Arc<dyn Clock> {
-    let wall = &foundation.wall_clock;
-    let shift_ms = wall.now_ms().abs_diff(wall.machine_ms());
-    let is_experiment = wall.pace() != 1 || shift_ms > EXPERIMENT_SHIFT_MS;
-    Arc::clone(if is_experiment { wall } else { &foundation.clock })
 }
 
 fn teller_options(settings: &Settings) -> anyhow::Result<awarding::Options> {

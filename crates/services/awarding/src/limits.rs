@@ -10,7 +10,7 @@ pub const BALANCES_LEN_MAX: usize = 1_000;
 pub const EXPLAIN_ROWS_MAX: usize = 10_000;
 /// Most members whose notifications of a day are counted. Beyond, nobody else is notified that day.
 pub const NOTIFIED_MEMBERS_MAX: usize = 1_000_000;
-/// Most milliseconds by which the clocks of a machine and of the database that it shares may differ.
+/// Most milliseconds by which the clocks of a machine and of the database of a cluster may differ.
 pub const CLOCK_APART_MAX_MS: i64 = 60_000;
 /// Most sweeps that are remembered with what they did.
 pub const SWEEPS_KEPT_MAX: usize = 100;

@@ -1,6 +1,8 @@
 //! How far the partitions of the log are awarded, where several processes share it.
 
 use crate::error::Error;
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
 use crate::tail::blocking;
 use crate::teller::CONSUMER;
 use parking_lot::Mutex;
@@ -38,6 +40,18 @@ pub fn skip_lost(
     }
     let consumer = Name::new(CONSUMER).expect("it is a name");
     Ok(Some(Overtaken { consumer, partition, position, start }))
+}
+
+/// What is in force in the books; `None` until the teller of this process has it too. The first
+/// head names it as each of the others does.
+pub(crate) async fn newest(
+    books: &Arc<dyn Books>,
+    shared: &Shared,
+) -> Result<Option<Arc<Snapshot>>, Error> {
+    let books = Arc::clone(books);
+    let head = blocking(move || books.head(0)).await?;
+    let snapshot = shared.snapshot();
+    Ok(snapshot.missing(&[head]).is_empty().then_some(snapshot))
 }
 
 /// The places in the books. One process notes them, and all can read them.

@@ -1,13 +1,11 @@
 //! What is in force, and how far the log is awarded.
 
 use crate::error::Error;
-use crate::shared::Shared;
-use crate::tail::blocking;
 pub use raingauge_points::document::PROGRAMME;
 use raingauge_points::{Programme, ProgrammeDocument, Programmes};
 use raingauge_ports::campaigns::StoredDocument;
 use raingauge_ports::log::Offset;
-use raingauge_ports::points::{Books, Head};
+use raingauge_ports::points::Head;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -97,18 +95,6 @@ impl Snapshot {
         }
         missing.into_iter().collect()
     }
-}
-
-/// What is in force in the books; `None` until the teller of this process has it too. The first
-/// head names it as each of the others does.
-pub(crate) async fn newest(
-    books: &Arc<dyn Books>,
-    shared: &Shared,
-) -> Result<Option<Arc<Snapshot>>, Error> {
-    let books = Arc::clone(books);
-    let head = blocking(move || books.head(0)).await?;
-    let snapshot = shared.snapshot();
-    Ok(snapshot.missing(&[head]).is_empty().then_some(snapshot))
 }
 
 fn compiled(document: &StoredDocument) -> Result<Programme, Error> {

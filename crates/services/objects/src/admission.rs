@@ -154,9 +154,9 @@ pub(crate) fn admit(
 }
 
 /// As [`admit`], for a command that waited and finds something at a key, `ready`. It can do without
-/// those of its other keys that are not in memory: each of them had nothing when the wait began, and
-/// would have woken it. A move needs its target. Returns what the keys take; `None` if one that it
-/// needs is missing.
+/// those of its other keys that are not in memory: each of them had nothing when the wait began,
+/// and would have woken it. A move needs its target. Returns what the keys take; `None` if one that
+/// it needs is missing.
 pub(crate) fn admit_woken(
     keyspace: &mut Keyspace,
     spec: &Spec,

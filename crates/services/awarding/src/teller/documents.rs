@@ -140,7 +140,7 @@ impl Worker {
         for (name, version) in lane.unknown_versions(self.snapshot.programmes()) {
             match self.document(&name, version) {
                 Ok(document) => versions.push(document),
-                // Its awards are refused until somebody looks at them.
+                // Its awards are refused for now, and tried again.
                 Err(error @ Error::DocumentMissing { .. }) => tracing::warn!(%error),
                 Err(error) => return Err(error),
             }

@@ -138,9 +138,10 @@ impl Worker {
 
             let (decided, turn) = lane.decide(programmes, loaded, recorded_ms);
             let position = if has_leftovers(&decided) { positions.part } else { positions.whole };
-            let (entries, position, turn) = match lane.is_trial {
-                true => (Vec::new(), None, Turn::default()),
-                false => (turn.entries.clone(), position, Turn { position, ..turn }),
+            let (entries, position, turn) = if lane.is_trial {
+                (Vec::new(), None, Turn::default())
+            } else {
+                (turn.entries.clone(), position, Turn { position, ..turn })
             };
             let took = Duration::ZERO;
             let outcome = Outcome { recorded_ms, decided, entries, position, took };
@@ -188,10 +189,10 @@ impl Worker {
     pub(super) fn check_clock(&self, loaded: &Snapshot) -> Result<(), Error> {
         let Some(engine_ms) = loaded.engine_ms else { return Ok(()) };
         let apart_ms = self.deps.clock.machine_ms() - engine_ms;
-        match apart_ms.abs() > CLOCK_APART_MAX_MS {
-            true => Err(Error::ClockApart { apart_ms }),
-            false => Ok(()),
+        if apart_ms.abs() > CLOCK_APART_MAX_MS {
+            return Err(Error::ClockApart { apart_ms });
         }
+        Ok(())
     }
 }
 
