@@ -28,7 +28,7 @@ pub use chain::Chain;
 pub use entry_stream::EntryStream;
 pub use queue::{
     Burial, Letter, QueueError, QueueName, Queues, Receipt, Receive, ReceivedLetter, Shelf,
-    check_len, check_send, shortened,
+    check_len, check_send, send_all, shortened,
 };
 pub use queue_control::{Death, Depth, LetterSelection, PeekedLetter, QueueControl};
 pub use queue_limits::{

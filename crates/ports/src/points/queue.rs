@@ -108,6 +108,20 @@ pub struct Burial {
     pub last_error: String,
 }
 
+/// Sends any number of letters, as [`Queues::send`] does, in as few calls as there can be.
+pub async fn send_all(
+    queues: &dyn Queues,
+    queue: QueueName,
+    mut letters: Vec<Letter>,
+    delay: Duration,
+) -> Result<(), QueueError> {
+    while !letters.is_empty() {
+        let rest = letters.split_off(letters.len().min(QUEUE_CALL_LEN_MAX));
+        queues.send(queue, std::mem::replace(&mut letters, rest), delay).await?;
+    }
+    Ok(())
+}
+
 /// Sends and receives letters.
 ///
 /// Visibility and delays follow the clock of the machine, as those of a server's queue do.
@@ -281,6 +295,7 @@ mod tests {
             key: key.into(),
             source: source.into(),
             occurred_ms: None,
+            accepted_ms: None,
             reference: None,
             reason: None,
             body: Body::Close,

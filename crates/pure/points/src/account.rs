@@ -59,12 +59,6 @@ pub enum Account {
     WrittenOff,
 }
 
-impl Account {
-    pub const fn is_of_wallet(&self) -> bool {
-        matches!(self, Self::Available(_) | Self::Pending { .. } | Self::Held | Self::Arrears)
-    }
-}
-
 impl fmt::Display for Account {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

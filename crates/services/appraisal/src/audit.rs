@@ -17,7 +17,7 @@ use raingauge_points::programme::{EVENT_SOURCE, OWN_EVENTS};
 use raingauge_points::{
     Basis, Body, Command, Entry, Explain, Key, Kind, Priced, Programme, Unpriced,
 };
-use raingauge_ports::points::{Letter, QUEUE_CALL_LEN_MAX, QueueName};
+use raingauge_ports::points::{Letter, QueueName, send_all};
 use raingauge_ports::record;
 use raingauge_replay::source::{Span, walk};
 use raingauge_replay::{Error, Progress};
@@ -281,17 +281,15 @@ impl Auditor {
         })
     }
 
-    /// Sends what is missing, a call at a time.
+    /// Sends what is missing.
     fn resend(&mut self) -> Result<(), Error> {
         if !self.request.resend || self.found.is_partial {
             return Ok(());
         }
-        for letters in self.lost.chunks(QUEUE_CALL_LEN_MAX) {
-            let sent = self.sources.queues.send(QueueName::Award, letters.to_vec(), Duration::ZERO);
-            self.handle.block_on(sent).map_err(failed)?;
-            self.found.resent += letters.len() as u64;
-        }
-        Ok(())
+        let letters = std::mem::take(&mut self.lost);
+        self.found.resent = letters.len() as u64;
+        let sent = send_all(&*self.sources.queues, QueueName::Award, letters, Duration::ZERO);
+        self.handle.block_on(sent).map_err(failed)
     }
 }
 

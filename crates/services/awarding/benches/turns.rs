@@ -22,7 +22,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::time::Instant;
 
 const MEMBERS: u64 = 1_000_000;
 /// Commands of one request, and events of one block.
@@ -105,11 +104,11 @@ impl World {
     }
 
     fn wait(&self, offset: u64) {
-        let awarded = async {
-            let deadline = Instant::now() + Duration::from_secs(600);
-            self.handle.wait_awarded(offset, deadline).await
+        let ends = [(0, offset)];
+        let reached = async {
+            tokio::time::timeout(Duration::from_secs(600), self.handle.reached(&ends)).await
         };
-        assert!(self.runtime.block_on(awarded), "the teller is too slow");
+        assert_eq!(self.runtime.block_on(reached), Ok(true), "the teller is too slow");
     }
 
     /// A number, and a member that follows from it without an order.

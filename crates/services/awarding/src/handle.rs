@@ -2,10 +2,8 @@
 
 use crate::error::Error;
 use crate::intake::Manner;
-use crate::letters::command_letter;
 use crate::members::Members;
 use crate::places::Places;
-use crate::rewards::Rewards;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::sweeper::{SweepStatus, Sweeper};
@@ -14,13 +12,12 @@ use raingauge_documents::InEffect;
 use raingauge_points::limits::TOGETHER_MAX;
 use raingauge_points::{Answer, Command};
 use raingauge_ports::log::{Offset, Partition};
-use raingauge_ports::points::{QUEUE_CALL_LEN_MAX, QueueName, Queues};
+use raingauge_ports::points::{Letter, QueueName, Queues, send_all};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
 
 /// A running service. It ends when the last handle is dropped.
 #[derive(Clone)]
@@ -30,7 +27,6 @@ struct Running {
     shared: Arc<Shared>,
     queues: Arc<dyn Queues>,
     members: Members,
-    rewards: Rewards,
     sweeper: Arc<Sweeper>,
     places: Option<Arc<Places>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -52,9 +48,8 @@ pub(crate) struct Started {
 impl Handle {
     pub(crate) fn new(started: Started) -> Self {
         let Started { shared, queues, members, sweeper, places, threads, tasks } = started;
-        let rewards = Rewards::new(Arc::clone(&shared));
         let threads = Mutex::new(threads);
-        let running = Running { shared, queues, members, rewards, sweeper, places, threads, tasks };
+        let running = Running { shared, queues, members, sweeper, places, threads, tasks };
         Self(Arc::new(running))
     }
 
@@ -76,11 +71,8 @@ impl Handle {
     /// Keeps commands in the queue `award`, durably when it returns. They are decided soon, and
     /// those that are malformed become dead letters.
     pub async fn submit_later(&self, commands: Vec<Command>) -> Result<(), Error> {
-        for commands in commands.chunks(QUEUE_CALL_LEN_MAX) {
-            let letters = commands.iter().map(command_letter).collect();
-            self.0.queues.send(QueueName::Award, letters, Duration::ZERO).await?;
-        }
-        Ok(())
+        let letters = commands.iter().map(Letter::of_command).collect();
+        Ok(send_all(&*self.0.queues, QueueName::Award, letters, Duration::ZERO).await?)
     }
 
     /// Answers what commands would do now, one after the other. Nothing is written.
@@ -91,11 +83,6 @@ impl Handle {
     /// Reads of members.
     pub fn members(&self) -> &Members {
         &self.0.members
-    }
-
-    /// Redemptions of rewards.
-    pub fn rewards(&self) -> &Rewards {
-        &self.0.rewards
     }
 
     /// What is in force.
@@ -142,14 +129,6 @@ impl Handle {
             }
             None => end_of(ends).saturating_sub(self.position()),
         }
-    }
-
-    /// Waits until everything before `offset` is awarded. Answers `false` when that has not
-    /// happened by the deadline.
-    pub async fn wait_awarded(&self, offset: Offset, deadline: Instant) -> bool {
-        let mut positions = self.positions();
-        let reached = positions.wait_for(|position| *position >= offset);
-        matches!(tokio::time::timeout_at(deadline, reached).await, Ok(Ok(_)))
     }
 
     /// Asks for a sweep of the wallets that are due now, or were at an earlier time, and returns

@@ -18,7 +18,6 @@ use crate::batch::Batch;
 use crate::deps::{Awarding, Deps, Options};
 use crate::error::Error;
 use crate::intake::Manner;
-use crate::letters::command_letter;
 use crate::limits::REQUEST_COMMANDS_MAX;
 use crate::places::{Places, newest};
 use crate::right::Right;
@@ -32,7 +31,7 @@ use raingauge_ports::campaigns::{DocumentStore, StoredDocument};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{self, Block, EventLog, Offset};
-use raingauge_ports::points::{Books, Letter, QUEUE_CALL_LEN_MAX, QueueName, Queues};
+use raingauge_ports::points::{Books, Letter, QueueName, Queues, send_all};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -342,7 +341,7 @@ impl Context {
     async fn award(&self, batch: &Batch<'_>) -> Result<(), Error> {
         if self.options.awarding == Awarding::Queued {
             self.send(QueueName::Retry, batch.leftovers(&[])).await?;
-            let letters = batch.priced.iter().map(command_letter).collect();
+            let letters = batch.priced.iter().map(Letter::of_command).collect();
             return self.send(QueueName::Award, letters).await;
         }
         let mut answers = Vec::with_capacity(batch.priced.len());
@@ -365,9 +364,6 @@ impl Context {
     }
 
     async fn send(&self, queue: QueueName, letters: Vec<Letter>) -> Result<(), Error> {
-        for letters in letters.chunks(QUEUE_CALL_LEN_MAX) {
-            self.queues.send(queue, letters.to_vec(), Duration::ZERO).await?;
-        }
-        Ok(())
+        Ok(send_all(&*self.queues, queue, letters, Duration::ZERO).await?)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cloud_event::to_json;
 use raingauge_core::event::Event;
-use raingauge_points::{Command, WalletId};
+use raingauge_points::WalletId;
 use raingauge_ports::points::{DueWallet, Letter};
 use raingauge_ports::record::identity;
 use serde::{Deserialize, Serialize};
@@ -86,11 +86,6 @@ impl FailedNotice {
     pub fn letter(&self, why: &str) -> Letter {
         Letter::new(&self.id, json_of(self)).because(why)
     }
-}
-
-/// A command as a letter of the queue `award`.
-pub fn command_letter(command: &Command) -> Letter {
-    Letter::of_command(command)
 }
 
 fn json_of(value: &impl Serialize) -> String {

@@ -41,7 +41,6 @@ mod port;
 mod publisher;
 mod replies;
 mod retry;
-mod rewards;
 mod right;
 mod service;
 mod shared;
@@ -64,7 +63,6 @@ pub use members::{
 };
 pub use places::skip_lost;
 pub use publisher::SOURCE;
-pub use rewards::{Fulfilment, Redemption, Rewards};
 pub use service::Teller;
 pub use snapshot::{PROGRAMME, Snapshot};
 pub use sweeper::{SweepState, SweepStatus};

@@ -21,7 +21,7 @@ use raingauge_core::event::Event;
 use raingauge_points::{Entry, WalletId};
 use raingauge_ports::campaigns::sender::{Method, Request, Sender};
 use raingauge_ports::clock::Clock;
-use raingauge_ports::points::{QUEUE_CALL_LEN_MAX, QueueName, Queues};
+use raingauge_ports::points::{QueueName, Queues, send_all};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -230,10 +230,7 @@ impl Reader for Notifier {
         let failed: Vec<_> = sent.buffer_unordered(SENDING_MAX).collect().await;
         let failed: Vec<_> = failed.into_iter().flatten().collect();
 
-        for letters in failed.chunks(QUEUE_CALL_LEN_MAX) {
-            let delay = Duration::from_secs(1);
-            self.queues.send(QueueName::Notify, letters.to_vec(), delay).await?;
-        }
+        send_all(&*self.queues, QueueName::Notify, failed, Duration::from_secs(1)).await?;
         Ok(())
     }
 }

@@ -8,7 +8,6 @@ use crate::deps::{Awarding, Deps, Options};
 use crate::error::Error;
 use crate::intake::{Manner, Request, Settling};
 use crate::lane::Lanes;
-use crate::letters::command_letter;
 use crate::replies::Replies;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
@@ -16,7 +15,7 @@ use raingauge_consumers::{Hold, Place};
 use raingauge_points::{Answer, Footprint, Turn};
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{self, Block, Offset};
-use raingauge_ports::points::{Head, Letter, QUEUE_CALL_LEN_MAX, QueueName};
+use raingauge_ports::points::{Head, Letter, QueueName, send_all};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -272,7 +271,7 @@ impl Worker {
     ) -> Result<(), Error> {
         self.send(QueueName::Retry, batch.leftovers(answers))?;
         if !batch.priced.is_empty() {
-            self.send(QueueName::Award, batch.priced.iter().map(command_letter).collect())?;
+            self.send(QueueName::Award, batch.priced.iter().map(Letter::of_command).collect())?;
         }
         if !batch.orders.is_empty() {
             return self.obey(&batch.orders, batch.end);
@@ -282,11 +281,8 @@ impl Worker {
     }
 
     fn send(&self, queue: QueueName, letters: Vec<Letter>) -> Result<(), Error> {
-        for letters in letters.chunks(QUEUE_CALL_LEN_MAX) {
-            let sent = self.deps.queues.send(queue, letters.to_vec(), Duration::ZERO);
-            self.deps.runtime.block_on(sent)?;
-        }
-        Ok(())
+        let sent = send_all(&*self.deps.queues, queue, letters, Duration::ZERO);
+        Ok(self.deps.runtime.block_on(sent)?)
     }
 
     /// The log is awarded up to here.

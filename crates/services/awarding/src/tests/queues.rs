@@ -1,5 +1,4 @@
 use super::stage::{DAY_MS, HOUR_MS, START_MS, Stage, award, command, programme};
-use crate::letters::command_letter;
 use raingauge_points::{Answer, Body, Kind};
 use raingauge_ports::campaigns::sender::Response;
 use raingauge_ports::points::{Letter, QueueControl, QueueName, Queues, Shelf};
@@ -78,7 +77,7 @@ fn what_is_malformed_is_dead_at_once() {
         stage.runtime.block_on(sent).unwrap();
     }
     let unknown = command("bob", "k-1", Body::Tier { tier: "wood".into(), until: None });
-    let letters = vec![command_letter(&unknown), command_letter(&award("bob", "k-2", 7))];
+    let letters = vec![Letter::of_command(&unknown), Letter::of_command(&award("bob", "k-2", 7))];
     let sent = stage.queues.send(QueueName::Award, letters, Duration::ZERO);
     stage.runtime.block_on(sent).unwrap();
     stage.settle_down(&mut process);
@@ -222,7 +221,7 @@ fn a_member_is_notified_so_often_in_a_day() {
 fn a_command_of_the_queue_happened_when_it_was_accepted() {
     let (stage, mut process) = Stage::with_programme();
     let gift = award("bob", "k-1", 7);
-    let sent = stage.queues.send(QueueName::Award, vec![command_letter(&gift)], Duration::ZERO);
+    let sent = stage.queues.send(QueueName::Award, vec![Letter::of_command(&gift)], Duration::ZERO);
     stage.runtime.block_on(sent).unwrap();
     stage.clock.advance(2 * HOUR_MS);
     stage.settle_down(&mut process);

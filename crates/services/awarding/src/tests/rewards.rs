@@ -1,29 +1,12 @@
-use super::stage::{DAY_MS, PROGRAMME, Process, Stage, award};
+use super::stage::{DAY_MS, Process, Stage, award, command};
 use crate::error::Error;
-use crate::rewards::{Fulfilment, Redemption};
 use raingauge_core::code::Code;
-use raingauge_points::Answer;
+use raingauge_points::{Answer, Body};
 use std::sync::Arc;
 
-fn redemption(member: &str, key: &str) -> Redemption {
-    Redemption {
-        programme: PROGRAMME.into(),
-        member: member.into(),
-        reward: "cup".into(),
-        key: key.into(),
-        source: "".into(),
-    }
-}
-
-fn end(member: &str, redemption: &str, key: &str) -> Fulfilment {
-    Fulfilment {
-        programme: PROGRAMME.into(),
-        member: member.into(),
-        redemption: redemption.into(),
-        key: key.into(),
-        source: "".into(),
-        reason: None,
-    }
+/// Reserves the points of a reward, and takes one of its stock.
+fn redemption() -> Body {
+    Body::Hold { points: None, until_ms: None, reward: Some("cup".into()) }
 }
 
 fn code(answer: &Result<Answer, Error>) -> Option<Code> {
@@ -41,10 +24,11 @@ fn a_stock_is_not_oversold_and_what_is_cancelled_returns_to_it() {
     let awards = buyers.iter().map(|buyer| award(buyer, &format!("a-{buyer}"), 80)).collect();
     stage.submit(&mut process, awards);
 
-    let rewards = process.rewards.clone();
-    let redeem = |process: &mut Process, buyer: &str, key: &str| {
-        stage.during(process, rewards.redeem(redemption(buyer, key)))
+    let decide = |process: &mut Process, buyer: &str, key: &str, body: Body| {
+        stage.submit(process, vec![command(buyer, key, body)]).remove(0)
     };
+    let redeem =
+        |process: &mut Process, buyer: &str, key: &str| decide(process, buyer, key, redemption());
     let mut sold = Vec::new();
     for buyer in &buyers {
         let answer = redeem(&mut process, buyer, &format!("r-{buyer}"));
@@ -60,17 +44,15 @@ fn a_stock_is_not_oversold_and_what_is_cancelled_returns_to_it() {
     let again = redeem(&mut process, &sold[0], &format!("r-{}", sold[0]));
     assert!(matches!(again, Ok(Answer::Replayed(_))), "{again:?}");
 
-    let redeemed = format!("r-{}", sold[0]);
-    let cancel = rewards.cancel(end(&sold[0], &redeemed, "c-1"));
-    let cancelled = stage.during(&mut process, cancel);
+    let hold = |buyer: &str| Arc::from(format!("r-{buyer}"));
+    let cancel = Body::Release { hold: hold(&sold[0]) };
+    let cancelled = decide(&mut process, &sold[0], "c-1", cancel);
     assert_eq!(code(&cancelled), None, "{cancelled:?}");
     assert_eq!(stage.available(&process, &sold[0]), 80);
-    let redeemed = format!("r-{}", sold[1]);
-    let fulfil = rewards.fulfil(end(&sold[1], &redeemed, "c-2"));
-    let fulfilled = stage.during(&mut process, fulfil);
+    let fulfil = || Body::Capture { hold: hold(&sold[1]), points: None };
+    let fulfilled = decide(&mut process, &sold[1], "c-2", fulfil());
     assert_eq!(code(&fulfilled), None, "{fulfilled:?}");
-    let fulfil = rewards.fulfil(end(&sold[1], &redeemed, "c-3"));
-    let twice = stage.during(&mut process, fulfil);
+    let twice = decide(&mut process, &sold[1], "c-3", fulfil());
     assert_eq!(code(&twice), Some(Code::HoldResolved), "{twice:?}");
 
     let next = redeem(&mut process, &buyers[19], "r-next");
@@ -83,8 +65,7 @@ fn a_stock_is_not_oversold_and_what_is_cancelled_returns_to_it() {
 fn a_hold_that_nobody_ends_times_out() {
     let (stage, mut process) = Stage::with_programme();
     stage.submit(&mut process, vec![award("bob", "a", 80)]);
-    let rewards = process.rewards.clone();
-    let held = stage.during(&mut process, rewards.redeem(redemption("bob", "r-1")));
+    let held = stage.submit(&mut process, vec![command("bob", "r-1", redemption())]).remove(0);
     assert_eq!(code(&held), None, "{held:?}");
     stage.clock.advance(3 * DAY_MS);
     let sweeper = Arc::clone(&process.sweeper);

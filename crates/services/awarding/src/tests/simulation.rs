@@ -7,7 +7,7 @@ use super::stage::{HOUR_MS, Process, Stage, award, command, programme, wallet};
 use crate::publisher::{event_type, id_of};
 use raingauge_points::{Answer, Body, Command, Entry, Kind};
 use raingauge_ports::campaigns::sender::Response;
-use raingauge_ports::points::QueueName;
+use raingauge_ports::points::{Letter, QueueName};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -149,7 +149,7 @@ impl World {
             }
             4 => {
                 let letters = self.ask();
-                let letters = letters.iter().map(crate::letters::command_letter).collect();
+                let letters = letters.iter().map(Letter::of_command).collect();
                 let queues = self.stage.deps().queues;
                 let sent = queues.send(QueueName::Award, letters, Duration::ZERO);
                 let _ = self.stage.runtime.block_on(sent);

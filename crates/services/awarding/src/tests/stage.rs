@@ -9,7 +9,6 @@ use crate::members::Members;
 use crate::notifier::Notifier;
 use crate::publisher::Publisher;
 use crate::retry::Retry;
-use crate::rewards::Rewards;
 use crate::shared::Shared;
 use crate::sweeper::Sweeper;
 use crate::tail::Tail;
@@ -83,7 +82,6 @@ pub struct Process {
     pub notifier: Arc<Notifier>,
     pub notices: Arc<Tail<Arc<Notifier>>>,
     pub members: Members,
-    pub rewards: Rewards,
 }
 
 impl Stage {
@@ -169,7 +167,6 @@ impl Stage {
             notices: Arc::new(Tail::new(&deps, Arc::clone(&shared), Arc::clone(&notifier))),
             notifier,
             members: Members::new(&deps, Arc::clone(&shared)),
-            rewards: Rewards::new(Arc::clone(&shared)),
             shared,
         })
     }
