@@ -27,7 +27,7 @@ impl Spec {
             Id::Randomkey => &["request_policy:all_shards", "nondeterministic_output"],
             Id::Scan => &["nondeterministic_output", "request_policy:special"],
 
-            Id::Info | Id::MemoryDoctor | Id::MemoryStats => {
+            Id::Info | Id::MemoryDoctor | Id::MemoryMallocStats | Id::MemoryStats => {
                 &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"]
             }
             Id::LatencyLatest
@@ -45,6 +45,7 @@ impl Spec {
             Id::ClientInfo
             | Id::ClientList
             | Id::ClusterBumpepoch
+            | Id::ClusterCountFailureReports
             | Id::ClusterGetkeysinslot
             | Id::ClusterInfo
             | Id::ClusterLinks

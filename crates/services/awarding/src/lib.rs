@@ -63,7 +63,7 @@ pub use members::{
 };
 pub use places::skip_lost;
 pub use publisher::SOURCE;
+pub use raingauge_points::document::CONSUMER;
 pub use service::Teller;
 pub use snapshot::{PROGRAMME, Snapshot};
 pub use sweeper::{SweepState, SweepStatus};
-pub use teller::CONSUMER;

@@ -12,6 +12,7 @@ use crate::replies::Replies;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use raingauge_consumers::{Hold, Place};
+use raingauge_points::document::CONSUMER;
 use raingauge_points::{Answer, Footprint, Turn};
 use raingauge_ports::consumers::Name;
 use raingauge_ports::log::{self, Block, Offset};
@@ -19,8 +20,6 @@ use raingauge_ports::points::{Head, Letter, QueueName, send_all};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The name of this consumer of the log.
-pub const CONSUMER: &str = "points";
 /// Most wallets that one turn settles: commands wait for one such turn at most.
 pub const SETTLE_MAX: usize = 250;
 /// How long events rest after an error, in milliseconds.

@@ -1,7 +1,7 @@
 use super::*;
-use raingauge_people::tokens::MadeTokens;
+use raingauge_people::accounts::Accounts;
+use raingauge_people::tokens::{MadeTokens, TokenRequest};
 use raingauge_ports::clock::ManualClock;
-use raingauge_ports::people::{ApiToken, Tokens as _};
 
 #[tokio::test]
 async fn clients_are_listed_and_named() {
@@ -120,30 +120,22 @@ async fn a_token_that_expires_ends_what_listens_and_waits() {
     let clock = Arc::new(ManualClock::at_s(1_000));
     let people = Arc::new(raingauge_memory::People::default());
     let made = Arc::new(MadeTokens::new(people.clone(), clock.clone()));
-    let token = ApiToken {
-        id: 1,
-        hash: Sha256::digest(b"rg_made").into(),
-        name: "made".into(),
-        scopes: [Scope::ObjectsRead, Scope::ObjectsWrite].into_iter().collect(),
-        created_by: String::new(),
-        created_at: 1_000,
-        expires_at: Some(1_060),
-        revoked_at: None,
-        used_at: None,
-    };
-    people.add_token(token).await.expect("a token");
+    let accounts = Accounts::new(people, clock.clone(), raingauge_people::Options::default());
+    let scopes = [Scope::ObjectsRead, Scope::ObjectsWrite].into_iter().collect();
+    let request = TokenRequest { name: "made".into(), scopes, lifetime_s: Some(60) };
+    let secret = accounts.create_token(request, "zoe").await.expect("a token").secret;
     made.refresh().await.expect("the tokens");
     let tokens = Tokens::new(&auth(&[("rg_stays", &[Scope::Admin])])).with_made(made);
     let house = House::guarded(Settings::default(), tokens).await;
 
     let mut listener = house.connect().await;
     let listens = "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
-    listener.ask("auth rg_made\r\nsubscribe c\r\n", format!("+OK\r\n{listens}")).await;
+    listener.ask(format!("auth {secret}\r\nsubscribe c\r\n"), format!("+OK\r\n{listens}")).await;
     let mut worker = house.connect().await;
-    worker.ask("auth rg_made\r\n", "+OK\r\n").await;
+    worker.ask(format!("auth {secret}\r\n"), "+OK\r\n").await;
     worker.send("blpop q 0\r\n").await;
     let mut silent = house.connect().await;
-    silent.ask("auth rg_made\r\n", "+OK\r\n").await;
+    silent.ask(format!("auth {secret}\r\n"), "+OK\r\n").await;
     let mut stays = house.connect().await;
     stays.ask("auth rg_stays\r\n", "+OK\r\n").await;
     stays.send("blpop r 0\r\n").await;

@@ -1,6 +1,7 @@
 //! Everything around a service: engines in memory, which outlive its processes.
 
 use super::faults::{Fuse, Fused};
+use crate::CONSUMER;
 use crate::awards::Awards;
 use crate::deps::{Deps, NotifyOptions, Options};
 use crate::error::Error;
@@ -12,7 +13,7 @@ use crate::retry::Retry;
 use crate::shared::Shared;
 use crate::sweeper::Sweeper;
 use crate::tail::Tail;
-use crate::teller::{CONSUMER, Progress, Worker};
+use crate::teller::{Progress, Worker};
 use raingauge_consumers::Registry;
 use raingauge_consumers::control::{DocumentVersion, document_entry};
 use raingauge_core::event::Event;
