@@ -15,7 +15,6 @@ pub(crate) enum Class {
     Hash = 1 << 6,
     Sorted = 1 << 7,
     Expired = 1 << 8,
-    Evicted = 1 << 9,
     Missed = 1 << 11,
     New = 1 << 14,
 }
@@ -29,8 +28,8 @@ const LETTERS: &[(char, u32)] = &[
     ('h', Class::Hash as u32),
     ('z', Class::Sorted as u32),
     ('x', Class::Expired as u32),
-    ('e', Class::Evicted as u32),
-    // Events of streams and of modules, of which there are none here.
+    // Of evictions, streams and modules there are no events here.
+    ('e', 1 << 9),
     ('t', 1 << 10),
     ('d', 1 << 13),
 ];
