@@ -1,9 +1,8 @@
 //! The nodes of a static cluster, as the settings give them.
 
+use raingauge_resp::{SlotNode, slot};
 use raingauge_settings::{Entry, Reader, Setting};
-
-/// Slots of a cluster.
-const SLOTS: u16 = 16_384;
+use sha2::{Digest, Sha256};
 
 /// A process of a static cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +23,16 @@ impl Node {
         }
     }
 
+    /// The node as clients of the cluster know it.
+    pub(crate) fn slot_node(&self) -> SlotNode {
+        SlotNode {
+            id: id_of(&self.address()),
+            host: self.host.clone(),
+            port: self.port,
+            ranges: self.slots.clone(),
+        }
+    }
+
     /// Reads `HOST:PORT FIRST-LAST FIRST-LAST …`; a single slot needs no `-LAST`.
     fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_ascii_whitespace();
@@ -34,7 +43,10 @@ impl Node {
         let mut slots = Vec::new();
         for word in words {
             let range = slot_range(word).ok_or_else(|| {
-                format!("{word:?} is not a range of slots such as 0-8191, up to {}", SLOTS - 1)
+                format!(
+                    "{word:?} is not a range of slots such as 0-8191, up to {}",
+                    slot::COUNT - 1
+                )
             })?;
             slots.push(range);
         }
@@ -67,7 +79,7 @@ fn slot_range(word: &str) -> Option<(u16, u16)> {
     let (first, last) = word.split_once('-').unwrap_or((word, word));
     let first = first.parse().ok()?;
     let last = last.parse().ok()?;
-    (first <= last && last < SLOTS).then_some((first, last))
+    (first <= last && last < slot::COUNT).then_some((first, last))
 }
 
 /// The host and the port of `HOST:PORT`, where an IPv6 address stands in brackets.
@@ -83,23 +95,11 @@ pub fn host_and_port(text: &str) -> Option<(&str, u16)> {
     is_right.then_some((bare.unwrap_or(host), port))
 }
 
-/// Checks that the nodes have every slot, each once. An error says which one they do not.
-pub fn check(nodes: &[Node]) -> Result<(), String> {
-    let mut ranges: Vec<(u16, u16)> = nodes.iter().flat_map(|node| node.slots.clone()).collect();
-    ranges.sort_unstable();
-
-    let mut next = 0;
-    for (first, last) in ranges {
-        if first > next {
-            return Err(format!("no node has slot {next}"));
-        }
-        if first < next {
-            return Err(format!("two nodes have slot {first}"));
-        }
-        next = last + 1;
-    }
-
-    if next < SLOTS { Err(format!("no node has slot {next}")) } else { Ok(()) }
+/// 40 hexadecimal digits that follow from a text: the form of ids in Redis.
+pub fn id_of(text: &str) -> String {
+    let mut digits = hex::encode(Sha256::digest(text.as_bytes()));
+    digits.truncate(40);
+    digits
 }
 
 #[cfg(test)]
@@ -115,17 +115,5 @@ mod tests {
         for wrong in ["a 0-1", "a:0 0-1", "a:7001", "a:7001 2-1", "a:7001 0-16384", ":7001 0-1"] {
             assert!(Node::parse(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn every_slot_belongs_to_one_node() {
-        let nodes = |text: &str| -> Vec<Node> {
-            text.split(',').map(|node| Node::parse(node).unwrap()).collect()
-        };
-        assert_eq!(check(&nodes("a:1 0-99 200-16383,b:1 100-199")), Ok(()));
-        assert_eq!(check(&nodes("a:1 1-16383")), Err("no node has slot 0".to_owned()));
-        assert_eq!(check(&nodes("a:1 0-9 9-16383")), Err("two nodes have slot 9".to_owned()));
-        assert_eq!(check(&nodes("a:1 0-16382")), Err("no node has slot 16383".to_owned()));
-        assert_eq!(check(&[]), Err("no node has slot 0".to_owned()));
     }
 }

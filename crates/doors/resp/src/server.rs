@@ -10,11 +10,10 @@ use raingauge_people::tokens::Tokens;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::objects::KeyCount;
 use raingauge_resp::{Failure, SlotNode, Slots};
-use sha2::{Digest, Sha256};
 
 use crate::client::{Client, Clients};
 use crate::incoming::Incoming;
-use crate::nodes::Node;
+use crate::nodes::{Node, host_and_port, id_of};
 use crate::observed::Observed;
 use crate::parameters::Parameters;
 use crate::rain::Rain;
@@ -98,7 +97,7 @@ impl Server {
             unread: Arc::default(),
             waiting_max,
             keyspace: Mutex::default(),
-            run_id: digits(&seed),
+            run_id: id_of(&seed),
             started_ms,
             parameters,
             slots,
@@ -152,37 +151,21 @@ fn slots(settings: &Settings, address: SocketAddr) -> Option<Slots> {
         ClusterMode::No => None,
 
         ClusterMode::Single => {
-            let announced = crate::nodes::host_and_port(&own);
+            let announced = host_and_port(&own);
             let (host, port) = match announced {
                 Some((host, port)) => (host.to_owned(), port),
                 None => (address.ip().to_string(), address.port()),
             };
             let ranges = vec![(0, raingauge_resp::slot::COUNT - 1)];
 
-            Slots::new(vec![SlotNode { id: digits(&own), host, port, ranges }], 0)
+            Slots::new(vec![SlotNode { id: id_of(&own), host, port, ranges }], 0).ok()
         }
 
         ClusterMode::Static => {
             let index = settings.nodes.iter().position(|node| node.address() == own)?;
-            let nodes = settings.nodes.iter().map(slot_node).collect();
+            let nodes = settings.nodes.iter().map(Node::slot_node).collect();
 
-            Slots::new(nodes, index)
+            Slots::new(nodes, index).ok()
         }
     }
-}
-
-fn slot_node(node: &Node) -> SlotNode {
-    SlotNode {
-        id: digits(&node.address()),
-        host: node.host.clone(),
-        port: node.port,
-        ranges: node.slots.clone(),
-    }
-}
-
-/// 40 hexadecimal digits that follow from a text: the form of ids in Redis.
-fn digits(text: &str) -> String {
-    let mut digits = hex::encode(Sha256::digest(text.as_bytes()));
-    digits.truncate(40);
-    digits
 }

@@ -2,6 +2,7 @@
 
 use crate::nodes::Node;
 use core::time::Duration;
+use raingauge_resp::Slots;
 use raingauge_settings::{FromText, Reader, Wrong, settings};
 use std::net::SocketAddr;
 
@@ -73,7 +74,8 @@ impl Settings {
     /// A static cluster has every slot once, and this process is one of its nodes.
     fn check_static(&self, reader: &mut Reader) {
         let advice = "Give every node with its slots, from 0 to 16383, each slot once";
-        if let Err(message) = crate::nodes::check(&self.nodes) {
+        let nodes = self.nodes.iter().map(Node::slot_node).collect();
+        if let Err(message) = Slots::new(nodes, 0) {
             reader.refuse("resp.nodes", message, advice);
             return;
         }

@@ -24,23 +24,16 @@ pub struct SlotNode {
 }
 
 impl Slots {
-    /// The map of a cluster, seen from the node at the index `own`. None if a slot belongs to no
-    /// node or to two.
-    pub fn new(nodes: Vec<SlotNode>, own: usize) -> Option<Slots> {
-        let mut owners = vec![None; usize::from(slot::COUNT)];
+    /// The map of a cluster, seen from the node at the index `own`. An error says which slot
+    /// belongs to no node or to two.
+    pub fn new(nodes: Vec<SlotNode>, own: usize) -> Result<Slots, String> {
+        let owners = owners(&nodes)?;
 
-        for (index, node) in nodes.iter().enumerate() {
-            for (first, last) in &node.ranges {
-                for owner in owners.get_mut(usize::from(*first)..=usize::from(*last))? {
-                    if owner.replace(u16::try_from(index).ok()?).is_some() {
-                        return None;
-                    }
-                }
-            }
+        if own < nodes.len() {
+            Ok(Slots { nodes, own, owners })
+        } else {
+            Err(format!("there is no node {own}"))
         }
-
-        let owners = owners.into_iter().collect::<Option<Vec<_>>>()?;
-        (own < nodes.len()).then_some(Slots { nodes, own, owners })
     }
 
     pub fn nodes(&self) -> &[SlotNode] {
@@ -95,6 +88,29 @@ impl Slots {
             _ => Ok(()),
         }
     }
+}
+
+/// The index of the node of each slot.
+fn owners(nodes: &[SlotNode]) -> Result<Vec<u16>, String> {
+    let mut owners = vec![None; usize::from(slot::COUNT)];
+
+    for (index, node) in (0..=u16::MAX).zip(nodes) {
+        for (first, last) in &node.ranges {
+            if first > last {
+                return Err(format!("{first}-{last} is no range of slots"));
+            }
+            for slot in *first..=*last {
+                let owner = owners.get_mut(usize::from(slot));
+                let owner = owner.ok_or_else(|| format!("there is no slot {slot}"))?;
+                if owner.replace(index).is_some() {
+                    return Err(format!("two nodes have slot {slot}"));
+                }
+            }
+        }
+    }
+
+    let owned = owners.into_iter().zip(0..slot::COUNT);
+    owned.map(|(owner, slot)| owner.ok_or_else(|| format!("no node has slot {slot}"))).collect()
 }
 
 fn is_shard_channel(spec: &Spec) -> bool {
@@ -157,11 +173,18 @@ mod tests {
 
     #[test]
     fn every_slot_belongs_to_one_node() {
-        assert!(Slots::new(vec![node(1, &[(0, 16383)])], 0).is_some());
-        assert!(Slots::new(vec![node(1, &[(0, 16383)])], 1).is_none());
-        assert!(Slots::new(vec![node(1, &[(0, 16382)])], 0).is_none());
-        assert!(Slots::new(vec![node(1, &[(0, 16384)])], 0).is_none());
-        assert!(Slots::new(vec![node(1, &[(0, 9000)]), node(2, &[(9000, 16383)])], 0).is_none());
-        assert!(Slots::new(vec![node(1, &[(9, 3), (0, 16383)])], 0).is_none());
+        let fault = |ranges: &[&[(u16, u16)]], own| {
+            let nodes = (1..).zip(ranges).map(|(port, ranges)| node(port, ranges)).collect();
+            Slots::new(nodes, own).err().unwrap_or_default()
+        };
+        assert_eq!(fault(&[&[(0, 99), (200, 16_383)], &[(100, 199)]], 1), "");
+        assert_eq!(fault(&[&[(0, 16_383)]], 1), "there is no node 1");
+        assert_eq!(fault(&[&[(1, 16_383)]], 0), "no node has slot 0");
+        assert_eq!(fault(&[&[(0, 16_382)]], 0), "no node has slot 16383");
+        assert_eq!(fault(&[&[(0, 16_384)]], 0), "there is no slot 16384");
+        assert_eq!(fault(&[&[(0, 9_000)], &[(9_000, 16_383)]], 0), "two nodes have slot 9000");
+        assert_eq!(fault(&[&[(0, 9), (9, 16_383)]], 0), "two nodes have slot 9");
+        assert_eq!(fault(&[&[(9, 3), (0, 16_383)]], 0), "9-3 is no range of slots");
+        assert_eq!(fault(&[], 0), "no node has slot 0");
     }
 }
