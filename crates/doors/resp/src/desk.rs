@@ -149,7 +149,7 @@ impl Desk {
         let now_ms = self.now_ms();
         let user = self.login.user().to_owned();
         let object = if spec.id == Id::Auth { user.clone() } else { spec.name.to_owned() };
-        let refusal = Refusal { reason, context: "toplevel", object, user };
+        let refusal = Refusal { reason, object, user };
         self.server.refusals.note(refusal, self.client.line(now_ms), now_ms);
     }
 }

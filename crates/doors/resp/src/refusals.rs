@@ -34,8 +34,6 @@ struct Entry {
 pub(crate) struct Refusal {
     /// `command` or `auth`.
     pub(crate) reason: &'static str,
-    /// `toplevel`, or `multi` in a transaction.
-    pub(crate) context: &'static str,
     /// The command, or the name of a login.
     pub(crate) object: String,
     pub(crate) user: String,
@@ -81,7 +79,8 @@ impl Refusals {
 
             let texts = [
                 ("reason", entry.refusal.reason),
-                ("context", entry.refusal.context),
+                // Refusals inside a transaction are not kept.
+                ("context", "toplevel"),
                 ("object", &entry.refusal.object),
                 ("username", &entry.refusal.user),
             ];

@@ -1,6 +1,5 @@
 //! Keyspace notifications: which events are published, as `notify-keyspace-events` says.
 
-use raingauge_resp::Failure;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The kind of an event, by which a server chooses those that it publishes. Each is a bit of the
@@ -33,6 +32,7 @@ const LETTERS: &[(char, u32)] = &[
     ('t', 1 << 10),
     ('d', 1 << 13),
 ];
+const INVALID: &str = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
 const KEYSPACE: u32 = 1;
 const KEYEVENT: u32 = 1 << 1;
 const MISSED: u32 = Class::Missed as u32;
@@ -56,7 +56,8 @@ impl Flags {
         keyspace || keyevent
     }
 
-    pub(crate) fn set(&self, letters: &str) -> Result<(), Failure> {
+    /// Publishes the classes of these letters. An error says what is wrong with them.
+    pub(crate) fn set(&self, letters: &str) -> Result<(), &'static str> {
         let mut flags = 0;
         for letter in letters.chars() {
             let known = LETTERS.iter().find(|(known, _)| *known == letter).map(|(_, bit)| *bit);
@@ -66,7 +67,7 @@ impl Flags {
                 'E' => KEYEVENT,
                 'm' => MISSED,
                 'n' => NEW,
-                _ => known.ok_or_else(invalid)?,
+                _ => known.ok_or(INVALID)?,
             };
         }
 
@@ -99,10 +100,6 @@ fn all() -> u32 {
     LETTERS.iter().fold(0, |all, (_, bit)| all | bit)
 }
 
-fn invalid() -> Failure {
-    Failure::text("ERR Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,7 +115,7 @@ mod tests {
         }
 
         flags.set("KEl").expect("known letters");
-        assert!(flags.set("Q").is_err());
+        assert_eq!(flags.set("Q"), Err(INVALID));
         assert!(flags.has(Class::List) && !flags.has(Class::Hash));
     }
 }

@@ -149,7 +149,8 @@ impl Objects {
         self.shared.flags.letters()
     }
 
-    pub fn set_notify_flags(&self, letters: &str) -> Result<(), Failure> {
+    /// An error says what is wrong with the letters.
+    pub fn set_notify_flags(&self, letters: &str) -> Result<(), &'static str> {
         self.shared.flags.set(letters)
     }
 

@@ -99,9 +99,7 @@ fn apply(server: &Server, name: &'static str, value: String) -> Result<(), Failu
     match name {
         "notify-keyspace-events" => {
             let set = server.objects.set_notify_flags(&value);
-            return set.map_err(|_| {
-                refused(name, "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
-            });
+            return set.map_err(|reason| refused(name, reason));
         }
         "appendfsync" => {
             let mode = SyncMode::from_name(&value).unwrap_or_default();

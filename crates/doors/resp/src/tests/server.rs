@@ -29,6 +29,9 @@ async fn parameters_are_read_and_set() {
 
     let text = "-ERR Unknown option or number of arguments for CONFIG SET - 'nope'";
     assert_eq!(client.text("config set nope 1").await, text);
+    let text = "-ERR CONFIG SET failed (possibly related to argument 'notify-keyspace-events') - \
+                Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
+    assert_eq!(client.text("config set notify-keyspace-events Q").await, text);
     assert!(client.text("config set port 1").await.contains("can't set immutable config"));
     assert!(client.text("config set hz x").await.contains("related to argument 'hz'"));
     assert!(client.text("config set hz 1 hz 2").await.contains("duplicate parameter"));

@@ -19,7 +19,7 @@ impl Controls for Door {
     fn control(&mut self, command: Command<'_>, replies: &mut Replies) -> Result<(), Failure> {
         if command.spec().is_some_and(|spec| spec.id == Id::ConfigSet) {
             let events = String::from_utf8_lossy(command.arguments.at(3));
-            self.0.set_notify_flags(&events)?;
+            self.0.set_notify_flags(&events).map_err(Failure::text)?;
         }
         replies.simple("DOOR");
         Ok(())
