@@ -5,7 +5,7 @@
 
 use crate::commands::{handler, reply_nothing};
 use crate::limits::ONCE_ID_LEN_MAX;
-use crate::turn::Turn;
+use crate::turn::{Outcome, Turn};
 use raingauge_ports::objects::INTERNAL_DATABASE;
 use raingauge_resp::{Arguments, Command, Failure, Id, Protocol, Replies};
 use raingauge_values::{Object, Text, Value};
@@ -15,11 +15,7 @@ use xxhash_rust::xxh3::Xxh3;
 const HEAD_LEN: usize = 1 + 16;
 
 /// Runs a command, or answers what it answered the first time.
-pub(crate) fn run(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    out: &mut Replies,
-) -> Result<(), Failure> {
+pub(crate) fn run(turn: &mut Turn<'_>, arguments: Arguments<'_>, out: &mut Replies) -> Outcome {
     let id = arguments.at(1);
     if id.is_empty() || id.len() > ONCE_ID_LEN_MAX {
         let line = format!("ERR the id of RAIN.ONCE has 1 to {ONCE_ID_LEN_MAX} bytes");

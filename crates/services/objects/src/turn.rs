@@ -9,8 +9,11 @@ use raingauge_resp::{Arguments, Failure, Replies};
 use raingauge_values::{Hash, List, Object, Set, Sorted, Text, Value};
 use rand::rngs::SmallRng;
 
-/// Runs one command. A failure comes before any change.
-pub(crate) type Handler = fn(&mut Turn<'_>, Arguments<'_>, &mut Replies) -> Result<(), Failure>;
+/// What a handler returns. A failure comes before any change.
+pub(crate) type Outcome = Result<(), Failure>;
+
+/// Runs one command.
+pub(crate) type Handler = fn(&mut Turn<'_>, Arguments<'_>, &mut Replies) -> Outcome;
 
 /// The expiry of an object that takes the place of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

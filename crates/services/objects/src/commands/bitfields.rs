@@ -7,7 +7,7 @@ use raingauge_values::text::Buffer;
 
 use super::bits::{check_bits_len, offset};
 use crate::notify::Class;
-use crate::turn::{Handler, Turn};
+use crate::turn::{Handler, Outcome, Turn};
 
 pub(super) const COMMANDS: &[(Id, Handler)] =
     &[(Id::Bitfield, bitfield), (Id::BitfieldRo, bitfield_ro)];
@@ -88,11 +88,7 @@ fn parse_offset(text: &[u8], width: Width) -> Result<u64, Failure> {
     }
 }
 
-fn bitfield(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn bitfield(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let operations = operations(arguments)?;
     match operations.iter().filter_map(Operation::last_written).max() {
         Some(last_bit) => write(turn, arguments.at(1), &operations, last_bit, replies),
@@ -100,11 +96,7 @@ fn bitfield(
     }
 }
 
-fn bitfield_ro(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn bitfield_ro(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let operations = operations(arguments)?;
     if operations.iter().any(|operation| operation.last_written().is_some()) {
         return Err(Failure::text("ERR BITFIELD_RO only supports the GET subcommand"));
@@ -133,7 +125,7 @@ fn write(
     operations: &[Operation],
     last_bit: u64,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let held = turn.text(key)?.map_or(0, |text| text.len());
     check_bits_len(held, last_bit)?;
 
@@ -163,18 +155,18 @@ fn write(
     Ok(())
 }
 
-struct Outcome {
+struct FieldResult {
     reply: i64,
     written: bool,
     changed: bool,
 }
 
 /// Runs an operation. `None` if its number overflows, which its caller does not want.
-fn run(operation: &Operation, buffer: &mut Buffer) -> Option<Outcome> {
+fn run(operation: &Operation, buffer: &mut Buffer) -> Option<FieldResult> {
     let width = operation.width;
     let held = width.get(buffer, operation.offset);
     let (number, reply) = match operation.action {
-        Action::Get => return Some(Outcome { reply: held, written: false, changed: false }),
+        Action::Get => return Some(FieldResult { reply: held, written: false, changed: false }),
         Action::Set(number, overflow) => (width.fit_set(number, overflow)?, held),
         Action::Add(increment, overflow) => {
             let sum = width.fit_sum(held, increment, overflow)?;
@@ -182,5 +174,5 @@ fn run(operation: &Operation, buffer: &mut Buffer) -> Option<Outcome> {
         }
     };
     width.set(buffer, operation.offset, number);
-    Some(Outcome { reply, written: true, changed: number != held })
+    Some(FieldResult { reply, written: true, changed: number != held })
 }

@@ -11,7 +11,7 @@ use raingauge_values::{Text, Value};
 use super::ranges::{clamped, is_reversed};
 use super::strings::check_len;
 use crate::notify::Class;
-use crate::turn::{Expiry, Handler, Turn};
+use crate::turn::{Expiry, Handler, Outcome, Turn};
 
 pub(super) const COMMANDS: &[(Id, Handler)] = &[
     (Id::Setbit, setbit),
@@ -41,11 +41,7 @@ pub(super) fn check_bits_len(held: usize, last_bit: u64) -> Result<(), Failure> 
     if len > BITS_BYTES_MAX { Err(TOO_LONG) } else { Ok(()) }
 }
 
-fn setbit(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn setbit(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let offset = offset(arguments.integer(2).ok())?;
     let bit = match arguments.integer(3) {
@@ -70,11 +66,7 @@ fn setbit(
     Ok(())
 }
 
-fn getbit(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn getbit(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let offset = offset(arguments.integer(2).ok())?;
     let text = turn.text(arguments.at(1))?;
     let bit = text.is_some_and(|text| bits::get(&text.bytes(), offset));
@@ -109,11 +101,7 @@ fn bits_between(start: i64, end: i64, len: usize, by_bits: bool) -> RangeInclusi
     }
 }
 
-fn bitcount(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn bitcount(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let Some(text) = turn.text(arguments.at(1))? else {
         replies.integer(0);
         return Ok(());
@@ -143,11 +131,7 @@ fn bitcount(
     Ok(())
 }
 
-fn bitpos(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn bitpos(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let bit = match arguments.integer(2)? {
         0 => false,
         1 => true,
@@ -181,11 +165,7 @@ fn bitpos(
     Ok(())
 }
 
-fn bitop(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn bitop(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let words = [
         ("and", Combination::And),
         ("or", Combination::Or),

@@ -1,7 +1,7 @@
 //! Publishing, and questions about channels.
 
 use crate::pubsub::Space;
-use crate::turn::{Handler, Turn};
+use crate::turn::{Handler, Outcome, Turn};
 use raingauge_resp::{Arguments, Failure, Id, Replies};
 
 pub(super) const COMMANDS: &[(Id, Handler)] = &[
@@ -43,7 +43,7 @@ fn publish(
     arguments: Arguments<'_>,
     replies: &mut Replies,
     space: Space,
-) -> Result<(), Failure> {
+) -> Outcome {
     let receivers = turn.publish(space, arguments.bytes(1), arguments.bytes(2));
     replies.integer(receivers as i64);
     Ok(())
@@ -54,7 +54,7 @@ fn names(
     arguments: Arguments<'_>,
     replies: &mut Replies,
     space: Space,
-) -> Result<(), Failure> {
+) -> Outcome {
     if arguments.len() > 3 {
         return Err(unknown(arguments));
     }
@@ -70,7 +70,7 @@ fn counts(
     arguments: Arguments<'_>,
     replies: &mut Replies,
     space: Space,
-) -> Result<(), Failure> {
+) -> Outcome {
     let channels = arguments.from(2);
     replies.array(channels.len() * 2);
     for channel in channels.iter() {
@@ -80,12 +80,12 @@ fn counts(
     Ok(())
 }
 
-fn patterns(turn: &mut Turn<'_>, _: Arguments<'_>, replies: &mut Replies) -> Result<(), Failure> {
+fn patterns(turn: &mut Turn<'_>, _: Arguments<'_>, replies: &mut Replies) -> Outcome {
     replies.integer(turn.pubsub().names_len(Space::Pattern) as i64);
     Ok(())
 }
 
-fn help(_: &mut Turn<'_>, _: Arguments<'_>, replies: &mut Replies) -> Result<(), Failure> {
+fn help(_: &mut Turn<'_>, _: Arguments<'_>, replies: &mut Replies) -> Outcome {
     replies.array(HELP.len());
     HELP.iter().for_each(|line| replies.simple(line));
     Ok(())

@@ -1,7 +1,7 @@
 //! Commands about whole databases.
 
 use crate::admission::database_of;
-use crate::turn::{Handler, Turn};
+use crate::turn::{Handler, Outcome, Turn};
 use raingauge_ports::objects::DATABASES;
 use raingauge_resp::{Arguments, Failure, Id, Replies};
 
@@ -15,11 +15,7 @@ pub(super) const COMMANDS: &[(Id, Handler)] = &[
 
 const OUT_OF_RANGE: Failure = Failure::text("ERR DB index is out of range");
 
-fn select(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn select(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     turn.select(database_at(arguments, 1)?);
     replies.ok();
     Ok(())
@@ -31,22 +27,14 @@ pub(super) fn database_at(arguments: Arguments<'_>, index: usize) -> Result<u8, 
     database_of(arguments, index).ok_or(OUT_OF_RANGE)
 }
 
-fn flush_one(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn flush_one(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     check_flush(arguments)?;
     turn.flush(turn.database());
     replies.ok();
     Ok(())
 }
 
-fn flush_all(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn flush_all(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     check_flush(arguments)?;
     (0..DATABASES).for_each(|database| turn.flush(database));
     replies.ok();
@@ -62,11 +50,7 @@ fn check_flush(arguments: Arguments<'_>) -> Result<(), Failure> {
     }
 }
 
-fn swap(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn swap(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     arguments.integer(1).map_err(|_| Failure::text("ERR invalid first DB index"))?;
     arguments.integer(2).map_err(|_| Failure::text("ERR invalid second DB index"))?;
     let a = database_of(arguments, 1).ok_or(OUT_OF_RANGE)?;
@@ -79,7 +63,7 @@ fn swap(
 }
 
 /// In a transaction, whose EXEC has forgotten the watched keys already.
-fn unwatch(_: &mut Turn<'_>, _: Arguments<'_>, replies: &mut Replies) -> Result<(), Failure> {
+fn unwatch(_: &mut Turn<'_>, _: Arguments<'_>, replies: &mut Replies) -> Outcome {
     replies.ok();
     Ok(())
 }

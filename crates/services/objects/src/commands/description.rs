@@ -1,6 +1,6 @@
 //! What objects are like: OBJECT and MEMORY USAGE.
 
-use crate::turn::{Handler, Turn};
+use crate::turn::{Handler, Outcome, Turn};
 use raingauge_resp::{Arguments, Failure, Id, Replies};
 
 pub(super) const COMMANDS: &[(Id, Handler)] = &[
@@ -30,11 +30,7 @@ const HELP: &[&str] = &[
     "    Prints this help.",
 ];
 
-fn encoding(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn encoding(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     match turn.get(arguments.at(2)) {
         Some(object) => replies.bulk(object.value.encoding().as_bytes()),
         None => replies.null(),
@@ -42,11 +38,7 @@ fn encoding(
     Ok(())
 }
 
-fn references(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn references(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     match turn.get(arguments.at(2)) {
         Some(_) => replies.integer(1),
         None => replies.null(),
@@ -54,11 +46,7 @@ fn references(
     Ok(())
 }
 
-fn idle(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn idle(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     match turn.idle_ms(arguments.at(2)) {
         Some(idle_ms) => replies.integer(idle_ms / 1_000),
         None => replies.null(),
@@ -66,11 +54,7 @@ fn idle(
     Ok(())
 }
 
-fn frequency(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn frequency(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     if turn.exists(arguments.at(2)) {
         return Err(Failure::text(
             "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please \
@@ -82,17 +66,13 @@ fn frequency(
     Ok(())
 }
 
-fn help(_: &mut Turn<'_>, _: Arguments<'_>, replies: &mut Replies) -> Result<(), Failure> {
+fn help(_: &mut Turn<'_>, _: Arguments<'_>, replies: &mut Replies) -> Outcome {
     replies.array(HELP.len());
     HELP.iter().for_each(|line| replies.simple(line));
     Ok(())
 }
 
-fn memory(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn memory(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let has_samples = match arguments.len() {
         3 => true,
         5 if arguments.is(3, "samples") => arguments.integer(4)? >= 0,

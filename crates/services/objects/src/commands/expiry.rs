@@ -1,7 +1,7 @@
 //! Commands about the time at which keys expire.
 
 use crate::notify::Class;
-use crate::turn::{Handler, Turn};
+use crate::turn::{Handler, Outcome, Turn};
 use raingauge_resp::{Arguments, Failure, Id, Replies};
 
 pub(super) const COMMANDS: &[(Id, Handler)] = &[
@@ -95,7 +95,7 @@ fn expire(
     replies: &mut Replies,
     scale: (i64, i64),
     name: &'static str,
-) -> Result<(), Failure> {
+) -> Outcome {
     let (base_ms, unit_ms) = scale;
     let condition = Condition::parse(arguments)?;
     let number = arguments.integer(2)?;
@@ -128,7 +128,7 @@ fn time(
     arguments: Arguments<'_>,
     replies: &mut Replies,
     number: impl FnOnce(i64) -> i64,
-) -> Result<(), Failure> {
+) -> Outcome {
     replies.integer(match turn.expires_ms(arguments.at(1)) {
         None => -2,
         Some(None) => -1,
@@ -141,11 +141,7 @@ fn rounded_s(ms: i64) -> i64 {
     ms.saturating_add(500) / 1_000
 }
 
-fn persist(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn persist(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let expires = turn.expires_ms(key).flatten().is_some();
     if expires {

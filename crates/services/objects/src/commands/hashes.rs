@@ -8,7 +8,7 @@ use raingauge_values::{Collection, Hash};
 use super::picks::Picks;
 use super::walk::{self, Walk};
 use crate::notify::Class;
-use crate::turn::{Handler, Turn};
+use crate::turn::{Handler, Outcome, Turn};
 
 pub(super) const COMMANDS: &[(Id, Handler)] = &[
     (Id::Hset, hset),
@@ -29,21 +29,13 @@ pub(super) const COMMANDS: &[(Id, Handler)] = &[
     (Id::Hscan, hscan),
 ];
 
-fn hset(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hset(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let added = set_pairs(turn, arguments, "hset")?;
     replies.integer(added);
     Ok(())
 }
 
-fn hmset(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hmset(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     set_pairs(turn, arguments, "hmset")?;
     replies.ok();
     Ok(())
@@ -73,11 +65,7 @@ fn set_pairs(
     Ok(added)
 }
 
-fn hsetnx(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hsetnx(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let field = arguments.at(2);
     let absent = !turn.hash(key)?.is_some_and(|hash| hash.contains(field));
@@ -97,20 +85,12 @@ fn reply_field(hash: Option<&Hash>, field: &[u8], replies: &mut Replies) {
     }
 }
 
-fn hget(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hget(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     reply_field(turn.hash(arguments.at(1))?, arguments.at(2), replies);
     Ok(())
 }
 
-fn hmget(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hmget(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let hash = turn.hash(arguments.at(1))?;
     replies.array(arguments.len() - 2);
     for field in arguments.from(2).iter() {
@@ -119,11 +99,7 @@ fn hmget(
     Ok(())
 }
 
-fn hgetall(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hgetall(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let hash = turn.hash(arguments.at(1))?;
     replies.map(hash.map_or(0, |hash| hash.len()));
     for (field, value) in hash.iter().flat_map(|hash| hash.iter()) {
@@ -133,11 +109,7 @@ fn hgetall(
     Ok(())
 }
 
-fn hkeys(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hkeys(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let hash = turn.hash(arguments.at(1))?;
     replies.array(hash.map_or(0, |hash| hash.len()));
     for (field, _) in hash.iter().flat_map(|hash| hash.iter()) {
@@ -146,11 +118,7 @@ fn hkeys(
     Ok(())
 }
 
-fn hvals(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hvals(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let hash = turn.hash(arguments.at(1))?;
     replies.array(hash.map_or(0, |hash| hash.len()));
     for (_, value) in hash.iter().flat_map(|hash| hash.iter()) {
@@ -159,41 +127,25 @@ fn hvals(
     Ok(())
 }
 
-fn hlen(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hlen(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let len = turn.hash(arguments.at(1))?.map_or(0, |hash| hash.len());
     replies.integer(len as i64);
     Ok(())
 }
 
-fn hstrlen(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hstrlen(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let value = turn.hash(arguments.at(1))?.and_then(|hash| hash.get(arguments.at(2)));
     replies.integer(value.map_or(0, |value| value.len() as i64));
     Ok(())
 }
 
-fn hexists(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hexists(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let hash = turn.hash(arguments.at(1))?;
     replies.integer(i64::from(hash.is_some_and(|hash| hash.contains(arguments.at(2)))));
     Ok(())
 }
 
-fn hdel(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hdel(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let fields = arguments.from(2);
     let Some(hash) = turn.hash_mut(key)? else {
@@ -211,11 +163,7 @@ fn hdel(
     Ok(())
 }
 
-fn hincrby(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hincrby(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let field = arguments.at(2);
     let increment = arguments.integer(3)?;
@@ -232,11 +180,7 @@ fn hincrby(
     Ok(())
 }
 
-fn hincrbyfloat(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hincrbyfloat(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let field = arguments.at(2);
     let increment = Real::parse(arguments.at(3)).ok_or(Failure::NotFloat)?;
@@ -255,11 +199,7 @@ fn hincrbyfloat(
     Ok(())
 }
 
-fn hrandfield(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hrandfield(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     if arguments.len() == 2 {
         let len = turn.hash(key)?.map_or(0, |hash| hash.len());
@@ -310,11 +250,7 @@ fn reply_picked(
     }
 }
 
-fn hscan(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn hscan(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let cursor = arguments.cursor(2)?;
     let Some(hash) = turn.hash(key)? else {

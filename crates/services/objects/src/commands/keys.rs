@@ -2,7 +2,7 @@
 
 use super::databases::database_at;
 use crate::notify::Class;
-use crate::turn::{Handler, Turn};
+use crate::turn::{Handler, Outcome, Turn};
 use raingauge_resp::{Arguments, Failure, Id, Replies};
 use raingauge_values::{Object, Value};
 
@@ -20,11 +20,7 @@ pub(super) const COMMANDS: &[(Id, Handler)] = &[
 
 const SAME_OBJECT: Failure = Failure::text("ERR source and destination objects are the same");
 
-fn del(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn del(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let mut removed = 0;
     for key in arguments.iter().skip(1) {
         if turn.remove(key) {
@@ -36,31 +32,19 @@ fn del(
     Ok(())
 }
 
-fn exists(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn exists(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let count = arguments.iter().skip(1).filter(|key| turn.exists(key)).count();
     replies.integer(count as i64);
     Ok(())
 }
 
-fn kind(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn kind(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let object = turn.get(arguments.at(1));
     replies.simple(object.map_or("none", |object| object.value.kind().name()));
     Ok(())
 }
 
-fn rename(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn rename(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let (from, to) = (arguments.at(1), arguments.at(2));
     if !turn.exists(from) {
         return Err(Failure::NoSuchKey);
@@ -73,11 +57,7 @@ fn rename(
     Ok(())
 }
 
-fn rename_to_free(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn rename_to_free(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let (from, to) = (arguments.at(1), arguments.at(2));
     if !turn.exists(from) {
         return Err(Failure::NoSuchKey);
@@ -98,11 +78,7 @@ fn move_name(turn: &mut Turn<'_>, from: &[u8], to: &[u8]) {
     turn.notify(Class::Generic, "rename_to", to);
 }
 
-fn copy(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn copy(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let (from, to) = (arguments.at(1), arguments.at(2));
     let mut target = turn.database();
     let mut replaces = false;
@@ -135,11 +111,7 @@ fn copy(
     Ok(())
 }
 
-fn to_database(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn to_database(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let source = turn.database();
     let target = database_at(arguments, 2)?;

@@ -8,7 +8,7 @@ use rand::Rng;
 use super::picks::Picks;
 use super::walk::{self, Walk};
 use crate::notify::Class;
-use crate::turn::{Handler, Turn};
+use crate::turn::{Handler, Outcome, Turn};
 
 pub(super) const COMMANDS: &[(Id, Handler)] = &[
     (Id::Sadd, sadd),
@@ -23,11 +23,7 @@ pub(super) const COMMANDS: &[(Id, Handler)] = &[
     (Id::Sscan, sscan),
 ];
 
-fn sadd(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn sadd(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let members = arguments.from(2);
     turn.set(key)?;
@@ -44,11 +40,7 @@ fn sadd(
     Ok(())
 }
 
-fn srem(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn srem(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let members = arguments.from(2);
     let Some(set) = turn.set_mut(key)? else {
@@ -66,21 +58,13 @@ fn srem(
     Ok(())
 }
 
-fn sismember(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn sismember(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let set = turn.set(arguments.at(1))?;
     replies.integer(i64::from(set.is_some_and(|set| set.contains(arguments.at(2)))));
     Ok(())
 }
 
-fn smismember(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn smismember(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let set = turn.set(arguments.at(1))?;
     replies.array(arguments.len() - 2);
     for member in arguments.from(2).iter() {
@@ -89,11 +73,7 @@ fn smismember(
     Ok(())
 }
 
-fn smembers(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn smembers(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let set = turn.set(arguments.at(1))?;
     replies.set(set.map_or(0, |set| set.len()));
     for member in set.iter().flat_map(|set| set.iter()) {
@@ -102,21 +82,13 @@ fn smembers(
     Ok(())
 }
 
-fn scard(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn scard(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let len = turn.set(arguments.at(1))?.map_or(0, |set| set.len());
     replies.integer(len as i64);
     Ok(())
 }
 
-fn spop(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn spop(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     match arguments.len() {
         2 => {}
@@ -138,11 +110,7 @@ fn spop(
     Ok(())
 }
 
-fn spop_many(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn spop_many(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let count = arguments.integer(2).ok().and_then(|count| usize::try_from(count).ok());
     let count = count.ok_or(Failure::NotPositive)?;
@@ -166,11 +134,7 @@ fn spop_many(
     Ok(())
 }
 
-fn srandmember(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn srandmember(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let picks = match arguments.len() {
         2 => Picks::Repeated(1),
@@ -194,11 +158,7 @@ fn srandmember(
     Ok(())
 }
 
-fn smove(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn smove(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let source = arguments.at(1);
     let destination = arguments.at(2);
     let member = arguments.at(3);
@@ -230,11 +190,7 @@ fn smove(
     Ok(())
 }
 
-fn sscan(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn sscan(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let cursor = arguments.cursor(2)?;
     let Some(set) = turn.set(key)? else {

@@ -4,7 +4,7 @@ use raingauge_resp::{Arguments, Failure, Id, Replies};
 use raingauge_values::{Blob, Collection, Set, Value};
 
 use crate::notify::Class;
-use crate::turn::{Expiry, Handler, Turn};
+use crate::turn::{Expiry, Handler, Outcome, Turn};
 
 pub(super) const COMMANDS: &[(Id, Handler)] = &[
     (Id::Sinter, sinter),
@@ -97,31 +97,19 @@ fn set_of(members: Vec<&Blob>) -> Set {
     members.into_iter().map(|member| member.as_slice()).collect()
 }
 
-fn sinter(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn sinter(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let members = intersection(&sets(turn, arguments.from(1))?, usize::MAX);
     reply(members.into_iter(), replies);
     Ok(())
 }
 
-fn sinterstore(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn sinterstore(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let set = set_of(intersection(&sets(turn, arguments.from(2))?, usize::MAX));
     store(turn, arguments.at(1), set, "sinterstore", replies);
     Ok(())
 }
 
-fn sintercard(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn sintercard(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let number = arguments.integer(1).ok().and_then(|number| usize::try_from(number).ok());
     let number = number
         .filter(|number| *number > 0)
@@ -151,41 +139,25 @@ fn sintercard(
     Ok(())
 }
 
-fn sunion(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn sunion(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let set = union(&sets(turn, arguments.from(1))?);
     reply(set.iter(), replies);
     Ok(())
 }
 
-fn sunionstore(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn sunionstore(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let set = union(&sets(turn, arguments.from(2))?);
     store(turn, arguments.at(1), set, "sunionstore", replies);
     Ok(())
 }
 
-fn sdiff(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn sdiff(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let members = difference(&sets(turn, arguments.from(1))?);
     reply(members.into_iter(), replies);
     Ok(())
 }
 
-fn sdiffstore(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn sdiffstore(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let set = set_of(difference(&sets(turn, arguments.from(2))?));
     store(turn, arguments.at(1), set, "sdiffstore", replies);
     Ok(())

@@ -7,7 +7,7 @@ use raingauge_values::{Text, Value, head};
 use super::expiry::expire_at;
 use super::lifetimes::{Lifetime, Unit};
 use crate::notify::Class;
-use crate::turn::{Expiry, Handler, Turn};
+use crate::turn::{Expiry, Handler, Outcome, Turn};
 
 pub(super) const COMMANDS: &[(Id, Handler)] = &[
     (Id::Get, get),
@@ -115,19 +115,11 @@ fn reply_get(turn: &Turn<'_>, key: &[u8], replies: &mut Replies) -> Result<(), F
     Ok(())
 }
 
-fn get(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn get(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     reply_get(turn, arguments.at(1), replies)
 }
 
-fn set(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn set(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let options = SetOptions::parse(arguments)?;
     let key = arguments.at(1);
     check_len(turn, arguments.at(2).len())?;
@@ -173,11 +165,7 @@ fn write(turn: &mut Turn<'_>, arguments: Arguments<'_>, index: usize, expiry: Ex
     }
 }
 
-fn setnx(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn setnx(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     check_len(turn, arguments.at(2).len())?;
     let absent = !turn.exists(arguments.at(1));
     if absent {
@@ -187,19 +175,11 @@ fn setnx(
     Ok(())
 }
 
-fn setex(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn setex(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     set_expiring(turn, arguments, Unit::Seconds, "setex", replies)
 }
 
-fn psetex(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn psetex(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     set_expiring(turn, arguments, Unit::Milliseconds, "psetex", replies)
 }
 
@@ -209,7 +189,7 @@ fn set_expiring(
     unit: Unit,
     command: &'static str,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     check_len(turn, arguments.at(3).len())?;
     let expiry = Lifetime::In(unit, arguments.at(2)).expiry(command, turn.now_ms())?;
     write(turn, arguments, 3, expiry);
@@ -217,22 +197,14 @@ fn set_expiring(
     Ok(())
 }
 
-fn getset(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn getset(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     reply_get(turn, arguments.at(1), replies)?;
     check_len(turn, arguments.at(2).len())?;
     write(turn, arguments, 2, Expiry::Clear);
     Ok(())
 }
 
-fn getdel(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn getdel(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     reply_get(turn, key, replies)?;
     if turn.remove(key) {
@@ -241,11 +213,7 @@ fn getdel(
     Ok(())
 }
 
-fn getex(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn getex(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let mut lifetime = Lifetime::Unchanged;
     let mut index = 2;
@@ -277,11 +245,7 @@ fn getex(
     Ok(())
 }
 
-fn mget(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn mget(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     replies.array(arguments.len() - 1);
     for key in arguments.from(1).iter() {
         match turn.get(key).map(|object| &object.value) {
@@ -292,21 +256,13 @@ fn mget(
     Ok(())
 }
 
-fn mset(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn mset(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     set_pairs(turn, arguments, "mset")?;
     replies.ok();
     Ok(())
 }
 
-fn msetnx(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn msetnx(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     if arguments.len().is_multiple_of(2) {
         return Err(Failure::Arity("msetnx"));
     }
@@ -337,22 +293,14 @@ fn set_pairs(
     Ok(())
 }
 
-fn strlen(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn strlen(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let len = turn.text(arguments.at(1))?.map_or(0, |text| text.len());
     replies.integer(len as i64);
     Ok(())
 }
 
 /// Deletes a string that equals an expected one: the release of a lock by its owner.
-fn delifeq(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn delifeq(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let equal = turn.text(key)?.is_some_and(|text| *text.bytes() == *arguments.at(2));
     if equal {

@@ -8,7 +8,7 @@ use raingauge_values::{Text, lcs};
 use super::ranges::{clamped, is_reversed};
 use super::strings::{check_len, text_of};
 use crate::notify::Class;
-use crate::turn::{Handler, Turn};
+use crate::turn::{Handler, Outcome, Turn};
 
 pub(super) const COMMANDS: &[(Id, Handler)] = &[
     (Id::Append, append),
@@ -23,11 +23,7 @@ pub(super) const COMMANDS: &[(Id, Handler)] = &[
     (Id::Lcs, longest_common_subsequence),
 ];
 
-fn append(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn append(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let addition = arguments.at(2);
     let held = turn.text(key)?.map(|text| text.len());
@@ -44,11 +40,7 @@ fn append(
     Ok(())
 }
 
-fn getrange(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn getrange(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let start = arguments.integer(2)?;
     let end = arguments.integer(3)?;
     let Some(text) = turn.text(arguments.at(1))? else {
@@ -65,11 +57,7 @@ fn getrange(
     Ok(())
 }
 
-fn setrange(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn setrange(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let bytes = arguments.at(3);
     let offset = arguments.integer(2)?;
@@ -91,46 +79,25 @@ fn setrange(
     Ok(())
 }
 
-fn incr(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn incr(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     add(turn, arguments.at(1), 1, replies)
 }
 
-fn decr(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn decr(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     add(turn, arguments.at(1), -1, replies)
 }
 
-fn incrby(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn incrby(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     add(turn, arguments.at(1), arguments.integer(2)?, replies)
 }
 
-fn decrby(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn decrby(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let decrement = arguments.integer(2)?;
     let increment = decrement.checked_neg().ok_or(Failure::text("ERR decrement would overflow"))?;
     add(turn, arguments.at(1), increment, replies)
 }
 
-fn add(
-    turn: &mut Turn<'_>,
-    key: &[u8],
-    increment: i64,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn add(turn: &mut Turn<'_>, key: &[u8], increment: i64, replies: &mut Replies) -> Outcome {
     let held = match turn.text(key)? {
         Some(text) => text.as_integer().ok_or(Failure::NotInteger)?,
         None => 0,
@@ -143,11 +110,7 @@ fn add(
     Ok(())
 }
 
-fn incrbyfloat(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn incrbyfloat(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let key = arguments.at(1);
     let held = match turn.text(key)? {
         Some(text) => Real::parse(&text.bytes()).ok_or(Failure::NotFloat)?,
@@ -203,7 +166,7 @@ fn longest_common_subsequence(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let not_text = |_| Failure::text("ERR The specified keys must contain string values");
     let a = turn.text(arguments.at(1)).map_err(not_text)?;
     let b = turn.text(arguments.at(2)).map_err(not_text)?;

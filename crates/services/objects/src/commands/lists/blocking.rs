@@ -1,19 +1,19 @@
 //! Pops and moves that wait until a list has an entry.
 
-use raingauge_resp::{Arguments, Failure, Replies};
+use raingauge_resp::{Arguments, Replies};
 use raingauge_values::list::Side;
 
 use super::ends::{first_list, move_entry, reply_popped, take};
 use super::side;
 use crate::commands::ranges::{keys_before_word, parse_count};
 use crate::commands::timeouts;
-use crate::turn::Turn;
+use crate::turn::{Outcome, Turn};
 
 pub(super) fn blpop(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     pop(turn, arguments, Side::Left, replies)
 }
 
@@ -21,7 +21,7 @@ pub(super) fn brpop(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     pop(turn, arguments, Side::Right, replies)
 }
 
@@ -29,7 +29,7 @@ pub(super) fn blmpop(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let keys = keys_before_word(arguments, 2)?;
     let side = side(arguments, keys.end)?;
     let count = parse_count(arguments, keys.end + 1)?;
@@ -46,7 +46,7 @@ pub(super) fn blmove(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let from = side(arguments, 3)?;
     let to = side(arguments, 4)?;
     let timeout_ms = timeouts::parse(arguments, 5, turn.now_ms())?;
@@ -58,7 +58,7 @@ pub(super) fn brpoplpush(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let timeout_ms = timeouts::parse(arguments, 3, turn.now_ms())?;
 
     move_or_wait(turn, arguments, Side::Right, Side::Left, timeout_ms, replies)
@@ -69,7 +69,7 @@ fn pop(
     arguments: Arguments<'_>,
     side: Side,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let last = arguments.len() - 1;
     let timeout_ms = timeouts::parse(arguments, last, turn.now_ms())?;
 
@@ -90,7 +90,7 @@ fn move_or_wait(
     to: Side,
     timeout_ms: i64,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     if turn.list(arguments.at(1))?.is_none() {
         turn.wait(timeout_ms);
         return Ok(());

@@ -6,13 +6,13 @@ use raingauge_values::{Collection, List};
 use super::{position, too_many_moves};
 use crate::commands::ranges::positions;
 use crate::notify::Class;
-use crate::turn::Turn;
+use crate::turn::{Outcome, Turn};
 
 pub(super) fn lset(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let key = arguments.at(1);
     let len = turn.list(key)?.ok_or(Failure::NoSuchKey)?.len();
     let position = position(arguments.integer(2)?, len).ok_or(Failure::IndexOutOfRange)?;
@@ -29,7 +29,7 @@ pub(super) fn linsert(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let behind = if arguments.is(2, "after") {
         1
     } else if arguments.is(2, "before") {
@@ -60,7 +60,7 @@ pub(super) fn lrem(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let key = arguments.at(1);
     let count = arguments.integer(2)?;
     let list = turn.list(key)?;
@@ -80,7 +80,7 @@ pub(super) fn ltrim(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let start = arguments.integer(2)?;
     let stop = arguments.integer(3)?;
     let key = arguments.at(1);

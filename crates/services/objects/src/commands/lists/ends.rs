@@ -10,13 +10,13 @@ use raingauge_values::{Collection, List};
 use super::side;
 use crate::commands::ranges::{count, keys_before_word, parse_count};
 use crate::notify::Class;
-use crate::turn::Turn;
+use crate::turn::{Outcome, Turn};
 
 pub(super) fn lpush(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     push(turn, arguments, Side::Left, replies)
 }
 
@@ -24,7 +24,7 @@ pub(super) fn rpush(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     push(turn, arguments, Side::Right, replies)
 }
 
@@ -32,7 +32,7 @@ pub(super) fn lpushx(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     push_to_known(turn, arguments, Side::Left, replies)
 }
 
@@ -40,7 +40,7 @@ pub(super) fn rpushx(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     push_to_known(turn, arguments, Side::Right, replies)
 }
 
@@ -48,7 +48,7 @@ pub(super) fn lpop(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     pop(turn, arguments, Side::Left, "lpop", replies)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn rpop(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     pop(turn, arguments, Side::Right, "rpop", replies)
 }
 
@@ -64,7 +64,7 @@ pub(super) fn lmpop(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let keys = keys_before_word(arguments, 1)?;
     let side = side(arguments, keys.end)?;
     let count = parse_count(arguments, keys.end + 1)?;
@@ -80,7 +80,7 @@ pub(super) fn lmove(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let from = side(arguments, 3)?;
     let to = side(arguments, 4)?;
 
@@ -91,7 +91,7 @@ pub(super) fn rpoplpush(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     move_entry(turn, arguments, Side::Right, Side::Left, replies)
 }
 
@@ -100,7 +100,7 @@ fn push(
     arguments: Arguments<'_>,
     side: Side,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let key = arguments.at(1);
     let list = turn.list_or_new(key)?;
     for index in 2..arguments.len() {
@@ -117,7 +117,7 @@ fn push_to_known(
     arguments: Arguments<'_>,
     side: Side,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     if turn.list(arguments.at(1))?.is_none() {
         replies.integer(0);
         return Ok(());
@@ -132,7 +132,7 @@ fn pop(
     side: Side,
     name: &'static str,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     if arguments.len() > 3 {
         return Err(Failure::Arity(name));
     }
@@ -177,7 +177,7 @@ pub(super) fn reply_popped(
     side: Side,
     count: usize,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     replies.array(2);
     replies.bulk(key);
     reply_entries(replies, take(turn, key, side, count)?);
@@ -207,7 +207,7 @@ pub(super) fn move_entry(
     from: Side,
     to: Side,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let source = arguments.at(1);
     let target = arguments.at(2);
     if turn.list(source)?.is_none() {

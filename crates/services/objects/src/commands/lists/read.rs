@@ -5,13 +5,13 @@ use raingauge_values::{Collection, List};
 
 use super::position;
 use crate::commands::ranges::{at_least, positions, symmetric};
-use crate::turn::Turn;
+use crate::turn::{Outcome, Turn};
 
 pub(super) fn llen(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let list = turn.list(arguments.at(1))?;
 
     replies.integer(list.map_or(0, |list| list.len() as i64));
@@ -22,7 +22,7 @@ pub(super) fn lrange(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let start = arguments.integer(2)?;
     let stop = arguments.integer(3)?;
     let Some(list) = turn.list(arguments.at(1))? else {
@@ -42,7 +42,7 @@ pub(super) fn lindex(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let Some(list) = turn.list(arguments.at(1))? else {
         replies.null();
         return Ok(());
@@ -122,7 +122,7 @@ pub(super) fn lpos(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let search = Search::parse(arguments)?;
     let list = turn.list(arguments.at(1))?;
     let found = list.map_or_else(Vec::new, |list| search.matches(list, arguments.at(2)));

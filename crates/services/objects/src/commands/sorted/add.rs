@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::commands::check_name;
 use crate::notify::Class;
-use crate::turn::Turn;
+use crate::turn::{Outcome, Turn};
 
 /// What the options of `ZADD` allow.
 #[derive(Debug, Clone, Copy, Default)]
@@ -85,7 +85,7 @@ pub(super) fn zadd(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let (rules, first) = Rules::parse(arguments);
     let rest = arguments.len() - first;
     if rest == 0 || !rest.is_multiple_of(2) {
@@ -100,7 +100,7 @@ pub(super) fn zincrby(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let rules = Rules { increment: true, ..Rules::default() };
 
     add(turn, arguments.at(1), pairs(arguments, 2)?, rules, replies)
@@ -110,7 +110,7 @@ pub(super) fn zrem(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let key = arguments.at(1);
     let members = arguments.from(2).iter();
     let held = turn.sorted(key)?;
@@ -145,7 +145,7 @@ fn add(
     pairs: Pairs<'_>,
     rules: Rules,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let held = turn.sorted(key)?;
     let is_new = held.is_none();
     // A sum that is no number is found out before anything changes; without INCR there is none.

@@ -1,17 +1,17 @@
 //! Pops that wait until a sorted set has a member.
 
-use raingauge_resp::{Arguments, Failure, Replies};
+use raingauge_resp::{Arguments, Replies};
 
 use super::pop::{End, end, first_sorted, reply_popped, take};
 use crate::commands::ranges::{keys_before_word, parse_count};
 use crate::commands::timeouts;
-use crate::turn::Turn;
+use crate::turn::{Outcome, Turn};
 
 pub(super) fn bzpopmin(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     pop(turn, arguments, End::Lowest, replies)
 }
 
@@ -19,7 +19,7 @@ pub(super) fn bzpopmax(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     pop(turn, arguments, End::Highest, replies)
 }
 
@@ -27,7 +27,7 @@ pub(super) fn bzmpop(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let keys = keys_before_word(arguments, 2)?;
     let end = end(arguments, keys.end)?;
     let count = parse_count(arguments, keys.end + 1)?;
@@ -40,12 +40,7 @@ pub(super) fn bzmpop(
     Ok(())
 }
 
-fn pop(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    end: End,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn pop(turn: &mut Turn<'_>, arguments: Arguments<'_>, end: End, replies: &mut Replies) -> Outcome {
     let last = arguments.len() - 1;
     let timeout_ms = timeouts::parse(arguments, last, turn.now_ms())?;
 

@@ -8,7 +8,7 @@ use raingauge_values::{Blob, Collection, Set, Sorted, Value};
 use super::range::store;
 use super::reply_members;
 use crate::commands::ranges::at_least;
-use crate::turn::Turn;
+use crate::turn::{Outcome, Turn};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -212,7 +212,7 @@ pub(super) fn zunion(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply(turn, arguments, Operation::Union, "zunion", replies)
 }
 
@@ -220,7 +220,7 @@ pub(super) fn zinter(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply(turn, arguments, Operation::Intersection, "zinter", replies)
 }
 
@@ -228,7 +228,7 @@ pub(super) fn zdiff(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply(turn, arguments, Operation::Difference, "zdiff", replies)
 }
 
@@ -236,7 +236,7 @@ pub(super) fn zunionstore(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply_stored(turn, arguments, Operation::Union, "zunionstore", replies)
 }
 
@@ -244,7 +244,7 @@ pub(super) fn zinterstore(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply_stored(turn, arguments, Operation::Intersection, "zinterstore", replies)
 }
 
@@ -252,7 +252,7 @@ pub(super) fn zdiffstore(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply_stored(turn, arguments, Operation::Difference, "zdiffstore", replies)
 }
 
@@ -260,7 +260,7 @@ pub(super) fn zintercard(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let (mut sources, mut index) = sources(turn, arguments, 1, "zintercard")?;
     let mut limit = 0;
     while index < arguments.len() {
@@ -303,7 +303,7 @@ fn reply_stored(
     operation: Operation,
     name: &'static str,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let result = Request::parse(turn, arguments, 2, operation, name)?.run();
 
     replies.integer(result.len() as i64);

@@ -8,7 +8,7 @@ use raingauge_values::{Blob, Collection};
 use super::reply_members;
 use crate::commands::ranges::{count, keys_before_word, parse_count};
 use crate::notify::Class;
-use crate::turn::Turn;
+use crate::turn::{Outcome, Turn};
 
 /// The end of the order that members are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) fn zpopmin(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     pop(turn, arguments, End::Lowest, replies)
 }
 
@@ -29,7 +29,7 @@ pub(super) fn zpopmax(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     pop(turn, arguments, End::Highest, replies)
 }
 
@@ -37,7 +37,7 @@ pub(super) fn zmpop(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let keys = keys_before_word(arguments, 1)?;
     let end = end(arguments, keys.end)?;
     let count = parse_count(arguments, keys.end + 1)?;
@@ -83,7 +83,7 @@ pub(super) fn reply_popped(
     end: End,
     count: usize,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let members = take(turn, key, end, count)?;
 
     replies.array(2);
@@ -97,12 +97,7 @@ pub(super) fn reply_popped(
     Ok(())
 }
 
-fn pop(
-    turn: &mut Turn<'_>,
-    arguments: Arguments<'_>,
-    end: End,
-    replies: &mut Replies,
-) -> Result<(), Failure> {
+fn pop(turn: &mut Turn<'_>, arguments: Arguments<'_>, end: End, replies: &mut Replies) -> Outcome {
     if arguments.len() > 3 {
         return Err(Failure::Syntax);
     }

@@ -10,7 +10,7 @@ use raingauge_values::{Blob, Collection, Sorted, Value};
 use super::reply_members;
 use crate::commands::ranges::{self, limited, positions, positions_back};
 use crate::notify::Class;
-use crate::turn::{Expiry, Turn};
+use crate::turn::{Expiry, Outcome, Turn};
 
 /// What the ends of a range are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +145,7 @@ pub(super) fn zrange(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply_range(turn, arguments, BY_OPTIONS, replies)
 }
 
@@ -153,7 +153,7 @@ pub(super) fn zrevrange(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply_range(turn, arguments, form(Kind::Ranks, true), replies)
 }
 
@@ -161,7 +161,7 @@ pub(super) fn zrangebyscore(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply_range(turn, arguments, form(Kind::Scores, false), replies)
 }
 
@@ -169,7 +169,7 @@ pub(super) fn zrevrangebyscore(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply_range(turn, arguments, form(Kind::Scores, true), replies)
 }
 
@@ -177,7 +177,7 @@ pub(super) fn zrangebylex(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply_range(turn, arguments, form(Kind::Names, false), replies)
 }
 
@@ -185,7 +185,7 @@ pub(super) fn zrevrangebylex(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply_range(turn, arguments, form(Kind::Names, true), replies)
 }
 
@@ -193,7 +193,7 @@ pub(super) fn zrangestore(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let selection = Selection::parse(arguments, 2, Form { stores: true, ..BY_OPTIONS })?;
     let members = match turn.sorted(arguments.at(2))? {
         None => Vec::new(),
@@ -213,7 +213,7 @@ pub(super) fn zcount(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     count(turn, arguments, Kind::Scores, replies)
 }
 
@@ -221,7 +221,7 @@ pub(super) fn zlexcount(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     count(turn, arguments, Kind::Names, replies)
 }
 
@@ -229,7 +229,7 @@ pub(super) fn zremrangebyrank(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     remove_range(turn, arguments, Kind::Ranks, "zremrangebyrank", replies)
 }
 
@@ -237,7 +237,7 @@ pub(super) fn zremrangebyscore(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     remove_range(turn, arguments, Kind::Scores, "zremrangebyscore", replies)
 }
 
@@ -245,7 +245,7 @@ pub(super) fn zremrangebylex(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     remove_range(turn, arguments, Kind::Names, "zremrangebylex", replies)
 }
 
@@ -309,7 +309,7 @@ fn remove_range(
     kind: Kind,
     event: &'static str,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let key = arguments.at(1);
     let ranks = ranks_of(turn, arguments, kind)?;
     replies.integer(ranks.len() as i64);

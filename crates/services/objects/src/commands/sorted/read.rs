@@ -6,13 +6,13 @@ use raingauge_values::Collection;
 use super::reply_members;
 use crate::commands::picks::Picks;
 use crate::commands::walk::{self, Walk};
-use crate::turn::Turn;
+use crate::turn::{Outcome, Turn};
 
 pub(super) fn zscore(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let sorted = turn.sorted(arguments.at(1))?;
 
     reply_score(replies, sorted.and_then(|sorted| sorted.score(arguments.at(2))));
@@ -23,7 +23,7 @@ pub(super) fn zmscore(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let sorted = turn.sorted(arguments.at(1))?;
     let members = arguments.from(2).iter();
 
@@ -38,7 +38,7 @@ pub(super) fn zcard(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let sorted = turn.sorted(arguments.at(1))?;
 
     replies.integer(sorted.map_or(0, |sorted| sorted.len() as i64));
@@ -49,7 +49,7 @@ pub(super) fn zrank(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply_rank(turn, arguments, "zrank", |rank, _| rank, replies)
 }
 
@@ -57,7 +57,7 @@ pub(super) fn zrevrank(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     reply_rank(turn, arguments, "zrevrank", |rank, len| len - 1 - rank, replies)
 }
 
@@ -65,7 +65,7 @@ pub(super) fn zrandmember(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let key = arguments.at(1);
     if arguments.len() == 2 {
         return reply_random(turn, key, replies);
@@ -97,7 +97,7 @@ pub(super) fn zscan(
     turn: &mut Turn<'_>,
     arguments: Arguments<'_>,
     replies: &mut Replies,
-) -> Result<(), Failure> {
+) -> Outcome {
     let cursor = arguments.cursor(2)?;
     let key = arguments.at(1);
     let Some(sorted) = turn.sorted(key)? else {
@@ -162,7 +162,7 @@ fn reply_rank(
 }
 
 /// Replies one random member, if there is any.
-fn reply_random(turn: &mut Turn<'_>, key: &[u8], replies: &mut Replies) -> Result<(), Failure> {
+fn reply_random(turn: &mut Turn<'_>, key: &[u8], replies: &mut Replies) -> Outcome {
     let len = turn.sorted(key)?.map_or(0, |sorted| sorted.len());
     let ranks = Picks::Distinct(1).positions(len, turn.random());
     let sorted = turn.sorted(key)?;
