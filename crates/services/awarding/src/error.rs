@@ -41,6 +41,9 @@ pub enum Error {
          {why}; upgrade raingauge"
     )]
     UnknownControl { offset: Offset, why: String },
+    /// Nothing was decided, and the caller may try again.
+    #[error("versions of programmes take effect faster than they can be read: try again")]
+    ProgrammesChange,
     /// The clock of this machine or that of the engine is wrong. Nothing is decided by either.
     #[error(
         "the clock of this machine is {} s {} that of the database: set the clock that is wrong",

@@ -106,7 +106,7 @@ impl Worker {
                 return Ok(decided);
             }
         }
-        Err(Error::Log("programmes change faster than they can be read".to_owned()))
+        Err(Error::ProgrammesChange)
     }
 
     fn attempt(&self, lane: &Lane, positions: Positions) -> Result<Attempt, Error> {
