@@ -3,7 +3,7 @@
 use crate::problem::Problem;
 use raingauge_core::code::Code;
 use raingauge_core::moment::Moment;
-use raingauge_core::time::format_rfc3339;
+use raingauge_core::time::{format_rfc3339, parse_rfc3339_ms};
 use std::collections::HashMap;
 use std::str::FromStr;
 
@@ -48,6 +48,12 @@ impl Parameters {
     /// A time, in milliseconds since 1970.
     pub fn time_ms(&self, name: &str, now_ms: i64) -> Result<Option<i64>, Problem> {
         let Some(text) = self.0.get(name) else { return Ok(None) };
+        if let Some(at_ms) = parse_rfc3339_ms(text.as_bytes()) {
+            return Ok(Some(at_ms));
+        }
+        if text == "now" {
+            return Ok(Some(now_ms));
+        }
         let at_s = Moment::parse(text).and_then(|moment| moment.at_s(now_ms.div_euclid(1_000)));
         let at_s = at_s.ok_or_else(|| {
             let detail = format!(

@@ -75,7 +75,7 @@ impl Conversion {
             }
             Some(points) => Basis::Points(programme.points_of(&points)?),
             None if request.amount.is_none() && request.facts.is_none() => {
-                let detail = "an award has points, or an amount";
+                let detail = "an award needs `points`, or `amount` or `facts`, which a rule prices";
                 return Err(Refusal::new(Code::RequestMalformed, detail));
             }
             None => Basis::Amount {
@@ -256,7 +256,7 @@ fn check_reason(reason: Option<&str>) -> Result<(), Refusal> {
 }
 
 fn missing(member: &str, kind: TransactionKind) -> Refusal {
-    Refusal::new(Code::RequestMalformed, format!("a {kind} has {member}"))
+    Refusal::new(Code::RequestMalformed, format!("the kind {kind} needs `{member}`"))
 }
 
 pub(crate) fn until_ms(written: &Value) -> Result<i64, Refusal> {

@@ -214,7 +214,7 @@ async fn settlement(
 ) -> Answer<Json<Value>> {
     points.source(&who).check_partner(&partner)?;
     let programme = points.programme(&programme)?;
-    if programme.partner(&partner).is_none() {
+    if !programme.has_or_had_partner(&partner) {
         let detail = format!("{} has no partner {partner}", programme.name());
         return Err(Refused::new(Code::PartnerUnknown, detail));
     }
@@ -235,6 +235,9 @@ fn unknown(programme: &str) -> Refusal {
 
 /// Reads the time of a request for balances.
 fn moment(written: &Value, now_ms: i64) -> Result<i64, Refused> {
+    if written == "now" {
+        return Ok(now_ms);
+    }
     let relative = written.as_str().and_then(Moment::parse);
     let relative = relative.and_then(|moment| moment.at_s(now_ms.div_euclid(1_000)));
     let at_ms = time_of(written).or_else(|| Some(relative?.saturating_mul(1_000)));

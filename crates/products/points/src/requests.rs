@@ -92,7 +92,7 @@ impl TransactionRequest {
         let foreign = members.iter().find(|(name, is_there)| *is_there && !known.contains(name));
         match foreign {
             Some((name, _)) => {
-                let detail = format!("a {} has no {name}", self.kind);
+                let detail = format!("the kind {} has no `{name}`", self.kind);
                 Err(Refusal::new(Code::RequestMalformed, detail))
             }
             None => Ok(()),

@@ -29,7 +29,7 @@ pub struct Command {
     pub occurred_ms: Option<i64>,
     /// When it was accepted, if that was before its turn. The same command that is sent again is
     /// accepted at another time, so this is not what it says.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_ms: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Arc<str>>,

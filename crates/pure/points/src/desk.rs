@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// What became of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// The first entry carries the key.
+    /// The first entry carries the key. What of the command was due at once is settled behind it.
     Done(Vec<Arc<Entry>>),
     /// The command was done before: the entry that carries its key.
     Replayed(Arc<Entry>),
@@ -116,8 +116,10 @@ impl<'a> Desk<'a> {
 
         self.settle(&order.id);
         match self.decide(&order) {
-            Ok(entries) => {
+            Ok(mut entries) => {
+                let written = self.entries.len();
                 self.settle_what_came_late(&order.id);
+                entries.extend_from_slice(&self.entries[written..]);
                 if let Body::Transfer { to, .. } = &command.body {
                     self.settle(&WalletId { member: to.clone(), ..order.id.clone() });
                 }

@@ -56,7 +56,8 @@ impl Awards {
         for received in received {
             match serde_json::from_str::<Command>(&received.letter.body) {
                 Ok(command) => {
-                    commands.push(Command { accepted_ms: Some(received.sent_ms), ..command });
+                    let accepted_ms = command.accepted_ms.or(Some(received.sent_ms));
+                    commands.push(Command { accepted_ms, ..command });
                     letters.push(received);
                 }
                 Err(error) => {

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use raingauge_documents::InEffect;
 use raingauge_points::limits::TOGETHER_MAX;
 use raingauge_points::{Answer, Command};
+use raingauge_ports::clock::Clock;
 use raingauge_ports::log::{Offset, Partition};
 use raingauge_ports::points::{Letter, QueueName, Queues, send_all};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub struct Handle(Arc<Running>);
 
 struct Running {
     shared: Arc<Shared>,
+    clock: Arc<dyn Clock>,
     queues: Arc<dyn Queues>,
     members: Members,
     sweeper: Arc<Sweeper>,
@@ -36,6 +38,7 @@ struct Running {
 /// The parts of a service that has been started.
 pub(crate) struct Started {
     pub shared: Arc<Shared>,
+    pub clock: Arc<dyn Clock>,
     pub queues: Arc<dyn Queues>,
     pub members: Members,
     pub sweeper: Arc<Sweeper>,
@@ -47,9 +50,9 @@ pub(crate) struct Started {
 
 impl Handle {
     pub(crate) fn new(started: Started) -> Self {
-        let Started { shared, queues, members, sweeper, places, threads, tasks } = started;
+        let Started { shared, clock, queues, members, sweeper, places, threads, tasks } = started;
         let threads = Mutex::new(threads);
-        let running = Running { shared, queues, members, sweeper, places, threads, tasks };
+        let running = Running { shared, clock, queues, members, sweeper, places, threads, tasks };
         Self(Arc::new(running))
     }
 
@@ -71,7 +74,9 @@ impl Handle {
     /// Keeps commands in the queue `award`, durably when it returns. They are decided soon, and
     /// those that are malformed become dead letters.
     pub async fn submit_later(&self, commands: Vec<Command>) -> Result<(), Error> {
-        let letters = commands.iter().map(Letter::of_command).collect();
+        let accepted_ms = Some(self.0.clock.now_ms());
+        let accepted = commands.into_iter().map(|command| Command { accepted_ms, ..command });
+        let letters = accepted.map(|command| Letter::of_command(&command)).collect();
         Ok(send_all(&*self.0.queues, QueueName::Award, letters, Duration::ZERO).await?)
     }
 

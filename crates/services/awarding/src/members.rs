@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::limits::{BALANCES_LEN_MAX, EXPLAIN_ROWS_MAX, STATEMENT_LEN_MAX};
 use crate::shared::Shared;
 use raingauge_core::code::{Code, Refusal};
-use raingauge_points::{Entry, Key, Liability, Programme, Total, Wallet, WalletId, explain};
+use raingauge_points::{Entry, Key, Kind, Liability, Programme, Total, Wallet, WalletId, explain};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::points::BookReader;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ impl Members {
         Ok(found.filter(|entry| &*entry.programme == programme))
     }
 
-    /// The entry that a command with a key of a source has made.
+    /// The entries of its member that a command with a key of a source has made.
     pub async fn by_key(
         &self,
         programme: &str,
@@ -150,7 +150,10 @@ impl Members {
         let is_it = |entry: &Arc<Entry>| {
             entry.key.as_ref().is_some_and(|own| &*own.text == key && &*own.source == source)
         };
-        Ok(found.into_iter().filter(is_it).collect())
+        match found.filter(is_it) {
+            Some(first) => self.of_command(&first).await,
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The entries of its member that the command of `first` made, which carries the key of the
@@ -161,10 +164,12 @@ impl Members {
         loop {
             let behind = first.member_sequence + entries.len() as u64;
             let mut newest = self.reader.statement(id.clone(), Some(behind + 1), 1).await?;
-            // What another command made has a key, and what became due later has a later time.
+            // What another command made has a key, unless it came from another member; and what
+            // became due later has a later time.
             let is_next = |next: &Arc<Entry>| {
                 next.member_sequence == behind
                     && next.key.is_none()
+                    && next.kind != Kind::TransferIn
                     && next.recorded_ms == first.recorded_ms
             };
             match newest.pop().filter(is_next) {

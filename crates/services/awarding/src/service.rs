@@ -51,8 +51,8 @@ impl Teller {
             tasks.push(deps.runtime.spawn(inflow.run()).abort_handle());
         }
         let members = Members::new(&deps, Arc::clone(&shared));
-        let queues = deps.queues;
-        Ok(Handle::new(Started { shared, queues, members, sweeper, places, threads, tasks }))
+        let Deps { clock, queues, .. } = deps;
+        Ok(Handle::new(Started { shared, clock, queues, members, sweeper, places, threads, tasks }))
     }
 }
 

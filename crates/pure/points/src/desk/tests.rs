@@ -301,6 +301,18 @@ fn a_sweep_moves_what_a_new_version_made_due_later() {
 }
 
 #[test]
+fn what_expires_at_once_is_part_of_its_award() {
+    let expiry = json!({"programme": "p", "expiry": {"kind": "fixed", "months": 1}});
+    let programmes = programmes(&expiry, 1);
+    let occurred_ms = Some(NOW_MS - 100 * 86_400_000);
+    let late = Command { occurred_ms, ..command("amy", 1, award(10)) };
+    let answers = together(&mut Replica::new(1), &programmes, &[late]);
+    let [Answer::Done(entries)] = &answers[..] else { panic!("{answers:?}") };
+    let happened = entries.iter().map(|entry| (entry.kind, entry.balance_after));
+    assert!(happened.eq([(Kind::Bonus, 10), (Kind::Expire, 0)]), "{entries:?}");
+}
+
+#[test]
 fn terms_say_what_moves_wallets_in_the_due_index() {
     let terms = |members: Json| {
         let mut document = json!({"programme": "p", "remindDays": [7],

@@ -11,6 +11,7 @@ use raingauge_core::code::Code;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 /// Most rows of a request.
@@ -69,7 +70,8 @@ impl Import {
         let unread = || format!("{} cannot be read", self.file.display());
         let file = std::fs::File::open(&self.file).with_context(unread)?;
         ensure!(file.metadata()?.len() <= FILE_BYTES_MAX, "the file is larger than 4 GiB");
-        let mut rows = csv::Reader::from_reader(file);
+        // Without returns, a row ends with its line.
+        let mut rows = csv::Reader::from_reader(WithoutReturns(file).chain(&b"\n"[..]));
         let columns = rows.headers()?.clone();
         for needed in ["programme", "member", "points"] {
             ensure!(columns.iter().any(|column| column == needed), "there is no column {needed}");
@@ -78,9 +80,10 @@ impl Import {
         let mut outcome = Outcome::default();
         let mut batch = Vec::new();
         let mut rows_of_members = HashMap::new();
-        for row in rows.records() {
-            let row = row.with_context(unread)?;
-            let line = row.position().map_or(0, csv::Position::line);
+        let mut row = csv::StringRecord::new();
+        while rows.read_record(&mut row).with_context(unread)? {
+            let within: usize = row.iter().map(|cell| cell.matches('\n').count()).sum();
+            let line = rows.position().line() - 1 - within as u64;
             batch.push((line, self.award(&columns, &row, &mut rows_of_members)?));
             if batch.len() == BATCH_LEN_MAX {
                 send(session, std::mem::take(&mut batch), &mut outcome)?;
@@ -119,6 +122,27 @@ impl Import {
             }
         }
         Ok(award)
+    }
+}
+
+/// A file of any system with the ends of lines that Unix has.
+struct WithoutReturns<R>(R);
+
+impl<R: Read> Read for WithoutReturns<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.0.read(buffer)?;
+            let mut kept = 0;
+            for at in 0..read {
+                if buffer[at] != b'\r' {
+                    buffer[kept] = buffer[at];
+                    kept += 1;
+                }
+            }
+            if kept > 0 || read == 0 {
+                return Ok(kept);
+            }
+        }
     }
 }
 

@@ -77,6 +77,8 @@ fn the_command_line_awards_shows_and_verifies() {
         let wrong = load("programme,member,points,expiresOn\npound,bob,7,\npound,eve,many,\n");
         assert!(!wrong.status.success(), "{wrong:?}");
         assert!(format!("{wrong:?}").contains("line 3, eve: "), "{wrong:?}");
+        let wrong = load("programme,member,points\r\n\r\npound,eve,many\r\n");
+        assert!(format!("{wrong:?}").contains("line 3, eve: "), "{wrong:?}");
         let right = load("programme,member,points,expiresOn\npound,eve,5,\npound,bob,7,\n");
         assert!(right.output.starts_with("1 awarded, 1 known"), "{right:?}");
         let changed = load("programme,member,points,expiresOn\npound,bob,8,\n");

@@ -109,6 +109,18 @@ fn a_batch_answers_each_item_in_its_place() {
     results(&server, "/v1/points/awards", "awards", &[order("c-4")]);
     first["replayed"] = json!(true);
     assert_eq!(results(&server, path, "corrections", &[back])[0], first);
+    let of_key = server.get("/v1/points/entries?programme=shop&key=c-3").expect(200);
+    assert_eq!(of_key["entries"].as_array().expect("entries").len(), 2);
+
+    // What another member sends in the same turn belongs to another command.
+    results(&server, "/v1/points/awards", "awards", &[item("dan", "d-1", &json!({"points": 9}))]);
+    let burn = item("cat", "t-1", &json!({"kind": "burn", "points": 4}));
+    let gift = item("dan", "t-2", &json!({"kind": "transfer", "to": "cat", "points": 7}));
+    let path = "/v1/points/transactions";
+    let mut first = results(&server, path, "transactions", &[burn.clone(), gift]).remove(0);
+    assert_eq!((&first["points"], &first["balance"]), (&json!(-4), &json!(6)), "{first}");
+    first["replayed"] = json!(true);
+    assert_eq!(results(&server, path, "transactions", &[burn])[0], first);
     server.get("/v1/points/rewards?programme=nowhere").expect_problem(404, "programme_unknown");
     server.post("/v1/points/awards", &json!([])).expect_problem(400, "request_malformed");
     let many = vec![json!({}); 1_001];

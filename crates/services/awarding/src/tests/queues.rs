@@ -1,5 +1,5 @@
 use super::stage::{DAY_MS, HOUR_MS, START_MS, Stage, award, command, programme};
-use raingauge_points::{Answer, Body, Kind};
+use raingauge_points::{Answer, Body, Command, Entry, Kind};
 use raingauge_ports::campaigns::sender::Response;
 use raingauge_ports::points::{Letter, QueueControl, QueueName, Queues, Shelf};
 use serde_json::json;
@@ -221,13 +221,18 @@ fn a_member_is_notified_so_often_in_a_day() {
 fn a_command_of_the_queue_happened_when_it_was_accepted() {
     let (stage, mut process) = Stage::with_programme();
     let gift = award("bob", "k-1", 7);
-    let sent = stage.queues.send(QueueName::Award, vec![Letter::of_command(&gift)], Duration::ZERO);
-    stage.runtime.block_on(sent).unwrap();
-    stage.clock.advance(2 * HOUR_MS);
+    let accepted = Command { accepted_ms: Some(START_MS), ..gift.clone() };
+    // A letter that was dead is sent again later.
+    stage.clock.advance(HOUR_MS);
+    let letters = vec![Letter::of_command(&accepted), Letter::of_command(&award("bob", "k-2", 1))];
+    stage.runtime.block_on(stage.queues.send(QueueName::Award, letters, Duration::ZERO)).unwrap();
+    stage.clock.advance(HOUR_MS);
     stage.settle_down(&mut process);
-    let entry = stage.entries().pop().unwrap();
-    assert_eq!(entry.occurred_ms, START_MS);
-    assert_eq!(entry.recorded_ms, START_MS + 2 * HOUR_MS);
+    let times = |entry: &Arc<Entry>| (entry.occurred_ms, entry.recorded_ms);
+    let recorded_ms = START_MS + 2 * HOUR_MS;
+    let expected = [(START_MS, recorded_ms), (START_MS + HOUR_MS, recorded_ms)];
+    let entries = stage.entries();
+    assert!(entries.iter().skip(1).map(times).eq(expected), "{entries:?}");
 
     let again = stage.submit(&mut process, vec![gift]);
     assert!(matches!(again[0], Ok(Answer::Replayed(_))));
