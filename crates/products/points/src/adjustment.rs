@@ -62,8 +62,8 @@ impl AdjustmentKind {
         let conversion = self.0.conversion(Source::Operator);
         let command = conversion.approved(adjustment).map_err(refused)?;
 
-        // A refusal would be the answer to its key for ever, and the draft could not be applied once
-        // the member has the points.
+        // A refusal would be the answer to its key for ever, and the draft could not be applied
+        // once the member has the points.
         let tried = self.0.teller.try_out(vec![command.clone()]).await.pop();
         if let Some(Ok(Answer::Refused { refusal, .. } | Answer::Invalid(refusal))) = tried {
             return Err(refused(refusal));
