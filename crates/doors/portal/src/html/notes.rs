@@ -64,7 +64,7 @@ fn sentence(code: &str) -> Option<(Mood, &'static str)> {
         "revoked" => {
             (Mood::Good, "The token is revoked. Every instance refuses it within two seconds.")
         }
-        "draft-saved" => (Mood::Good, "The draft is saved. It does not count anything yet."),
+        "draft-saved" => (Mood::Good, "The draft is saved. Nothing has changed yet."),
         "draft-sent" => (Mood::Good, "The draft waits for a review."),
         "draft-rejected" => (Mood::Wait, "The draft was sent back to its author."),
         "draft-withdrawn" => (Mood::Good, "The draft was withdrawn."),
@@ -77,7 +77,7 @@ fn sentence(code: &str) -> Option<(Mood, &'static str)> {
             Mood::Bad,
             "The counter has changed since this draft was started, so it was not applied.",
         ),
-        "reason-missing" => (Mood::Bad, "Say why, in a few words, for the history of the counter."),
+        "reason-missing" => (Mood::Bad, "Say why, in a few words: it is kept with the change."),
         "reason-long" => (Mood::Bad, "The text is too long: it may have at most 2,000 bytes."),
         _ => return None,
     })

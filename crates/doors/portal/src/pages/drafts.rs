@@ -288,7 +288,7 @@ fn decisions(caller: &Caller, draft: &Draft, no_second: Option<&NotSecond>) -> M
         parts::Field { name, label, hint, problem: None }.text_area(value, TEXT_LEN_MAX)
     };
     let comment = "Shown beside the reason in the history. Required to send the draft back.";
-    let reason = "Why this change is wanted. It is kept in the history of the counter.";
+    let reason = "Why this change is wanted. It is kept with the change.";
 
     let action = |what: &str| format!("/drafts/{}/{what}", draft.id);
     html! {
