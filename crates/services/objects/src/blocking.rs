@@ -135,6 +135,12 @@ pub(crate) fn serve(keyspace: &mut Keyspace) {
     while let Some(((database, name), waiters)) = keyspace.waiting().next_ready() {
         for waiter in waiters {
             let place = keyspace.find(database, &name);
+            let place = place.or_else(|| keyspace.add_flushed(database, &name));
+            if place.is_none() {
+                // A swap brought it, and only the store knows what it is.
+                keyspace.waiting().retry(&waiter);
+                continue;
+            }
             let object = place.and_then(|place| keyspace.slot(place).object.as_ref());
             let Some(kind) = object.map(|object| object.value.kind()) else { break };
             serve_one(keyspace, &waiter, &name, kind);

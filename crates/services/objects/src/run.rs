@@ -282,7 +282,7 @@ impl Objects {
                 if run.misses.is_empty() {
                     return run.command(keyspace, spec, command.arguments);
                 }
-                run.stop_missing()
+                Step::Stop(Stop::Missing)
             }
             _ => run.command(keyspace, spec, command.arguments),
         }

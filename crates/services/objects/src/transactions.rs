@@ -365,8 +365,8 @@ impl Run<'_> {
         }
     }
 
-    /// Looks whether it is known which keys two databases have that others watch, before they are
-    /// exchanged.
+    /// Looks whether it is known which keys two databases have that others watch or wait for,
+    /// before they are exchanged.
     pub(crate) fn miss_swapped(&mut self, keyspace: &mut Keyspace, arguments: Arguments<'_>) {
         let a = admission::database_of(arguments, 1);
         let b = admission::database_of(arguments, 2);
@@ -376,6 +376,17 @@ impl Run<'_> {
             for name in names {
                 let is_known = keyspace.find(other, &name).is_some();
                 if !is_known && self.luggage.refusal(other, &name).is_none() {
+                    self.misses.push(keyspace.miss(other, &name));
+                }
+            }
+        }
+
+        // What others wait for is loaded once, as far as it fits, so that the swap serves them.
+        self.needed = self.misses.len();
+        if self.rounds == 0 {
+            for (database, name) in keyspace.waiting().keys_of(a, b) {
+                let other = if database == a { b } else { a };
+                if keyspace.find(other, &name).is_none() {
                     self.misses.push(keyspace.miss(other, &name));
                 }
             }

@@ -101,7 +101,7 @@ impl Keyspace {
     }
 
     /// Notes that those who wait for a key may have something to pop.
-    fn set_ready(&mut self, place: Place) {
+    pub(super) fn set_ready(&mut self, place: Place) {
         let object = self.slot(place).object.as_ref();
         let pops =
             object.is_some_and(|object| matches!(object.value.kind(), Kind::List | Kind::Sorted));

@@ -93,10 +93,25 @@ impl Keyspace {
             };
         }
         self.loads.change_all();
-        self.waiting.retry_all(a);
-        self.waiting.retry_all(b);
+        self.set_swapped_ready(a, b);
         self.replaced.extend([a, b]);
         self.effects.push(Effect::Swap { a, b });
+    }
+
+    /// Notes which keys of two exchanged databases may have something to pop. Those that are not in
+    /// memory come last: a command that waits for one of them is tried again, unless another key
+    /// serves it.
+    fn set_swapped_ready(&mut self, a: u8, b: u8) {
+        let mut unknown = Vec::new();
+        for (database, name) in self.waiting.keys_of(a, b) {
+            match self.find(database, &name) {
+                Some(place) => self.set_ready(place),
+                None => unknown.push((database, name)),
+            }
+        }
+        for (database, name) in unknown {
+            self.waiting.set_ready(database, &name);
+        }
     }
 
     /// Makes the effects of all changes so far.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use parking_lot::Mutex;
 use raingauge_resp::{Command, Drain, Failure, Protocol, Replies};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -62,7 +62,7 @@ impl Waiter {
 }
 
 /// A key that wakes.
-type Key = (u8, Bytes);
+pub(crate) type Key = (u8, Bytes);
 
 /// All commands that wait, by key, first come first.
 #[derive(Default)]
@@ -139,12 +139,14 @@ impl Waiting {
         waiter.wake(Wake::Retry);
     }
 
-    /// As [`Waiting::retry`], for all that wait in a database.
-    pub(super) fn retry_all(&mut self, database: u8) {
-        let waiting = self.queues.iter().filter(|((other, _), _)| *other == database);
-        let waiters = waiting.flat_map(|(_, queue)| queue).cloned();
-        let waiters: BTreeMap<_, _> = waiters.map(|waiter| (waiter.ticket, waiter)).collect();
-        waiters.values().for_each(|waiter| self.retry(waiter));
+    /// The keys of two databases for which commands wait, in the order of the first in each queue.
+    pub(crate) fn keys_of(&self, a: u8, b: u8) -> Vec<Key> {
+        let is_of = |database: u8| database == a || database == b;
+        let queues = self.queues.iter().filter(|((database, _), _)| is_of(*database));
+        let first = |queue: &VecDeque<Arc<Waiter>>| queue.front().map(|waiter| waiter.ticket);
+        let mut keys: Vec<_> = queues.map(|(key, queue)| (first(queue), key)).collect();
+        keys.sort_unstable();
+        keys.into_iter().map(|(_, key)| key.clone()).collect()
     }
 
     /// Ends a hold: those who were served hear of it.

@@ -85,6 +85,27 @@ async fn a_swap_leaves_the_order_of_those_that_wait() {
 }
 
 #[tokio::test]
+async fn a_swap_serves_those_that_wait_in_their_order() {
+    // Without memory, what the swap brings has to be loaded.
+    for resident_bytes in [1 << 20, 0] {
+        let stage = Stage::of_memory(resident_bytes);
+        let mut waiting = Vec::new();
+        for command in ["BLPOP none a 0", "BLPOP a 0", "BLPOP a 0", "BZPOPMIN a 0"] {
+            waiting.push(begin(&stage, command).await);
+        }
+        let mut client = stage.client();
+        client.expect(&[("SELECT 5", "+OK"), ("RPUSH a 1 2", ":2"), ("SELECT 0", "+OK")]).await;
+        assert_eq!(client.send_all(&["SWAPDB 0 5", "EXISTS a"]).await, "+OK :0");
+
+        let last = waiting.split_off(2);
+        for (number, task) in (1..).zip(waiting) {
+            assert_eq!(reply_of(task).await, format!("*2 $1 a $1 {number}"));
+        }
+        assert!(last.iter().all(|task| !task.is_finished()));
+    }
+}
+
+#[tokio::test]
 async fn a_wait_that_is_tried_again_can_be_ended() {
     let stage = Stage::new();
     let mut client = stage.client();
