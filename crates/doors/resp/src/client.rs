@@ -96,8 +96,11 @@ impl Client {
         }
     }
 
-    /// Asks the connection to close.
+    /// Asks the connection to close. A command of it that waits pops nothing any more.
     pub(crate) fn kill(&self) {
+        if let Some(unblocker) = &*self.unblocker.lock() {
+            unblocker.abandon();
+        }
         self.kill.store(true, Ordering::Release);
         self.killed.notify_one();
     }

@@ -7,12 +7,13 @@
 
 use crate::admission;
 use crate::execute::{Executed, execute};
-use crate::keyspace::{Keyspace, Waiter, Wake};
+use crate::keyspace::{Keyspace, Waiter};
 use crate::objects::Objects;
-use crate::run::Run;
+use crate::run::{Run, Step};
+use crate::wake::Wake;
 use bytes::Bytes;
 use indexmap::IndexSet;
-use raingauge_resp::{Command, Id, Replies, Spec};
+use raingauge_resp::{Arguments, Command, Id, Replies, Spec};
 use raingauge_values::Kind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,6 @@ use tokio::time::Instant;
 /// A command of a connection that waits.
 pub(crate) struct Wait {
     waiter: Arc<Waiter>,
-    woken: oneshot::Receiver<Wake>,
     /// When it waits no longer; never, without one.
     until: Option<Instant>,
 }
@@ -44,42 +44,40 @@ impl Drop for Queued<'_> {
 impl Objects {
     /// Waits for the keys of the next command, which is answered then, or is to be tried again.
     pub(crate) async fn wait_for_keys(&self, run: &mut Run<'_>) {
-        let Some(Wait { waiter, mut woken, until }) = run.wait.take() else { return };
+        let Some(Wait { waiter, mut until }) = run.wait.take() else { return };
+        let Some(woken) = &mut run.woken else { return };
         let began = Instant::now();
-        // It stays while the command is tried again, so that nobody who ends the wait is too early.
-        let unblocker = &run.session.unblocker;
-        let unblocked = run.unblocked.get_or_insert_with(|| {
-            let (unblock, unblocked) = oneshot::channel();
-            *unblocker.0.lock() = Some(unblock);
-            unblocked
-        });
         let queued = Queued { objects: self, waiter: &waiter };
-        let first = tokio::select! {
-            biased;
-            Ok(first) = &mut *unblocked => first,
-            Ok(first) = &mut woken => first,
-            () = over(until) => Wake::TimedOut,
+        let wake = loop {
+            tokio::select! {
+                biased;
+                wake = &mut *woken => break Some(wake),
+                () = waiter.again.notified() => break None,
+                () = over(until) => {
+                    // One that is being served just now waits for that instead.
+                    waiter.unblocker.end(Wake::TimedOut);
+                    until = None;
+                }
+            }
         };
         drop(queued);
-        // Until it left the queues, something may have been popped for it: that is its answer.
-        let woken = match woken.try_recv() {
-            Ok(last @ (Wake::Served { .. } | Wake::Refused(_))) => last,
-            _ => first,
-        };
         run.waited += began.elapsed();
 
-        let stamp = match woken {
-            Wake::Retry => return,
-            Wake::Served { reply, stamp } => {
+        let stamp = match wake {
+            // The command is tried again.
+            None => return,
+            // It was abandoned: the connection is about to be closed.
+            Some(Err(_)) => return std::future::pending().await,
+            Some(Ok(Wake::Served { reply, stamp })) => {
                 reply.iter().for_each(|part| run.out.raw(part));
                 run.session.last_stamp = stamp;
                 stamp
             }
-            Wake::Refused(failure) => {
+            Some(Ok(Wake::Refused(failure))) => {
                 run.out.fail(&failure);
                 0
             }
-            Wake::TimedOut => {
+            Some(Ok(Wake::TimedOut)) => {
                 run.out.null_array();
                 self.store().progress().submitted()
             }
@@ -117,7 +115,15 @@ impl Run<'_> {
         }
 
         let ticket = *self.ticket.get_or_insert_with(|| keyspace.waiting().next_ticket());
-        let (waiter, woken) = Waiter::new(command, database, keys, self.out.protocol(), ticket);
+        let protocol = self.out.protocol();
+        let unblocker = self.session.unblocker.clone();
+        // It stays while the command is tried again, so that its wait can be ended even then.
+        self.woken.get_or_insert_with(|| {
+            let (sender, woken) = oneshot::channel();
+            *unblocker.0.lock() = Some(sender);
+            woken
+        });
+        let waiter = Waiter::new(command, database, keys, protocol, ticket, unblocker);
         keyspace.waiting().add(&waiter);
         // One that is tried again waits no longer for that.
         if self.waits_until.is_none() {
@@ -125,7 +131,28 @@ impl Run<'_> {
             let timeout = timeout.map(Duration::from_millis);
             self.waits_until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         }
-        self.wait = Some(Wait { waiter, woken, until: self.waits_until });
+        self.wait = Some(Wait { waiter, until: self.waits_until });
+    }
+
+    /// Tries a command again that has waited, unless its wait has ended.
+    pub(crate) fn try_again(
+        &mut self,
+        keyspace: &mut Keyspace,
+        spec: &'static Spec,
+        arguments: Arguments<'_>,
+    ) -> Step {
+        let unblocker = self.session.unblocker.clone();
+        // Held until the command has run, so that its wait does not end in between.
+        let mut sender = unblocker.0.lock();
+        if sender.is_none() {
+            return self.stop_waiting(keyspace, spec, 0);
+        }
+
+        let step = self.command(keyspace, spec, arguments);
+        if matches!(step, Step::Done { .. }) {
+            sender.take();
+        }
+        step
     }
 }
 
@@ -166,9 +193,20 @@ fn serve_one(keyspace: &mut Keyspace, waiter: &Arc<Waiter>, name: &[u8], kind: K
         return keyspace.waiting().retry(waiter);
     };
 
+    // Held until the command has run, so that its wait does not end in between. One whose wait has
+    // ended has only not left its queues yet.
+    let mut unblocker = waiter.unblocker.0.lock();
+    if unblocker.is_none() {
+        return;
+    }
+
     let mut reply = Replies::new(waiter.protocol);
     match execute(keyspace, database, spec, arguments, weight, &mut reply) {
         Executed::Waits { .. } => {}
-        Executed::Done { .. } | Executed::Refused => keyspace.waiting().serve(waiter, reply),
+        Executed::Done { .. } | Executed::Refused => {
+            if let Some(sender) = unblocker.take() {
+                keyspace.waiting().serve(waiter, sender, reply);
+            }
+        }
     }
 }

@@ -17,7 +17,7 @@ mod watchers;
 
 pub(crate) use loads::{Loaded, LoadedObject, Miss};
 pub(crate) use slot::{Place, Slot};
-pub(crate) use waiting::{Waiter, Wake};
+pub(crate) use waiting::Waiter;
 pub(crate) use watchers::Watch;
 
 use crate::notify::{Class, Flags};

@@ -43,6 +43,7 @@ mod stats;
 mod sweeper;
 mod transactions;
 mod turn;
+mod wake;
 
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ pub use objects::Objects;
 pub use options::{Limits, Options};
 pub use pubsub::{Message, PubSub, Space, Subscriber};
 pub use run::{Ran, Segment};
-pub use session::{Session, Unblocker};
+pub use session::Session;
 pub use settings::Settings;
 pub use stats::Stats;
+pub use wake::Unblocker;

@@ -9,11 +9,12 @@ use crate::blocking::{self, Wait};
 use crate::execute::{Executed, execute};
 use crate::failures;
 use crate::group::{Group, Moment};
-use crate::keyspace::{Keyspace, Miss, Wake};
+use crate::keyspace::{Keyspace, Miss};
 use crate::limits::{HOLD_CHANGE_BYTES, HOLD_COMMANDS_MAX, HOLD_REPLY_BYTES, LOAD_ROUNDS_MAX};
 use crate::loader::Luggage;
 use crate::objects::Objects;
 use crate::session::Session;
+use crate::wake::Wake;
 use raingauge_ports::objects::Key;
 use raingauge_resp::{Arguments, Controls, Drain, Failure, Id, Replies, Room, Spec};
 use std::collections::{HashSet, VecDeque};
@@ -95,8 +96,8 @@ pub(crate) struct Run<'r> {
     pub waits_until: Option<tokio::time::Instant>,
     /// Its place among those that wait, once it has waited.
     pub ticket: Option<u64>,
-    /// What another connection ends its wait with, once it has waited.
-    pub unblocked: Option<oneshot::Receiver<Wake>>,
+    /// What its wait ends with, once it has waited.
+    pub woken: Option<oneshot::Receiver<Wake>>,
     pub waited: Duration,
     /// Length of the replies when the run began.
     replied_before: usize,
@@ -136,7 +137,7 @@ impl Objects {
             wait: None,
             waits_until: None,
             ticket: None,
-            unblocked: None,
+            woken: None,
             waited: Duration::ZERO,
             gathered: Vec::new(),
             rounds: 0,
@@ -284,6 +285,7 @@ impl Objects {
                 }
                 Step::Stop(Stop::Missing)
             }
+            _ if run.woken.is_some() => run.try_again(keyspace, spec, command.arguments),
             _ => run.command(keyspace, spec, command.arguments),
         }
     }
@@ -344,13 +346,13 @@ impl Run<'_> {
         self.gathered.clear();
         self.waits_until = None;
         self.ticket = None;
-        if self.unblocked.take().is_some() {
+        if self.woken.take().is_some() {
             self.session.unblocker.0.lock().take();
         }
     }
 
     /// Runs one command whose keys may be missing.
-    fn command(
+    pub(crate) fn command(
         &mut self,
         keyspace: &mut Keyspace,
         spec: &'static Spec,
@@ -398,7 +400,7 @@ impl Run<'_> {
     }
 
     /// Ends the hold at a command that waits, once what was replied before is on its way.
-    fn stop_waiting(
+    pub(crate) fn stop_waiting(
         &mut self,
         keyspace: &mut Keyspace,
         spec: &'static Spec,

@@ -1,13 +1,12 @@
 //! What the keyspace remembers of a connection.
 
-use crate::keyspace::{Wake, Watch};
+use crate::keyspace::Watch;
 use crate::objects::Objects;
+use crate::wake::Unblocker;
 use bytes::Bytes;
 use indexmap::IndexSet;
-use parking_lot::Mutex;
-use raingauge_resp::{Drain, Failure, Gate};
+use raingauge_resp::{Drain, Gate};
 use std::sync::Arc;
-use tokio::sync::oneshot;
 
 /// The state of one connection. Dropping it ends its watches.
 pub struct Session {
@@ -22,20 +21,6 @@ pub struct Session {
     /// The group of the last change that this connection made.
     pub(crate) last_stamp: u64,
     pub(crate) unblocker: Unblocker,
-}
-
-/// Ends the wait of a blocking command of one connection.
-#[derive(Clone, Default)]
-pub struct Unblocker(pub(crate) Arc<Mutex<Option<oneshot::Sender<Wake>>>>);
-
-impl Unblocker {
-    /// Answers the command that waits as if its time were over, or with an error. Returns whether
-    /// one waited.
-    pub fn unblock(&self, with_error: bool) -> bool {
-        let error = Failure::text("UNBLOCKED client unblocked via CLIENT UNBLOCK");
-        let wake = if with_error { Wake::Refused(error) } else { Wake::TimedOut };
-        self.0.lock().take().is_some_and(|sender| sender.send(wake).is_ok())
-    }
 }
 
 /// Commands between MULTI and EXEC.

@@ -46,6 +46,50 @@ async fn clients_are_killed_by_what_they_are() {
 }
 
 #[tokio::test]
+async fn what_ends_a_wait_does_so_before_the_next_command() {
+    let house = House::open().await;
+    let mut writer = house.connect().await;
+    let blocked = async |writer: &mut Client| {
+        until(async || writer.text("info clients").await.contains("blocked_clients:1")).await;
+    };
+    writer.ask("client id\r\n", ":1\r\n").await;
+
+    let mut waiting = house.connect().await;
+    waiting.send("blpop a 0\r\n").await;
+    blocked(&mut writer).await;
+    writer.ask("client unblock 2\r\nrpush a 1\r\nllen a\r\n", ":1\r\n:1\r\n:1\r\n").await;
+    waiting.expect("*-1\r\n").await;
+    writer.ask("del a\r\n", ":1\r\n").await;
+
+    waiting.send("blpop a 0\r\n").await;
+    blocked(&mut writer).await;
+    writer.ask("rpush a 1\r\nclient unblock 2\r\n", ":1\r\n:0\r\n").await;
+    waiting.expect("*2\r\n$1\r\na\r\n$1\r\n1\r\n").await;
+
+    // A transaction serves when it ends.
+    waiting.send("blpop a 0\r\n").await;
+    blocked(&mut writer).await;
+    let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n";
+    writer.send("multi\r\nrpush a 1\r\nclient unblock 2\r\nexec\r\nllen a\r\n").await;
+    writer.expect(format!("{queued}*2\r\n:1\r\n:1\r\n:1\r\n")).await;
+    waiting.expect("*-1\r\n").await;
+    writer.ask("del a\r\n", ":1\r\n").await;
+
+    waiting.send("blpop a 0\r\nset a 2\r\n").await;
+    blocked(&mut writer).await;
+    writer.ask("client kill id 2\r\nrpush a 1\r\nllen a\r\n", ":1\r\n:1\r\n:1\r\n").await;
+    waiting.expect_end().await;
+
+    let mut waiting = house.connect().await;
+    waiting.send("blpop b 0\r\n").await;
+    blocked(&mut writer).await;
+    writer.send("multi\r\nclient kill id 3\r\nrpush b 1\r\nexec\r\nllen b\r\n").await;
+    writer.expect(format!("{queued}*2\r\n:1\r\n:1\r\n:1\r\n")).await;
+    waiting.expect_end().await;
+    writer.ask("llen a\r\n", ":1\r\n").await;
+}
+
+#[tokio::test]
 async fn a_pause_holds_commands_back_until_it_ends() {
     let house = House::open().await;
     let mut writer = house.connect().await;

@@ -1,26 +1,11 @@
 //! Connections that wait for something to pop.
 
+use crate::wake::{Unblocker, Wake};
 use bytes::Bytes;
-use parking_lot::Mutex;
 use raingauge_resp::{Command, Drain, Failure, Protocol, Replies};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use tokio::sync::oneshot;
-
-/// What ends a wait.
-#[derive(Debug)]
-pub(crate) enum Wake {
-    /// The command ran when one of its keys changed. Its reply waits for the group.
-    Served {
-        reply: Vec<Bytes>,
-        stamp: u64,
-    },
-    /// The command has to be tried again.
-    Retry,
-    /// It is over, as after the timeout.
-    TimedOut,
-    Refused(Failure),
-}
+use tokio::sync::{Notify, oneshot};
 
 /// A command that waits for its keys.
 pub(crate) struct Waiter {
@@ -31,7 +16,10 @@ pub(crate) struct Waiter {
     /// Its place among all that wait: those that began later have greater ones.
     ticket: u64,
     command: Drain,
-    wake: Mutex<Option<oneshot::Sender<Wake>>>,
+    /// Ends its wait.
+    pub unblocker: Unblocker,
+    /// Notified when the command has to be tried again.
+    pub again: Notify,
 }
 
 impl Waiter {
@@ -41,23 +29,31 @@ impl Waiter {
         keys: Vec<Bytes>,
         protocol: Protocol,
         ticket: u64,
-    ) -> (Arc<Self>, oneshot::Receiver<Wake>) {
+        unblocker: Unblocker,
+    ) -> Arc<Self> {
         let mut drain = Drain::new();
         drain.push(command.arguments);
-        let (sender, receiver) = oneshot::channel();
-        let wake = Mutex::new(Some(sender));
-        (Arc::new(Self { database, keys, protocol, ticket, command: drain, wake }), receiver)
+        let again = Notify::new();
+        Arc::new(Self { database, keys, protocol, ticket, command: drain, unblocker, again })
     }
 
     pub(crate) fn command(&self) -> Command<'_> {
         self.command.get(0)
     }
+}
 
-    fn wake(&self, wake: Wake) {
-        if let Some(sender) = self.wake.lock().take() {
-            // A connection that ended does not hear it.
-            let _ = sender.send(wake);
-        }
+/// A command that ran in this hold for a connection that waits.
+struct Served {
+    waiter: Arc<Waiter>,
+    /// Taken from its unblocker.
+    sender: oneshot::Sender<Wake>,
+    reply: Replies,
+}
+
+impl Served {
+    fn wake(self, wake: Wake) {
+        // A connection that ended does not hear it.
+        let _ = self.sender.send(wake);
     }
 }
 
@@ -72,8 +68,7 @@ pub(crate) struct Waiting {
     /// Keys that changed since they were last looked at.
     ready: VecDeque<Key>,
     is_ready: HashSet<Key>,
-    /// Commands that ran in this hold, with their replies.
-    served: Vec<(Arc<Waiter>, Replies)>,
+    served: Vec<Served>,
 }
 
 impl Waiting {
@@ -128,15 +123,20 @@ impl Waiting {
     }
 
     /// Ends a wait with a reply, at the end of the hold.
-    pub(crate) fn serve(&mut self, waiter: &Arc<Waiter>, reply: Replies) {
+    pub(crate) fn serve(
+        &mut self,
+        waiter: &Arc<Waiter>,
+        sender: oneshot::Sender<Wake>,
+        reply: Replies,
+    ) {
         self.remove(waiter);
-        self.served.push((Arc::clone(waiter), reply));
+        self.served.push(Served { waiter: Arc::clone(waiter), sender, reply });
     }
 
     /// Makes a command try again by itself.
     pub(crate) fn retry(&mut self, waiter: &Arc<Waiter>) {
         self.remove(waiter);
-        waiter.wake(Wake::Retry);
+        waiter.again.notify_one();
     }
 
     /// The keys of two databases for which commands wait, in the order of the first in each queue.
@@ -151,8 +151,9 @@ impl Waiting {
 
     /// Ends a hold: those who were served hear of it.
     pub(super) fn end_hold(&mut self, stamp: u64) {
-        for (waiter, mut reply) in self.served.drain(..) {
-            waiter.wake(Wake::Served { reply: reply.take(), stamp });
+        for mut served in self.served.drain(..) {
+            let reply = served.reply.take();
+            served.wake(Wake::Served { reply, stamp });
         }
     }
 
@@ -160,21 +161,22 @@ impl Waiting {
     pub(crate) fn refuse_all(&mut self, failure: &Failure) {
         self.refuse_served(failure);
         for waiter in self.queues.drain().flat_map(|(_, queue)| queue) {
-            waiter.wake(Wake::Refused(failure.clone()));
+            waiter.unblocker.end(Wake::Refused(failure.clone()));
         }
     }
 
     /// Ends a hold whose group the store does not take now: those who were served wait on.
     pub(super) fn retry_served(&mut self) {
-        for (waiter, _) in self.served.drain(..) {
-            waiter.wake(Wake::Retry);
+        for Served { waiter, sender, .. } in self.served.drain(..) {
+            *waiter.unblocker.0.lock() = Some(sender);
+            waiter.again.notify_one();
         }
     }
 
     /// Ends a hold whose group was refused for good.
     pub(super) fn refuse_served(&mut self, failure: &Failure) {
-        for (waiter, _) in self.served.drain(..) {
-            waiter.wake(Wake::Refused(failure.clone()));
+        for served in self.served.drain(..) {
+            served.wake(Wake::Refused(failure.clone()));
         }
     }
 }

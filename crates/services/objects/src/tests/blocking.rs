@@ -2,7 +2,9 @@
 
 use super::between::Between;
 use super::stage::{Client, Stage};
+use crate::Unblocker;
 use raingauge_ports::objects::Error;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
@@ -11,10 +13,17 @@ async fn begin(stage: &Stage, command: &'static str) -> JoinHandle<String> {
     let mut client = stage.client();
     let unblocker = client.session.unblocker();
     let task = tokio::spawn(async move { client.send(command).await });
-    while unblocker.0.lock().is_none() && !task.is_finished() {
-        tokio::task::yield_now().await;
-    }
+    until_blocked(&unblocker).await;
     task
+}
+
+async fn until_blocked(unblocker: &Unblocker) {
+    let waits = async {
+        while unblocker.0.lock().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), waits).await.expect("it waits");
 }
 
 async fn reply_of(task: JoinHandle<String>) -> String {
@@ -112,14 +121,77 @@ async fn a_wait_that_is_tried_again_can_be_ended() {
     let mut waiting = stage.client();
     let unblocker = waiting.session.unblocker();
     let task = tokio::spawn(async move { waiting.send("BLPOP q 0").await });
-    while unblocker.0.lock().is_none() {
-        tokio::task::yield_now().await;
-    }
+    until_blocked(&unblocker).await;
     client.send("SWAPDB 0 1").await;
     assert!(unblocker.unblock(false));
     assert_eq!(reply_of(task).await, "*-1");
     assert!(!unblocker.unblock(false), "nothing waits");
     client.expect(&[("RPUSH q a", ":1"), ("LLEN q", ":1")]).await;
+}
+
+#[tokio::test]
+async fn a_wait_ends_once_and_at_once() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    let commands = ["RPUSH q a", "LLEN q"];
+
+    // What is pushed next stays, even before the connection has noticed.
+    let mut waiting = stage.client();
+    let unblocker = waiting.session.unblocker();
+    let task = tokio::spawn(async move { waiting.send("BLPOP q 0").await });
+    until_blocked(&unblocker).await;
+    assert!(unblocker.unblock(false));
+    assert_eq!(client.send_all(&commands).await, ":1 :1");
+    assert!(!unblocker.unblock(false), "its wait has ended");
+    assert_eq!(reply_of(task).await, "*-1");
+    client.expect(&[("DEL q", ":1")]).await;
+
+    // One that was served cannot be unblocked.
+    let mut waiting = stage.client();
+    let unblocker = waiting.session.unblocker();
+    let task = tokio::spawn(async move { waiting.send("BLPOP q 0").await });
+    until_blocked(&unblocker).await;
+    assert_eq!(client.send_all(&commands).await, ":1 :0");
+    assert!(!unblocker.unblock(true), "its wait has ended");
+    assert_eq!(reply_of(task).await, "*2 $1 q $1 a");
+
+    // One that is about to be closed is not answered, whatever happens to its key.
+    let mut waiting = stage.client();
+    let unblocker = waiting.session.unblocker();
+    let task = tokio::spawn(async move { waiting.send("BLPOP q 0.01").await });
+    until_blocked(&unblocker).await;
+    unblocker.abandon();
+    assert_eq!(client.send_all(&commands).await, ":1 :1");
+    client.expect(&[("BLPOP none 0.05", "*-1"), ("MULTI", "+OK"), ("SWAPDB 0 1", "+QUEUED")]).await;
+    client.expect(&[("EXEC", "*1 +OK"), ("BLPOP none 0.05", "*-1")]).await;
+    assert!(!task.is_finished());
+}
+
+#[tokio::test]
+async fn a_wait_that_has_ended_is_not_tried_again() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client.expect(&[("SELECT 1", "+OK"), ("RPUSH q a", ":1")]).await;
+    let options = stage.objects.options().clone();
+    let (stage, late) = stage.behind(options, Between::new(&stage.store));
+    let mut waiting = stage.client();
+    let unblocker = waiting.session.unblocker();
+    let task = tokio::spawn(async move { waiting.send("BLPOP q 0").await });
+    until_blocked(&unblocker).await;
+
+    // The transaction brings a key that is not in memory, and the command loads it.
+    late.answers.forget_permits(usize::MAX);
+    let reads = late.reads.load(Ordering::SeqCst);
+    let mut client = stage.client();
+    let replies = client.send_all(&["MULTI", "SWAPDB 0 1", "EXEC"]).await;
+    assert_eq!(replies, "+OK +QUEUED *1 +OK");
+    while late.reads.load(Ordering::SeqCst) == reads {
+        tokio::task::yield_now().await;
+    }
+    assert!(unblocker.unblock(false));
+    late.answers.add_permits(10);
+    assert_eq!(reply_of(task).await, "*-1");
+    client.expect(&[("LLEN q", ":1")]).await;
 }
 
 #[tokio::test]
