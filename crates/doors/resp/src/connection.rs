@@ -72,6 +72,7 @@ impl Connection {
             parser: Parser::new(limits),
             incoming: server.incoming(&client),
             outgoing: Outgoing::new(Arc::clone(&server.objects), Arc::clone(&server.unsent)),
+            output_bytes_max: server.settings.output_bytes_max,
             state,
         };
 
@@ -171,14 +172,11 @@ impl Connection {
 
     /// Puts a message of a channel behind the replies.
     fn message(&mut self, message: &raingauge_objects::Message) -> Result<(), Ending> {
-        commands::listening::write_message(message, &mut self.replies);
-        self.socket.outgoing.push(self.replies.take(), message.stamp);
-
-        if self.socket.outgoing.len() > self.server.settings.output_bytes_max {
+        let result = self.socket.push_message(message, &mut self.replies);
+        if result == Err(Ending::Output) {
             self.note_overrun();
-            return Err(Ending::Output);
         }
-        Ok(())
+        result
     }
 
     /// Runs all commands that are complete now.
@@ -282,6 +280,14 @@ impl Connection {
         };
 
         match room {
+            // Alone: messages are sent while it waits, and must not overtake what later commands
+            // say about subscriptions.
+            Room::Objects if self.desk.subscriber.is_some() && is_blocking(command) => {
+                let mut single = Drain::new();
+                single.push(command.arguments);
+                Ok(next + self.run_objects(&single, 0).await?)
+            }
+
             Room::Objects => self.run_objects(drain, next).await,
 
             Room::Rain => {
@@ -317,7 +323,10 @@ impl Connection {
         self.session.touches = !self.client.numbers.no_touch.load(Ordering::Relaxed);
         let blocks = is_blocking(drain.get(from));
         let secret = self.desk.login.secret().filter(|_| blocks);
-        let Ran { next, segments, waited } = {
+        let protocol = self.desk.protocol;
+        // A blocking command of a client that listens runs alone, and needs no subscriber.
+        let subscriber = self.desk.subscriber.take_if(|_| blocks);
+        let ran = {
             let run =
                 objects.run(&mut self.session, &mut self.desk, drain, from, &mut self.replies);
             tokio::pin!(run);
@@ -328,13 +337,18 @@ impl Connection {
                 () = std::future::ready(()) => None,
             };
             match at_once {
-                Some(ran) => ran,
+                Some(ran) => Ok(ran),
                 None => {
                     self.client.note_last(drain.get(from));
                     self.client.numbers.blocked.store(blocks, Ordering::Relaxed);
 
-                    let serving = self.socket.serve_during(run, blocks);
-                    let ran = while_held(&self.server.tokens, secret, serving).await?;
+                    let serving = async {
+                        match &subscriber {
+                            Some(all) => self.socket.serve_listening(run, all, protocol).await,
+                            None => self.socket.serve_during(run, blocks).await,
+                        }
+                    };
+                    let ran = while_held(&self.server.tokens, secret, serving).await;
 
                     self.client.numbers.blocked.store(false, Ordering::Relaxed);
                     self.socket.state.is_busy.store(true, Ordering::Release);
@@ -343,6 +357,13 @@ impl Connection {
             }
         };
 
+        if subscriber.is_some() {
+            self.desk.subscriber = subscriber;
+        }
+        if ran == Err(Ending::Output) {
+            self.note_overrun();
+        }
+        let Ran { next, segments, waited } = ran?;
         self.hush();
 
         let mut taken = 0;

@@ -4,11 +4,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use raingauge_resp::Parser;
+use raingauge_objects::{Message, Subscriber};
 use raingauge_resp::limits::RESP_READ_BYTES_MAX;
+use raingauge_resp::{Parser, Protocol, Replies};
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
+use crate::commands::listening::write_message;
 use crate::ending::Ending;
 use crate::incoming::Incoming;
 use crate::limits::RESP_OUTPUT_PATIENCE;
@@ -30,6 +32,8 @@ pub(crate) struct Socket {
     pub(crate) parser: Parser,
     pub(crate) incoming: Incoming,
     pub(crate) outgoing: Outgoing,
+    /// Most bytes that may wait for the client behind a message.
+    pub(crate) output_bytes_max: usize,
     pub(crate) state: Arc<State>,
 }
 
@@ -63,6 +67,47 @@ impl Socket {
                 },
             }
         }
+    }
+
+    /// As [`Socket::serve_during`], for work that waits for other clients. The messages that arrive
+    /// for the client in the meantime are sent, all of them before the reply of the work.
+    pub(crate) async fn serve_listening<T>(
+        &mut self,
+        mut work: Pin<&mut impl Future<Output = T>>,
+        subscriber: &Subscriber,
+        protocol: Protocol,
+    ) -> Result<T, Ending> {
+        let mut replies = Replies::new(protocol);
+
+        loop {
+            let message = tokio::select! {
+                biased;
+                done = self.serve_during(work.as_mut(), true) => {
+                    while let Some(message) = subscriber.try_next() {
+                        self.push_message(&message, &mut replies)?;
+                    }
+                    return done;
+                }
+                message = subscriber.next() => message.ok_or(Ending::Output)?,
+            };
+            self.push_message(&message, &mut replies)?;
+
+            // Many messages must not keep what ends the connection from its turn.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Puts a message of a channel behind the replies, unless too many bytes wait for the client.
+    pub(crate) fn push_message(
+        &mut self,
+        message: &Message,
+        replies: &mut Replies,
+    ) -> Result<(), Ending> {
+        write_message(message, replies);
+        self.outgoing.push(replies.take(), message.stamp);
+
+        let is_full = self.outgoing.len() > self.output_bytes_max;
+        if is_full { Err(Ending::Output) } else { Ok(()) }
     }
 
     /// Waits until at most `len_max` bytes of replies are left. A client may send all of its

@@ -213,3 +213,41 @@ async fn a_client_that_leaves_while_it_waits_is_noticed() {
 
     other.ask("rpush l x\r\nllen l\r\n", ":1\r\n:1\r\n").await;
 }
+
+#[tokio::test]
+async fn messages_arrive_while_a_command_waits() {
+    let house = House::open().await;
+    let mut waiting = house.connect().await;
+    let mut other = house.connect().await;
+    waiting.send("hello 3\r\n").await;
+    until(async || waiting.line().await == "$7" && waiting.line().await == "modules").await;
+    waiting.expect("*0\r\n").await;
+    waiting.ask("subscribe a\r\n", ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n").await;
+    let message = |text| format!(">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\n{text}\r\n");
+
+    waiting.send("set k 1\r\nblpop l 0\r\nget k\r\nunsubscribe\r\n").await;
+    until(async || other.text("info clients").await.contains("blocked_clients:1")).await;
+    other.ask("publish a m1\r\npublish a m2\r\n", ":1\r\n:1\r\n").await;
+    waiting.expect(format!("+OK\r\n{}{}", message("m1"), message("m2"))).await;
+
+    // One that was published before the command is woken comes before its reply.
+    other.ask("publish a m3\r\nrpush l x\r\n", ":1\r\n:1\r\n").await;
+    waiting.expect(message("m3")).await;
+    waiting.expect("*2\r\n$1\r\nl\r\n$1\r\nx\r\n$1\r\n1\r\n").await;
+    waiting.expect(">3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n").await;
+    other.ask("publish a m4\r\n", ":0\r\n").await;
+}
+
+#[tokio::test]
+async fn messages_to_a_client_that_waits_and_does_not_read_are_bounded() {
+    let settings = Settings { output_bytes_max: 1 << 20, ..Settings::default() };
+    let house = House::with(settings, &[]).await;
+    let mut waiting = house.connect().await;
+    let mut other = house.connect().await;
+
+    waiting.send("hello 3\r\nsubscribe a\r\nblpop l 0\r\n").await;
+    until(async || other.text("info clients").await.contains("blocked_clients:1")).await;
+    let publish = format!("publish a {}", "m".repeat(60_000));
+    until(async || other.text(&publish).await == ":0").await;
+    assert!(other.text("info clients").await.contains("connected_clients:1"));
+}
