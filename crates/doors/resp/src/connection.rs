@@ -546,10 +546,14 @@ impl Connection {
     }
 
     /// Looks up from time to time whether the token of the connection still holds. One that was
-    /// withdrawn ends a connection that listens.
+    /// withdrawn ends a connection that listens, and the open transaction of another.
     fn renew_login(&mut self) -> Result<(), Ending> {
         if self.desk.login.renew() {
             self.apply_login();
+        }
+        if !self.desk.login.is_done() {
+            // Inside of a transaction, AUTH would be queued for an EXEC that is refused.
+            self.session.discard();
         }
         let may_listen = self.desk.login.is_done() || self.desk.subscriber.is_none();
         if may_listen { Ok(()) } else { Err(Ending::Login) }

@@ -82,8 +82,13 @@ impl Session {
 
     /// Makes it as new: no transaction, no watched keys, database 0.
     pub fn reset(&mut self) {
-        self.transaction = None;
         self.database = 0;
+        self.discard();
+    }
+
+    /// Forgets the open transaction and the watched keys.
+    pub fn discard(&mut self) {
+        self.transaction = None;
         self.unwatch();
     }
 

@@ -159,9 +159,9 @@ async fn the_end_of_the_server_lets_commands_be_answered() {
     tokio::time::timeout(PATIENCE, house.serving).await.expect("an end in time").expect("no panic");
 }
 
-#[tokio::test]
-async fn a_token_that_expires_ends_what_listens_and_waits() {
-    let clock = Arc::new(ManualClock::at_s(1_000));
+/// A door at second 1,000 with the token `rg_stays`, and the secret of another that expires at
+/// second 1,060.
+async fn with_a_token_that_expires(clock: &Arc<ManualClock>) -> (House, String) {
     let people = Arc::new(raingauge_memory::People::default());
     let made = Arc::new(MadeTokens::new(people.clone(), clock.clone()));
     let accounts = Accounts::new(people, clock.clone(), raingauge_people::Options::default());
@@ -170,7 +170,13 @@ async fn a_token_that_expires_ends_what_listens_and_waits() {
     let secret = accounts.create_token(request, "zoe").await.expect("a token").secret;
     made.refresh().await.expect("the tokens");
     let tokens = Tokens::new(&auth(&[("rg_stays", &[Scope::Admin])])).with_made(made);
-    let house = House::guarded(Settings::default(), tokens).await;
+    (House::guarded(Settings::default(), tokens).await, secret)
+}
+
+#[tokio::test]
+async fn a_token_that_expires_ends_what_listens_and_waits() {
+    let clock = Arc::new(ManualClock::at_s(1_000));
+    let (house, secret) = with_a_token_that_expires(&clock).await;
 
     let mut listener = house.connect().await;
     let listens = "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
@@ -194,4 +200,33 @@ async fn a_token_that_expires_ends_what_listens_and_waits() {
     admin.ask("rpush r a\r\n", ":1\r\n").await;
     stays.expect("*2\r\n$1\r\nr\r\n$1\r\na\r\n").await;
     silent.ask("get a\r\n", "-NOAUTH Authentication required.\r\n").await;
+}
+
+#[tokio::test]
+async fn a_token_that_expires_ends_the_transaction() {
+    let clock = Arc::new(ManualClock::at_s(1_000));
+    let (house, secret) = with_a_token_that_expires(&clock).await;
+    let open = format!("auth {secret}\r\nwatch k\r\nmulti\r\nset k queued\r\n");
+    let mut one = house.connect().await;
+    one.ask(&open, "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n").await;
+    let mut other = house.connect().await;
+    other.ask(&open, "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n").await;
+
+    // Its end shows that the logins before it are due.
+    let mut listener = house.connect().await;
+    let listens = "+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
+    listener.ask(format!("auth {secret}\r\nsubscribe c\r\n"), listens).await;
+    clock.set_s(1_060);
+    listener.expect_end().await;
+
+    one.ask("exec\r\n", "-NOAUTH Authentication required.\r\n").await;
+    one.ask("auth rg_stays\r\n", "+OK\r\n").await;
+    let info = one.text("client info").await;
+    assert!(info.contains("multi=-1") && info.contains("watch=0"), "{info}");
+    one.ask("exec\r\nget k\r\n", "-ERR EXEC without MULTI\r\n$-1\r\n").await;
+
+    assert_eq!(other.text("hello 2 auth default rg_stays").await, "*16");
+    until(async || other.line().await == "modules").await;
+    other.expect("*0\r\n").await;
+    other.ask("discard\r\nget k\r\n", "-ERR DISCARD without MULTI\r\n$-1\r\n").await;
 }
