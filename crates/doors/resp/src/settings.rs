@@ -4,6 +4,7 @@ use crate::nodes::Node;
 use core::time::Duration;
 use raingauge_resp::Slots;
 use raingauge_settings::{FromText, Reader, Wrong, settings};
+use std::collections::HashSet;
 use std::net::SocketAddr;
 
 settings! {
@@ -71,8 +72,15 @@ impl Settings {
         }
     }
 
-    /// A static cluster has every slot once, and this process is one of its nodes.
+    /// A static cluster has every node and every slot once, and this process is one of its nodes.
     fn check_static(&self, reader: &mut Reader) {
+        if let Some(address) = self.repeated_node() {
+            let message = format!("several entries name {address}");
+            let advice = "Give all ranges of a node in one entry, such as a:7001 0-100 200-300";
+            reader.refuse("resp.nodes", message, advice);
+            return;
+        }
+
         let advice = "Give every node with its slots, from 0 to 16383, each slot once";
         let nodes = self.nodes.iter().map(Node::slot_node).collect();
         if let Err(message) = Slots::new(nodes, 0) {
@@ -86,6 +94,15 @@ impl Settings {
             let advice = "Give resp.announce as the host and port of one of resp.nodes";
             reader.refuse("resp.announce", message, advice);
         }
+    }
+
+    /// A node that several entries name. It would redirect clients from one of them to another,
+    /// and so to itself, without end.
+    fn repeated_node(&self) -> Option<String> {
+        let mut known = HashSet::new();
+        let mut addresses = self.nodes.iter().map(|node| node.address().to_ascii_lowercase());
+
+        addresses.find(|address| !known.insert(address.clone()))
     }
 
     /// The host and port that clients of a cluster are sent to: `resp.announce`, or else
@@ -116,6 +133,30 @@ mod tests {
         let (settings, problems) = read("");
         assert_eq!((settings.listen, settings.cluster), (None, ClusterMode::No));
         assert!(problems.is_empty() && settings.idle_timeout.is_none());
+    }
+
+    #[test]
+    fn a_static_cluster_has_every_node_once_with_all_its_ranges() {
+        let problems = |nodes: &str| {
+            let mut reader = Reader::new(vec![Settings::GROUP]);
+            let text = format!(
+                "[resp]\nlisten = \"127.0.0.1:7001\"\ncluster = \"static\"\nnodes = \"{nodes}\""
+            );
+            reader.read_toml(std::path::Path::new("rain.toml"), &text);
+            Settings::read(&mut reader);
+            reader.into_problems()
+        };
+
+        assert!(problems("127.0.0.1:7001 0-100 201-16383, b:7001 101-200").is_empty());
+        for (twice, node) in [
+            ("127.0.0.1:7001 0-8191, 127.0.0.1:7001 8192-16383", "127.0.0.1:7001"),
+            ("127.0.0.1:7001 0-9, b:7001 10-19, B:7001 20-16383", "b:7001"),
+        ] {
+            let [problem] = &problems(twice)[..] else { panic!("one problem with {twice}") };
+            assert_eq!(problem.key, "resp.nodes");
+            assert_eq!(problem.message, format!("several entries name {node}"));
+            assert!(problem.advice.contains("in one entry, such as a:7001 0-100 200-300"));
+        }
     }
 
     #[test]
