@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use raingauge_objects::Unblocker;
+use raingauge_objects::{Closer, Unblocker};
 use raingauge_resp::{Command, Id, Spec};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -21,6 +21,8 @@ pub(crate) struct Client {
     pub(crate) numbers: Numbers,
     /// Ends the wait of a blocking command.
     pub(crate) unblocker: Mutex<Option<Unblocker>>,
+    /// Ends its subscriptions.
+    pub(crate) closer: Mutex<Option<Closer>>,
     kill: AtomicBool,
     killed: Notify,
 }
@@ -91,15 +93,20 @@ impl Client {
             names: Mutex::new(names),
             numbers,
             unblocker: Mutex::default(),
+            closer: Mutex::default(),
             kill: AtomicBool::new(false),
             killed: Notify::new(),
         }
     }
 
-    /// Asks the connection to close. A command of it that waits pops nothing any more.
+    /// Asks the connection to close. A command of it that waits pops nothing any more, and no
+    /// message counts as received by it.
     pub(crate) fn kill(&self) {
         if let Some(unblocker) = &*self.unblocker.lock() {
             unblocker.abandon();
+        }
+        if let Some(closer) = &*self.closer.lock() {
+            closer.close();
         }
         self.kill.store(true, Ordering::Release);
         self.killed.notify_one();

@@ -50,7 +50,7 @@ mod tests;
 
 pub use objects::Objects;
 pub use options::{Limits, Options};
-pub use pubsub::{Message, PubSub, Space, Subscriber};
+pub use pubsub::{Closer, Message, PubSub, Space, Subscriber};
 pub use run::{Ran, Segment};
 pub use session::Session;
 pub use settings::Settings;

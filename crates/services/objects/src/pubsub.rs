@@ -6,7 +6,7 @@ use parking_lot::{Mutex, RwLock};
 use raingauge_resp::glob;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 /// How names of subscriptions are meant.
@@ -93,7 +93,7 @@ impl PubSub {
     /// A subscriber without subscriptions. Once more than `bytes_max` bytes wait for it, it is
     /// given up, and [`Subscriber::next`] says so.
     pub fn subscriber(&self, bytes_max: usize) -> Subscriber {
-        let inbox = Arc::new(Inbox { bytes_max, queue: Mutex::default(), arrived: Notify::new() });
+        let inbox = Arc::new(Inbox::new(bytes_max));
         let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
         let names = Default::default();
         Subscriber { registry: Arc::clone(&self.0), id, inbox, names }
@@ -102,8 +102,8 @@ impl PubSub {
     /// How many subscribers a message would reach; one that it reaches twice counts twice.
     pub fn receivers(&self, space: Space, channel: &[u8]) -> usize {
         let names = self.0.names.read();
-        let direct = names.of(space).get(channel).map_or(0, IndexMap::len);
-        direct + names.matching(space, channel).map(|(_, inboxes)| inboxes.len()).sum::<usize>()
+        let direct = names.of(space).get(channel).map_or(0, open);
+        direct + names.matching(space, channel).map(|(_, inboxes)| open(inboxes)).sum::<usize>()
     }
 
     /// Sends a message to all who listen, and returns how many it reached.
@@ -136,7 +136,7 @@ impl PubSub {
 
     /// How many subscribers a name has.
     pub fn subscribers(&self, space: Space, name: &[u8]) -> usize {
-        self.0.names.read().of(space).get(name).map_or(0, IndexMap::len)
+        self.0.names.read().of(space).get(name).map_or(0, open)
     }
 
     /// How many names have subscribers.
@@ -145,9 +145,16 @@ impl PubSub {
     }
 }
 
+/// How many subscribers still count.
+fn open(inboxes: &IndexMap<u64, Arc<Inbox>>) -> usize {
+    inboxes.values().filter(|inbox| !inbox.is_closed.load(Ordering::Acquire)).count()
+}
+
 /// Messages that wait for one subscriber.
 struct Inbox {
     bytes_max: usize,
+    /// Whether it receives no more messages.
+    is_closed: AtomicBool,
     queue: Mutex<Queue>,
     arrived: Notify,
 }
@@ -160,9 +167,14 @@ struct Queue {
 }
 
 impl Inbox {
+    fn new(bytes_max: usize) -> Self {
+        let is_closed = AtomicBool::new(false);
+        Self { bytes_max, is_closed, queue: Mutex::default(), arrived: Notify::new() }
+    }
+
     fn push(&self, message: Message) {
         let mut queue = self.queue.lock();
-        if queue.is_overrun {
+        if queue.is_overrun || self.is_closed.load(Ordering::Acquire) {
             return;
         }
 
@@ -177,6 +189,16 @@ impl Inbox {
     }
 }
 
+/// Ends the subscriptions of a connection that is about to be closed.
+pub struct Closer(Arc<Inbox>);
+
+impl Closer {
+    /// Messages no longer arrive, and no longer count as received.
+    pub fn close(&self) {
+        self.0.is_closed.store(true, Ordering::Release);
+    }
+}
+
 /// The subscriptions of one connection. Dropping it ends them.
 pub struct Subscriber {
     registry: Arc<Registry>,
@@ -186,6 +208,11 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
+    /// What ends its subscriptions from outside.
+    pub fn closer(&self) -> Closer {
+        Closer(Arc::clone(&self.inbox))
+    }
+
     /// Begins to listen. Returns whether it did not before.
     pub fn subscribe(&mut self, space: Space, name: Bytes) -> bool {
         if !self.names[space as usize].insert(name.clone()) {
@@ -287,6 +314,9 @@ mod tests {
         assert_eq!((message.pattern, &message.payload[..]), (None, &b"wet"[..]));
         assert_eq!(other.next().await.expect("a message").pattern, Some("news.*".into()));
 
+        other.closer().close();
+        assert_eq!(pubsub.receivers(Space::Channel, b"news.rain"), 1);
+        assert_eq!(pubsub.subscribers(Space::Pattern, b"news.*"), 0);
         drop(other);
         assert_eq!(pubsub.names_len(Space::Pattern), 0);
         assert!(one.unsubscribe(Space::Channel, b"news.rain"));

@@ -60,7 +60,9 @@ fn subscribe(
 
     if desk.subscriber.is_none() {
         let bytes_max = desk.server.settings.output_bytes_max;
-        desk.subscriber = Some(desk.server.objects.pubsub().subscriber(bytes_max));
+        let subscriber = desk.server.objects.pubsub().subscriber(bytes_max);
+        *desk.client.closer.lock() = Some(subscriber.closer());
+        desk.subscriber = Some(subscriber);
     }
 
     for index in 1..arguments.len() {

@@ -90,6 +90,20 @@ async fn what_ends_a_wait_does_so_before_the_next_command() {
 }
 
 #[tokio::test]
+async fn a_subscriber_that_was_killed_receives_nothing() {
+    let house = House::open().await;
+    let mut writer = house.connect().await;
+    writer.ask("client id\r\n", ":1\r\n").await;
+    let mut listener = house.connect().await;
+    listener.ask("subscribe c\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n").await;
+
+    writer.ask("publish c x\r\n", ":1\r\n").await;
+    listener.expect("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n").await;
+    writer.ask("client kill id 2\r\npublish c x\r\n", ":1\r\n:0\r\n").await;
+    listener.expect_end().await;
+}
+
+#[tokio::test]
 async fn a_pause_holds_commands_back_until_it_ends() {
     let house = House::open().await;
     let mut writer = house.connect().await;
