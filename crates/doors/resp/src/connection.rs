@@ -103,7 +103,10 @@ impl Connection {
                 Event::Read(0) => Err(Ending::Client),
                 Event::Read(len) => self.received(len).await,
                 Event::Message(Some(message)) => self.message(&message),
-                Event::Message(None) => Err(Ending::Output),
+                Event::Message(None) => {
+                    self.note_overrun();
+                    Err(Ending::Output)
+                }
                 Event::Idle => Err(Ending::Idle),
                 Event::Sent => self.sent(),
                 Event::Recheck => self.renew_login(),
@@ -227,8 +230,8 @@ impl Connection {
         self.observer.drain(drain, self.session.database());
         self.note_pipeline(drain);
         while next < drain.len() {
-            self.deliver_waiting()?;
             self.wait_while_paused(drain, next).await?;
+            self.deliver_waiting()?;
 
             next = match self.desk.reply_mode {
                 ReplyMode::SkipNext => {
@@ -322,7 +325,7 @@ impl Connection {
         let objects = Arc::clone(&self.server.objects);
         self.session.touches = !self.client.numbers.no_touch.load(Ordering::Relaxed);
         let blocks = is_blocking(drain.get(from));
-        let secret = self.desk.login.secret().filter(|_| blocks);
+        let secret = blocks.then(|| self.desk.login.secret()).flatten();
         let protocol = self.desk.protocol;
         // A blocking command of a client that listens runs alone, and needs no subscriber.
         let subscriber = self.desk.subscriber.take_if(|_| blocks);

@@ -132,6 +132,7 @@ impl Desk {
         numbers.shards.store(shards, Ordering::Relaxed);
         if self.channels_and_patterns() + shards == 0 {
             self.subscriber = None;
+            *self.client.closer.lock() = None;
         }
     }
 

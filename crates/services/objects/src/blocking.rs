@@ -120,7 +120,7 @@ impl Run<'_> {
         // It stays while the command is tried again, so that its wait can be ended even then.
         self.woken.get_or_insert_with(|| {
             let (sender, woken) = oneshot::channel();
-            *unblocker.0.lock() = Some(sender);
+            unblocker.0.lock().put(sender);
             woken
         });
         let waiter = Waiter::new(command, database, keys, protocol, ticket, unblocker);
@@ -132,6 +132,8 @@ impl Run<'_> {
             self.waits_until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         }
         self.wait = Some(Wait { waiter, until: self.waits_until });
+        // All keys were in memory together, so the next attempt begins anew.
+        self.forget_rounds();
     }
 
     /// Tries a command again that has waited, unless its wait has ended.
@@ -143,14 +145,14 @@ impl Run<'_> {
     ) -> Step {
         let unblocker = self.session.unblocker.clone();
         // Held until the command has run, so that its wait does not end in between.
-        let mut sender = unblocker.0.lock();
-        if sender.is_none() {
+        let mut waking = unblocker.0.lock();
+        if !waking.waits() {
             return self.stop_waiting(keyspace, spec, 0);
         }
 
         let step = self.command(keyspace, spec, arguments);
         if matches!(step, Step::Done { .. }) {
-            sender.take();
+            waking.take();
         }
         step
     }
@@ -195,8 +197,8 @@ fn serve_one(keyspace: &mut Keyspace, waiter: &Arc<Waiter>, name: &[u8], kind: K
 
     // Held until the command has run, so that its wait does not end in between. One whose wait has
     // ended has only not left its queues yet.
-    let mut unblocker = waiter.unblocker.0.lock();
-    if unblocker.is_none() {
+    let mut waking = waiter.unblocker.0.lock();
+    if !waking.waits() {
         return;
     }
 
@@ -204,7 +206,7 @@ fn serve_one(keyspace: &mut Keyspace, waiter: &Arc<Waiter>, name: &[u8], kind: K
     match execute(keyspace, database, spec, arguments, weight, &mut reply) {
         Executed::Waits { .. } => {}
         Executed::Done { .. } | Executed::Refused => {
-            if let Some(sender) = unblocker.take() {
+            if let Some(sender) = waking.take() {
                 keyspace.waiting().serve(waiter, sender, reply);
             }
         }

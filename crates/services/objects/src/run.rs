@@ -339,11 +339,16 @@ impl Objects {
 }
 
 impl Run<'_> {
+    /// Forgets what was loaded for the next command, and how often.
+    pub(crate) fn forget_rounds(&mut self) {
+        self.rounds = 0;
+        self.gathered.clear();
+    }
+
     /// Goes on to the command behind the next one, which was answered.
     pub(crate) fn advance(&mut self) {
         self.next += 1;
-        self.rounds = 0;
-        self.gathered.clear();
+        self.forget_rounds();
         self.waits_until = None;
         self.ticket = None;
         if self.woken.take().is_some() {

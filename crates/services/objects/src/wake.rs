@@ -19,11 +19,36 @@ pub(crate) enum Wake {
     Refused(Failure),
 }
 
-/// Ends the wait of a blocking command of one connection. The sender is there while the command
-/// waits, and only the first to take it ends the wait: the command of another connection that
-/// serves it, the timeout, `CLIENT UNBLOCK` or `CLIENT KILL`.
+/// Ends the waits of the blocking commands of one connection.
 #[derive(Clone, Default)]
-pub struct Unblocker(pub(crate) Arc<Mutex<Option<oneshot::Sender<Wake>>>>);
+pub struct Unblocker(pub(crate) Arc<Mutex<Waking>>);
+
+/// How the wait of a connection can be ended. The sender is there while a command waits, and only
+/// the first to take it ends the wait: the command of another connection that serves it, the
+/// timeout, `CLIENT UNBLOCK` or `CLIENT KILL`.
+#[derive(Default)]
+pub(crate) struct Waking {
+    sender: Option<oneshot::Sender<Wake>>,
+    /// The connection is about to be closed: no command of it waits any more.
+    is_abandoned: bool,
+}
+
+impl Waking {
+    /// A command waits from now on, or again.
+    pub fn put(&mut self, sender: oneshot::Sender<Wake>) {
+        if !self.is_abandoned {
+            self.sender = Some(sender);
+        }
+    }
+
+    pub fn take(&mut self) -> Option<oneshot::Sender<Wake>> {
+        self.sender.take()
+    }
+
+    pub fn waits(&self) -> bool {
+        self.sender.is_some()
+    }
+}
 
 impl Unblocker {
     /// Answers the command that waits as if its time were over, or with an error. Returns whether
@@ -37,7 +62,7 @@ impl Unblocker {
     /// Ends the wait of a connection that is about to be closed. Its command pops nothing any more,
     /// and is not answered.
     pub fn abandon(&self) {
-        self.0.lock().take();
+        *self.0.lock() = Waking { sender: None, is_abandoned: true };
     }
 
     /// Ends the wait. Returns whether it had not ended before.

@@ -168,7 +168,7 @@ impl Waiting {
     /// Ends a hold whose group the store does not take now: those who were served wait on.
     pub(super) fn retry_served(&mut self) {
         for Served { waiter, sender, .. } in self.served.drain(..) {
-            *waiter.unblocker.0.lock() = Some(sender);
+            waiter.unblocker.0.lock().put(sender);
             waiter.again.notify_one();
         }
     }

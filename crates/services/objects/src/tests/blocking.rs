@@ -19,7 +19,7 @@ async fn begin(stage: &Stage, command: &'static str) -> JoinHandle<String> {
 
 async fn until_blocked(unblocker: &Unblocker) {
     let waits = async {
-        while unblocker.0.lock().is_none() {
+        while !unblocker.0.lock().waits() {
             tokio::task::yield_now().await;
         }
     };
@@ -69,7 +69,8 @@ async fn who_waits_for_several_keys_keeps_its_place() {
 
 #[tokio::test]
 async fn a_swap_leaves_the_order_of_those_that_wait() {
-    let stage = Stage::new();
+    // Without memory, each swap inside a transaction makes them try again.
+    let stage = Stage::of_memory(0);
     let mut client = stage.client();
     let commands = ["BLPOP q 0", "BLPOP x q y 0", "BLPOP q z 0", "BLPOP y q 0"];
     let mut waiting = Vec::new();
@@ -78,7 +79,7 @@ async fn a_swap_leaves_the_order_of_those_that_wait() {
     }
 
     for _ in 0..20 {
-        client.send("SWAPDB 0 1").await;
+        client.send_all(&["MULTI", "SWAPDB 0 1", "EXEC"]).await;
         let all_wait = || {
             let mut keyspace = stage.objects.lock.hold().expect("a lock");
             keyspace.waiting().waiters(0, "q") == commands.len()
@@ -116,17 +117,31 @@ async fn a_swap_serves_those_that_wait_in_their_order() {
 
 #[tokio::test]
 async fn a_wait_that_is_tried_again_can_be_ended() {
-    let stage = Stage::new();
+    let stage = Stage::of_memory(0);
     let mut client = stage.client();
     let mut waiting = stage.client();
     let unblocker = waiting.session.unblocker();
     let task = tokio::spawn(async move { waiting.send("BLPOP q 0").await });
     until_blocked(&unblocker).await;
-    client.send("SWAPDB 0 1").await;
+    client.send_all(&["MULTI", "SWAPDB 0 1", "EXEC"]).await;
     assert!(unblocker.unblock(false));
     assert_eq!(reply_of(task).await, "*-1");
     assert!(!unblocker.unblock(false), "nothing waits");
     client.expect(&[("RPUSH q a", ":1"), ("LLEN q", ":1")]).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_was_killed_waits_no_more() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    client.expect(&[("LLEN q", ":0")]).await;
+    let mut killed = stage.client();
+    killed.session.unblocker().abandon();
+    tokio::select! {
+        biased;
+        reply = killed.send("BLPOP q 0") => panic!("{reply}"),
+        () = client.expect(&[("RPUSH q a", ":1"), ("LLEN q", ":1")]) => {}
+    }
 }
 
 #[tokio::test]
@@ -316,12 +331,12 @@ async fn who_waits_hears_nothing_of_what_the_store_refuses_others() {
 
 #[tokio::test]
 async fn a_wait_that_is_tried_again_is_not_longer_for_that() {
-    let stage = Stage::new();
+    let stage = Stage::of_memory(0);
     let mut client = stage.client();
     let waiting = begin(&stage, "BLPOP q 0.05").await;
     let ends = async {
         while !waiting.is_finished() {
-            client.send("SWAPDB 0 1").await;
+            client.send_all(&["MULTI", "SWAPDB 0 1", "EXEC"]).await;
             tokio::task::yield_now().await;
         }
     };
