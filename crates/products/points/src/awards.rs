@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How many replayed commands are read at the same time.
-const READS_AT_ONCE: usize = 16;
+const READS_AT_ONCE: usize = 4;
 
 pub fn add(table: Table) -> Table {
     table.ask("/v1/points/awards", Scope::PointsAward, award, doc::awards)

@@ -209,6 +209,11 @@ impl<'a> Desk<'a> {
     }
 
     fn decide(&mut self, order: &Order<'_>) -> Result<Vec<Arc<Entry>>, Refusal> {
+        let source = &order.command.source;
+        if order.programme.is_former_partner(source) {
+            let detail = format!("`{source}` is no partner of the programme any more");
+            return refused(Code::SourceForeign, detail);
+        }
         let is_closed = self.state.wallets.get(&order.id).is_some_and(|wallet| wallet.closed);
         let needs_open = !matches!(
             order.command.body,

@@ -195,6 +195,11 @@ impl Programme {
         self.partner_names.contains(name)
     }
 
+    /// Whether a name is that of a partner that has left.
+    pub fn is_former_partner(&self, name: &str) -> bool {
+        self.has_or_had_partner(name) && self.partner(name).is_none()
+    }
+
     pub fn partners(&self) -> impl Iterator<Item = &Partner> {
         self.partners.values()
     }
@@ -295,7 +300,7 @@ pub(crate) fn too_many_points() -> Refusal {
     Refusal::new(Code::PointsInvalid, format!("more than {ENTRY_POINTS_MAX} units of points"))
 }
 
-/// Most versions of a programme that are kept beside the one in force.
+/// Versions of a programme that are kept beside the one in force, also where nothing needs them.
 const OTHER_VERSIONS_MAX: usize = 4;
 
 /// The versions of programmes that are in force, and others that have priced awards which are
@@ -320,15 +325,9 @@ impl Programmes {
         self.by_name.remove(name);
     }
 
-    /// Keeps a version that may have priced awards; the oldest of too many is forgotten.
+    /// Keeps a version that may have priced awards.
     pub fn keep(&mut self, programme: Arc<Programme>) {
-        let name = programme.name.clone();
-        self.others.insert((name.clone(), programme.version), programme);
-        let versions = || (name.clone(), 0)..=(name.clone(), u32::MAX);
-        if self.others.range(versions()).count() > OTHER_VERSIONS_MAX {
-            let oldest = self.others.range(versions()).next().map(|(key, _)| key.clone());
-            oldest.map(|oldest| self.others.remove(&oldest));
-        }
+        self.others.insert((programme.name.clone(), programme.version), programme);
     }
 
     /// Keeps the versions that others know, and that are not in force here.
@@ -338,6 +337,19 @@ impl Programmes {
             if self.get(&programme.name).is_none_or(|own| own.version != programme.version) {
                 self.keep(Arc::clone(programme));
             }
+        }
+    }
+
+    /// Forgets what is not in force, but for the newest few of each programme and what is needed.
+    pub fn forget_others(&mut self, needed: &BTreeSet<(Arc<str>, u32)>) {
+        let mut newer: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+        for (name, version) in self.others.keys().rev().cloned().collect::<Vec<_>>() {
+            let newer = newer.entry(name.clone()).or_default();
+            let key = (name, version);
+            if *newer >= OTHER_VERSIONS_MAX && !needed.contains(&key) {
+                self.others.remove(&key);
+            }
+            *newer += 1;
         }
     }
 

@@ -27,7 +27,7 @@ use tokio::runtime::Handle;
 #[cfg(feature = "cluster")]
 const BOOKS: u16 = 16;
 /// Most connections of a process to the books: four for turns, one for their readers, and some for
-/// the balances that callers ask for.
+/// balances and repeated commands.
 #[cfg(feature = "cluster")]
 const CONNECTIONS_MAX: u32 = 12;
 /// Longest time of a verification, which reads everything in one transaction.

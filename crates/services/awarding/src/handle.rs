@@ -74,6 +74,7 @@ impl Handle {
     /// Keeps commands in the queue `award`, durably when it returns. They are decided soon, and
     /// those that are malformed become dead letters.
     pub async fn submit_later(&self, commands: Vec<Command>) -> Result<(), Error> {
+        self.0.shared.check_clock()?;
         let accepted_ms = Some(self.0.clock.now_ms());
         let accepted = commands.into_iter().map(|command| Command { accepted_ms, ..command });
         let letters = accepted.map(|command| Letter::of_command(&command)).collect();

@@ -82,13 +82,15 @@ impl Lane {
         footprint
     }
 
-    /// The versions that have priced awards of it and are not known.
-    pub fn unknown_versions(&self, programmes: &Programmes) -> BTreeSet<(Arc<str>, u32)> {
+    /// The versions that have priced awards of it and are not in force.
+    pub fn other_versions(&self, programmes: &Programmes) -> BTreeSet<(Arc<str>, u32)> {
         let priced = self.commands.iter().filter_map(|command| {
             command.priced().map(|priced| (&command.programme, priced.version))
         });
-        let unknown = priced.filter(|(name, version)| programmes.version(name, *version).is_none());
-        unknown.map(|(name, version)| (Arc::clone(name), version)).collect()
+        let is_other = |(name, version): &(&Arc<str>, u32)| {
+            programmes.get(name).is_none_or(|programme| programme.version != *version)
+        };
+        priced.filter(is_other).map(|(name, version)| (Arc::clone(name), version)).collect()
     }
 
     /// Decides everything over what the books loaded. May be called again over something else.

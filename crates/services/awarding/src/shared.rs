@@ -23,6 +23,8 @@ pub(crate) struct Shared {
     trouble: Mutex<Option<String>>,
     /// Why events of partitions are not awarded.
     inflow_trouble: Mutex<Option<String>>,
+    /// By how much the clock differs from that of the database, if that is too much.
+    clock_apart_ms: Mutex<Option<i64>>,
     is_stopping: AtomicBool,
 }
 
@@ -36,6 +38,7 @@ impl Shared {
             turns: watch::Sender::new(0),
             trouble: Mutex::default(),
             inflow_trouble: Mutex::default(),
+            clock_apart_ms: Mutex::default(),
             is_stopping: AtomicBool::new(false),
         }
     }
@@ -69,6 +72,19 @@ impl Shared {
 
     pub fn positions(&self) -> watch::Receiver<Offset> {
         self.position.subscribe()
+    }
+
+    /// Notes what the last turn found out about the clock.
+    pub fn note_clock(&self, apart_ms: Option<i64>) {
+        *self.clock_apart_ms.lock() = apart_ms;
+    }
+
+    /// Fails while the clock of this machine is not to be believed.
+    pub fn check_clock(&self) -> Result<(), Error> {
+        match *self.clock_apart_ms.lock() {
+            Some(apart_ms) => Err(Error::ClockApart { apart_ms }),
+            None => Ok(()),
+        }
     }
 
     pub fn trouble(&self) -> Option<String> {

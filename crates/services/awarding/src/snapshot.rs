@@ -6,7 +6,7 @@ use raingauge_points::{Programme, ProgrammeDocument, Programmes};
 use raingauge_ports::campaigns::StoredDocument;
 use raingauge_ports::log::Offset;
 use raingauge_ports::points::Head;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The programmes in force, as of one position of the log.
@@ -66,6 +66,7 @@ impl Snapshot {
             programmes.insert(programme);
         }
         programmes.keep_all_of(&self.programmes);
+        programmes.forget_others(&BTreeSet::new());
         Ok(Self {
             programmes: Arc::new(programmes),
             documents: Arc::new(documents),
@@ -73,13 +74,16 @@ impl Snapshot {
         })
     }
 
-    /// The same programmes, beside versions that have priced awards.
-    pub(crate) fn knowing(&self, versions: &[StoredDocument]) -> Result<Self, Error> {
+    /// The same programmes, beside versions that are needed and were not known.
+    pub(crate) fn knowing(
+        &self,
+        versions: Vec<Programme>,
+        needed: &BTreeSet<(Arc<str>, u32)>,
+    ) -> Self {
         let mut programmes = (*self.programmes).clone();
-        for version in versions {
-            programmes.keep(Arc::new(compiled(version)?));
-        }
-        Ok(Self { programmes: Arc::new(programmes), ..self.clone() })
+        versions.into_iter().for_each(|version| programmes.keep(Arc::new(version)));
+        programmes.forget_others(needed);
+        Self { programmes: Arc::new(programmes), ..self.clone() }
     }
 
     /// The versions that are in force in books and not here.
@@ -97,7 +101,7 @@ impl Snapshot {
     }
 }
 
-fn compiled(document: &StoredDocument) -> Result<Programme, Error> {
+pub(crate) fn compiled(document: &StoredDocument) -> Result<Programme, Error> {
     let StoredDocument { id, version, configuration, .. } = document;
     let read = ProgrammeDocument::read(configuration);
     let compiled = read.and_then(|read| Programme::compile(&read, *version));

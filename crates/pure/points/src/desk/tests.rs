@@ -313,6 +313,25 @@ fn what_expires_at_once_is_part_of_its_award() {
 }
 
 #[test]
+fn a_partner_that_left_is_refused_also_where_its_commands_waited() {
+    let left = json!({"programme": "p", "formerPartners": ["skyair"]});
+    let programmes = programmes(&left, 2);
+    let waited = Command { source: "skyair".into(), ..command("amy", 1, award(10)) };
+    let answers = together(&mut Replica::new(1), &programmes, &[waited]);
+    assert_eq!(codes(&answers), ["source_foreign"]);
+}
+
+#[test]
+fn a_version_that_is_needed_is_kept_beside_newer_ones() {
+    let version = |number: u32| programmes(&json!({"programme": "p"}), number);
+    let mut known = version(9);
+    (1..9).for_each(|number| known.keep_all_of(&version(number)));
+    known.forget_others(&[(Arc::from("p"), 2)].into());
+    let kept = (1..=9).filter(|number| known.version("p", *number).is_some());
+    assert!(kept.eq([2, 5, 6, 7, 8, 9]));
+}
+
+#[test]
 fn terms_say_what_moves_wallets_in_the_due_index() {
     let terms = |members: Json| {
         let mut document = json!({"programme": "p", "remindDays": [7],

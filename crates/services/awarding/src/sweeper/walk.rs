@@ -6,8 +6,8 @@
 //! the whole index once, and the teller writes an entry for each wallet that moves.
 //!
 //! The terms of the version are noted once all wallets are settled or in the queue. A walk that
-//! ends before, with its process, begins again. Wallets outside of the index have nothing that
-//! expires.
+//! ends before, with its process, begins again. Wallets outside of the index have nothing that is
+//! due some day.
 
 use super::Sweeper;
 use crate::error::Error;
@@ -44,16 +44,25 @@ impl Sweeper {
         }
 
         if is_stale {
+            // A version that returns to what was noted does not undo what a part of a walk did.
+            for terms in &changed {
+                self.note(&terms.note, 0).await?;
+            }
             let sweep = self.register.draft(self.deps.clock.now_ms(), LAST_HOUR);
             if !self.carry_out_once(&sweep).await? {
                 return Ok(false);
             }
         }
         for Terms { note, current, .. } in changed {
-            let books = Arc::clone(&self.deps.books);
-            blocking(move || books.set_place(&note, BOOK, current)).await?;
+            self.note(&note, current).await?;
         }
         Ok(is_stale)
+    }
+
+    async fn note(&self, note: &str, terms: u64) -> Result<(), Error> {
+        let books = Arc::clone(&self.deps.books);
+        let name = note.to_owned();
+        blocking(move || books.set_place(&name, BOOK, terms)).await
     }
 
     async fn terms(&self, programme: &str, current: u64) -> Result<Terms, Error> {

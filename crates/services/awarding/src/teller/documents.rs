@@ -3,13 +3,13 @@
 use super::{Worker, position_of};
 use crate::error::Error;
 use crate::lane::Lane;
-use crate::snapshot::PROGRAMME;
+use crate::snapshot::{PROGRAMME, compiled};
 use raingauge_consumers::control::DocumentVersion;
 use raingauge_points::{Desk, Footprint, Turn};
 use raingauge_ports::campaigns::{ChangedDocuments, StoredDocument};
 use raingauge_ports::log::Offset;
 use raingauge_ports::points::Head;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Worker {
@@ -134,21 +134,25 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads versions that have priced awards of a lane, before or after the one in force here.
-    pub(super) fn learn_versions(&mut self, lane: &Lane) -> Result<(), Error> {
-        let mut versions = Vec::new();
-        for (name, version) in lane.unknown_versions(self.snapshot.programmes()) {
-            match self.document(&name, version) {
-                Ok(document) => versions.push(document),
-                // Its awards are refused for now, and tried again.
-                Err(error @ Error::DocumentMissing { .. }) => tracing::warn!(%error),
-                Err(error) => return Err(error),
+    /// Reads versions that have priced awards, before or after the one in force here. Awards of one
+    /// that cannot be read are refused for now, and tried again.
+    pub(super) fn learn_versions(&mut self, lanes: &[&Lane]) {
+        let programmes = self.snapshot.programmes();
+        let needed: BTreeSet<(Arc<str>, u32)> =
+            lanes.iter().flat_map(|lane| lane.other_versions(programmes)).collect();
+        let mut learned = Vec::new();
+        for (name, version) in &needed {
+            if programmes.version(name, *version).is_some() {
+                continue;
+            }
+            match self.document(name, *version).and_then(|document| compiled(&document)) {
+                Ok(programme) => learned.push(programme),
+                Err(error) => tracing::warn!(%error, "a version that priced awards is not read"),
             }
         }
-        if !versions.is_empty() {
-            self.snapshot = self.snapshot.knowing(&versions)?;
+        if !learned.is_empty() {
+            self.snapshot = self.snapshot.knowing(learned, &needed);
         }
-        Ok(())
     }
 
     fn document(&self, id: &str, version: u32) -> Result<StoredDocument, Error> {

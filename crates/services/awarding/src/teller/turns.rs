@@ -73,9 +73,7 @@ impl Worker {
             return lanes.iter().map(|lane| self.decide(lane, positions)).collect();
         }
 
-        if let Err(error) = lanes.iter().try_for_each(|lane| self.learn_versions(lane)) {
-            return lanes.iter().map(|_| Err(error.clone())).collect();
-        }
+        self.learn_versions(lanes);
         let worker = &*self;
         let attempt_all = |lanes: &[&Lane]| -> Vec<Result<Attempt, Error>> {
             lanes.iter().map(|lane| worker.attempt(lane, positions)).collect()
@@ -100,7 +98,7 @@ impl Worker {
     /// Decides a lane in one turn of the books, under the programmes that they have in force.
     fn decide(&mut self, lane: &Lane, positions: Positions) -> Result<Decided, Error> {
         for _ in 0..RELOADS_MAX {
-            self.learn_versions(lane)?;
+            self.learn_versions(&[lane]);
             let attempt = self.attempt(lane, positions)?;
             if let Some(decided) = self.take_in(lane, attempt)? {
                 return Ok(decided);
@@ -189,10 +187,9 @@ impl Worker {
     pub(super) fn check_clock(&self, loaded: &Snapshot) -> Result<(), Error> {
         let Some(engine_ms) = loaded.engine_ms else { return Ok(()) };
         let apart_ms = self.deps.clock.machine_ms() - engine_ms;
-        if apart_ms.abs() > CLOCK_APART_MAX_MS {
-            return Err(Error::ClockApart { apart_ms });
-        }
-        Ok(())
+        let is_apart = apart_ms.abs() > CLOCK_APART_MAX_MS;
+        self.shared.note_clock(is_apart.then_some(apart_ms));
+        if is_apart { Err(Error::ClockApart { apart_ms }) } else { Ok(()) }
     }
 }
 

@@ -252,3 +252,47 @@ fn a_clock_that_the_database_contradicts_decides_nothing() {
     let answers = stage.submit(&mut process, vec![award("bob", "k-1", 1)]);
     assert_eq!(points_of(&answers[0]), 1);
 }
+
+/// Awards for forty members, in most of sixteen books.
+fn forty() -> Vec<Command> {
+    (0..40).map(|number| award(&format!("member-{number}"), &format!("f-{number}"), 10)).collect()
+}
+
+#[test]
+fn turns_at_once_learn_what_another_process_put_into_force() {
+    let mut stage = Stage::new(16, |_| Ok(Response::of_status(200)));
+    stage.options.turns_at_once = 4;
+    let mut process = stage.open();
+    stage.save(programme());
+    let mut other = stage.open();
+    stage.turn(&mut process).unwrap();
+    stage.save(programme());
+    stage.turn(&mut process).unwrap();
+
+    let answers = stage.submit(&mut other, forty());
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Answer::Done(_)))), "{answers:?}");
+    assert_eq!(other.shared.snapshot().version_of("programme", PROGRAMME), Some(2));
+}
+
+#[test]
+fn a_turn_that_fails_among_others_leaves_theirs() {
+    let mut stage = Stage::new(16, |_| Ok(Response::of_status(200)));
+    stage.options.turns_at_once = 4;
+    let mut process = stage.open();
+    stage.save(programme());
+    stage.turn(&mut process).unwrap();
+    stage.fuse.arm(5, false);
+    let answers = stage.submit(&mut process, forty());
+    let done = |answer: &&Result<Answer, Error>| matches!(answer, Ok(Answer::Done(_)));
+    let before = answers.iter().filter(done).count();
+    assert!(before > 0 && before < 40, "{before}");
+
+    stage.fuse.replace();
+    let mut process = stage.open();
+    let again = stage.submit(&mut process, forty());
+    assert_eq!(again.iter().filter(done).count(), 40 - before);
+    for (first, again) in answers.iter().zip(&again) {
+        let is_replayed = matches!(again, Ok(Answer::Replayed(_)));
+        assert_eq!(matches!(first, Ok(Answer::Done(_))), is_replayed, "{first:?} {again:?}");
+    }
+}

@@ -72,8 +72,8 @@ fn a_walk_that_fails_begins_again() {
     stage.save(patient);
     stage.settle_down(&mut process);
 
-    // The process dies behind the first range.
-    stage.fuse.arm(1, true);
+    // The process dies behind the note that a walk begins, and the first range.
+    stage.fuse.arm(2, true);
     let sweeper = Arc::clone(&process.sweeper);
     assert!(stage.during(&mut process, sweeper.walk()).is_err());
     stage.fuse.replace();
