@@ -132,7 +132,7 @@ impl Run<'_> {
             self.waits_until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         }
         self.wait = Some(Wait { waiter, until: self.waits_until });
-        // All keys were in memory together, so the next attempt begins anew.
+        // All keys were in memory together: the next attempt begins from the start.
         self.forget_rounds();
     }
 
