@@ -226,7 +226,7 @@ fn terms(
 
     let tier = programme.tier_of(wallet.tier.as_ref());
     let priced: &Priced = &priced;
-    let pricing = pricing_version(programmes, programme, priced)?;
+    let pricing = pricing_version(programmes, programme.name(), priced)?;
     let explain = pricing.product(priced, tier.map(|tier| &**tier))?;
     let budget = priced.budget.as_ref().filter(|budget| **budget != programme.budget_default);
     Ok(Terms {
@@ -243,13 +243,10 @@ fn terms(
 /// The version of the programme that priced an award: what is left to look up is of it as well.
 fn pricing_version<'a>(
     programmes: &'a Programmes,
-    programme: &'a Programme,
+    name: &str,
     priced: &Priced,
 ) -> Result<&'a Programme, Refusal> {
-    if programme.version == priced.version {
-        return Ok(programme);
-    }
-    match programmes.version(programme.name(), priced.version) {
+    match programmes.version(name, priced.version) {
         Some(version) => Ok(version),
         None => {
             let detail =

@@ -6,8 +6,8 @@
 //! the whole index once, and the teller writes an entry for each wallet that moves.
 //!
 //! The terms of the version are noted once all wallets are settled or in the queue. A walk that
-//! ends before, with its process, begins again. Wallets outside of the index have nothing that is
-//! due some day.
+//! ends before, with its process, begins again. Wallets outside of the index have nothing that will
+//! be due.
 
 use super::Sweeper;
 use crate::error::Error;
