@@ -386,6 +386,7 @@ impl ObjectControl for ObjectFiles {
             keys: keys.sum::<i64>().max(0) as u64,
             log_bytes,
             pending_bytes: state.pending_bytes() as u64,
+            lent_bytes: self.shared.lent_bytes() as u64,
             disk_bytes,
             dead_ids: state.dead.values().map(|ids| ids.len() as u64).sum(),
             checkpoints: completed.count,
@@ -402,6 +403,10 @@ impl ObjectControl for ObjectFiles {
 
     fn set_sync_mode(&self, mode: SyncMode) {
         self.shared.set_mode(mode);
+    }
+
+    fn lend(&self, bytes: usize) {
+        self.shared.lend(bytes);
     }
 
     fn checkpoint(&self) -> BoxFuture<'_, Result<(), Error>> {

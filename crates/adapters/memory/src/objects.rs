@@ -28,6 +28,7 @@ struct Content {
     stamp: u64,
     next_id: u64,
     sync_mode: SyncMode,
+    lent_bytes: usize,
     is_held: bool,
     is_full: bool,
     closed: Option<String>,
@@ -311,6 +312,7 @@ impl ObjectControl for Objects {
         Status {
             next_id: content.next_id,
             keys,
+            lent_bytes: content.lent_bytes as u64,
             checkpoints: content.checkpoints,
             closed: content.closed.clone(),
             ..Status::default()
@@ -323,6 +325,10 @@ impl ObjectControl for Objects {
 
     fn set_sync_mode(&self, mode: SyncMode) {
         self.content.lock().sync_mode = mode;
+    }
+
+    fn lend(&self, bytes: usize) {
+        self.content.lock().lent_bytes = bytes;
     }
 
     fn checkpoint(&self) -> BoxFuture<'_, Result<(), Error>> {

@@ -40,6 +40,8 @@ pub struct Status {
     pub log_bytes: u64,
     /// Bytes in memory that wait for a checkpoint.
     pub pending_bytes: u64,
+    /// Bytes of memory that such changes may take beside those of the store.
+    pub lent_bytes: u64,
     /// Bytes on disk, without the log.
     pub disk_bytes: u64,
     /// Killed wide objects whose entries still take room.
@@ -63,6 +65,10 @@ pub trait ObjectControl: Send + Sync {
 
     /// Changes the mode, from the next group on.
     fn set_sync_mode(&self, mode: SyncMode);
+
+    /// Lets changes that wait for a checkpoint take memory that objects leave free for now. The
+    /// next call says how much it is then.
+    fn lend(&self, bytes: usize);
 
     /// Writes what changed since the last checkpoint to its place, and shortens the log.
     fn checkpoint(&self) -> BoxFuture<'_, Result<(), Error>>;

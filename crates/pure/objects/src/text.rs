@@ -111,6 +111,15 @@ impl Text {
         }
     }
 
+    /// The first byte of its buffer; `None` for a number, which has none.
+    pub fn first_of_buffer(&self) -> Option<u8> {
+        match &self.0 {
+            Form::Integer(_) => None,
+            Form::Plain(buffer) | Form::Edited(buffer) => buffer.first().copied(),
+            Form::Shared(bytes) | Form::Headed(bytes) => bytes.first().copied(),
+        }
+    }
+
     /// The number that the string is the canonical form of.
     pub fn as_integer(&self) -> Option<i64> {
         match &self.0 {

@@ -9,13 +9,16 @@ mod changes;
 mod effects;
 mod eviction;
 mod loads;
+mod name;
 mod overlay;
+mod prefetch;
 mod residency;
 mod slot;
 mod waiting;
 mod watchers;
 
 pub(crate) use loads::{Loaded, LoadedObject, Miss};
+pub(crate) use prefetch::PREFETCH_LEN;
 pub(crate) use slot::{Place, Slot};
 pub(crate) use waiting::Waiter;
 pub(crate) use watchers::Watch;
@@ -26,21 +29,18 @@ use crate::pubsub::{Message, PubSub, Space};
 use crate::stats::{Counters, Lookups, Totals};
 use bytes::Bytes;
 use eviction::{Gone, Probation};
-use foldhash::fast::RandomState;
-use indexmap::IndexMap;
 use loads::{Loads, Shards};
+use prefetch::Prefetched;
 use raingauge_ports::objects::{Effect, INTERNAL_DATABASE};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use slot::{Dirty, Touch};
+use slot::{Dirty, Slots, Touch};
 use std::sync::Arc;
 use waiting::Waiting;
 use watchers::Watchers;
 
 /// Databases, with the internal one.
 const DATABASES: usize = INTERNAL_DATABASE as usize + 1;
-
-type Slots = IndexMap<Bytes, Slot, RandomState>;
 
 /// The resident keys of one database.
 #[derive(Default)]
@@ -63,6 +63,7 @@ pub(crate) struct Shared {
 
 pub(crate) struct Keyspace {
     databases: Vec<Database>,
+    prefetched: Prefetched,
     shards: Shards,
     loads: Loads,
     shared: Shared,
@@ -126,6 +127,7 @@ impl Keyspace {
         let mut random = SmallRng::from_os_rng();
         Self {
             databases: (0..DATABASES).map(|_| Database::default()).collect(),
+            prefetched: Prefetched::default(),
             shards: Shards::default(),
             loads: Loads::default(),
             shared,
@@ -167,6 +169,7 @@ impl Keyspace {
     /// clock is sound. Its commands count as uses of their keys if it `touches` them. Its messages
     /// wait for the group that its connection changed last, `last_stamp`, or for a later one.
     pub(crate) fn begin(&mut self, now_ms: i64, is_sound: bool, touches: bool, last_stamp: u64) {
+        self.prefetched.clear();
         self.touches = touches;
         self.last_stamp = last_stamp;
         self.now_ms = self.now_ms.max(now_ms);
@@ -232,8 +235,16 @@ impl Keyspace {
 
     /// The place of a resident key, whether it has an object or is known to have none.
     pub(crate) fn find(&self, database: u8, name: &[u8]) -> Option<Place> {
-        let index = self.databases[usize::from(database)].slots.get_index_of(name)?;
+        let slots = &self.databases[usize::from(database)].slots;
+        let prefetched = self.prefetched.find(database, slots, name);
+        let index = prefetched.or_else(|| slots.get_index_of(name))?;
         Some(Place { database, index })
+    }
+
+    /// Looks for keys that commands are about to use.
+    pub(crate) fn prefetch(&mut self, database: u8, names: &[&[u8]]) {
+        let slots = &self.databases[usize::from(database)].slots;
+        self.prefetched.look_for(database, slots, names);
     }
 
     pub(crate) fn slot(&self, place: Place) -> &Slot {

@@ -103,6 +103,11 @@ impl Objects {
         submitted
     }
 
+    /// Lets the store use memory that objects leave free.
+    pub(crate) fn lend(&self, bytes: usize) {
+        self.control.lend(bytes);
+    }
+
     /// Whether the store is expected to take only groups that remove.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)

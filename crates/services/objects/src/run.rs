@@ -9,7 +9,7 @@ use crate::blocking::{self, Wait};
 use crate::execute::{Executed, execute};
 use crate::failures;
 use crate::group::{Group, Moment};
-use crate::keyspace::{Keyspace, Miss};
+use crate::keyspace::{Keyspace, Miss, PREFETCH_LEN};
 use crate::limits::{HOLD_CHANGE_BYTES, HOLD_COMMANDS_MAX, HOLD_REPLY_BYTES, LOAD_ROUNDS_MAX};
 use crate::loader::Luggage;
 use crate::objects::Objects;
@@ -17,6 +17,7 @@ use crate::session::Session;
 use crate::wake::Wake;
 use raingauge_ports::objects::Key;
 use raingauge_resp::{Arguments, Controls, Drain, Failure, Id, Replies, Room, Spec};
+use smallvec::SmallVec;
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -181,6 +182,7 @@ impl Objects {
         let Session { touches, last_stamp, .. } = *run.session;
         keyspace.begin(now_ms, is_clock_sound, touches, last_stamp);
         run.unpack(&mut keyspace);
+        let mut prefetched = first;
 
         let stop = loop {
             if run.next == run.drain.len() {
@@ -199,6 +201,9 @@ impl Objects {
                 break Stop::Cut;
             }
 
+            if run.next >= prefetched {
+                prefetched = run.prefetch(&mut keyspace);
+            }
             let before = run.moment(&keyspace);
             match self.step(&mut keyspace, run) {
                 Step::Stop(stop) => break stop,
@@ -239,6 +244,7 @@ impl Objects {
         let counted = refused.map_or(commands, |from| from.command - first);
         keyspace.totals().commands += counted as u64;
         let evicted = keyspace.evict(durable);
+        self.lend(keyspace.free_bytes());
         drop(keyspace);
         drop(evicted);
 
@@ -339,6 +345,30 @@ impl Objects {
 }
 
 impl Run<'_> {
+    /// Looks for the keys of the next commands together. Returns the first command behind them.
+    fn prefetch(&self, keyspace: &mut Keyspace) -> usize {
+        let mut names: SmallVec<[&[u8]; PREFETCH_LEN]> = SmallVec::new();
+        let mut next = self.next;
+        while next < self.drain.len() && names.len() < PREFETCH_LEN {
+            let command = self.drain.get(next);
+            if let Some(spec) = command.spec().filter(|spec| spec.accepts(command.arguments.len()))
+            {
+                spec.key_positions(command.arguments, |at, _| {
+                    if names.len() < PREFETCH_LEN {
+                        names.push(command.arguments.at(at));
+                    }
+                });
+            }
+            next += 1;
+        }
+
+        // One key alone gains nothing, and those of a transaction are used by its EXEC.
+        if names.len() > 1 && !self.session.in_multi() {
+            keyspace.prefetch(self.session.database, &names);
+        }
+        next
+    }
+
     /// Forgets what was loaded for the next command, and how often.
     pub(crate) fn forget_rounds(&mut self) {
         self.rounds = 0;

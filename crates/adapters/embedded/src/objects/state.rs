@@ -34,6 +34,8 @@ const SLOWED_LAYERS: usize = 3;
 /// Groups are refused when they hold this many times that memory, and at least this many bytes.
 const REFUSED_LAYERS: usize = 4;
 const REFUSED_BYTES_MIN: usize = 8 << 20;
+/// When this much memory is lent no longer, the thread of the checkpoints looks whether one is due.
+const LENT_STEP: usize = 1 << 20;
 /// While a layer grows by that of a checkpoint, it looks this often what it holds alone.
 const LOOKS_PER_LAYER: usize = 16;
 
@@ -63,8 +65,10 @@ pub struct Shared {
     pub gathering: AtomicUsize,
     /// Checkpoints that are complete.
     pub checkpoints: watch::Sender<Completed>,
-    /// Bytes of memory, held by changes alone, for which a checkpoint is due.
-    pub layer_bytes: usize,
+    /// Bytes of memory, held by changes alone, for which a checkpoint is due where none is lent.
+    layer_bytes: usize,
+    /// Bytes of memory that objects leave free for now.
+    lent_bytes: AtomicUsize,
     /// Bytes of the log for which one is due.
     pub log_bytes: usize,
     /// Bytes of changes from which a checkpoint becomes tables of its own.
@@ -182,9 +186,7 @@ impl State {
                 None => Below::Absent,
             }
         };
-        for effect in group.effects {
-            current.apply(effect, &below);
-        }
+        current.apply_all(group.effects, &below);
         current.stamp += 1;
     }
 
@@ -274,6 +276,7 @@ impl Shared {
             gathering: AtomicUsize::new(0),
             checkpoints: watch::Sender::default(),
             layer_bytes: options.layer_bytes(),
+            lent_bytes: AtomicUsize::new(0),
             log_bytes: options.log_bytes,
             tables_bytes: options.tables_bytes(),
             piece_bytes: options.piece_bytes(),
@@ -303,7 +306,8 @@ impl Shared {
         let mut state = self.state.lock();
         state.check()?;
         let (pending, _) = state.pressing_bytes();
-        if pending > (self.layer_bytes * REFUSED_LAYERS).max(REFUSED_BYTES_MIN) {
+        let layer_bytes = self.layer_bytes();
+        if pending > (layer_bytes * REFUSED_LAYERS).max(REFUSED_BYTES_MIN) {
             return Err(Error::Busy { pending_bytes: pending as u64 });
         }
 
@@ -311,7 +315,7 @@ impl Shared {
         state.apply(group, &*self.records);
         let stamp = state.current.stamp;
         self.progress.raise_submitted(stamp);
-        let looks = state.current.unseen_bytes() >= self.layer_bytes / LOOKS_PER_LAYER;
+        let looks = state.current.unseen_bytes() >= layer_bytes / LOOKS_PER_LAYER;
         if looks {
             state.look();
         }
@@ -322,14 +326,33 @@ impl Shared {
         Ok(stamp)
     }
 
+    /// Changes may take this much more memory from now on. Where it was more before, a checkpoint
+    /// may be due now.
+    pub fn lend(&self, bytes: usize) {
+        let before = self.lent_bytes.swap(bytes, Ordering::Relaxed);
+        if bytes / LENT_STEP < before / LENT_STEP {
+            self.checkpoint_wake.notify_one();
+        }
+    }
+
+    pub fn lent_bytes(&self) -> usize {
+        self.lent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of memory, held by changes alone, for which a checkpoint is due. When groups are
+    /// refused, changes hold what is lent and no more.
+    fn layer_bytes(&self) -> usize {
+        self.layer_bytes + self.lent_bytes() / REFUSED_LAYERS
+    }
+
     /// Whether a checkpoint is due once nobody shares what changed.
     pub fn may_become_due(&self, state: &State) -> bool {
-        state.current.weight().bytes >= self.layer_bytes
+        state.current.weight().bytes >= self.layer_bytes()
     }
 
     /// Whether there is enough for a checkpoint: for memory, or for a start that reads the log.
     pub fn is_due(&self, state: &State) -> bool {
-        state.current.alone_bytes() >= self.layer_bytes
+        state.current.alone_bytes() >= self.layer_bytes()
             || state.current.logged_bytes >= self.log_bytes
     }
 
@@ -338,8 +361,9 @@ impl Shared {
         let state = self.state.lock();
         let (both, current) = state.pressing_bytes();
         let layers = if state.frozen.is_some() { 1 } else { 2 };
-        current > self.layer_bytes * layers
-            || both > self.layer_bytes * SLOWED_LAYERS
+        let layer_bytes = self.layer_bytes();
+        current > layer_bytes * layers
+            || both > layer_bytes * SLOWED_LAYERS
             || state.current.logged_bytes > self.log_bytes * layers
     }
 

@@ -102,6 +102,10 @@ impl ObjectControl for Owned {
         self.store.set_sync_mode(mode);
     }
 
+    fn lend(&self, bytes: usize) {
+        self.store.lend(bytes);
+    }
+
     fn checkpoint(&self) -> BoxFuture<'_, Result<(), Error>> {
         self.store.checkpoint()
     }

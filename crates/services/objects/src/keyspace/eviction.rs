@@ -150,6 +150,11 @@ impl Keyspace {
         evicted
     }
 
+    /// Bytes of the memory of resident keys that they leave free.
+    pub(crate) fn free_bytes(&self) -> usize {
+        self.resident_bytes_max.saturating_sub(self.resident_bytes)
+    }
+
     fn is_empty(&self) -> bool {
         self.databases.iter().all(|database| database.slots.is_empty())
     }

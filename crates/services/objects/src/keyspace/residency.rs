@@ -1,6 +1,6 @@
 //! What is in memory: objects and known absences that the store brought.
 
-use super::{Keyspace, Loaded, LoadedObject, Miss, Place, Slot};
+use super::{Keyspace, Loaded, LoadedObject, Miss, Place, Slot, name};
 use crate::notify::Class;
 use bytes::Bytes;
 use raingauge_ports::objects::{INTERNAL_DATABASE, Key, Old};
@@ -9,7 +9,7 @@ use raingauge_values::{Object, Text, Value};
 
 impl Keyspace {
     pub(crate) fn miss(&mut self, database: u8, name: &[u8]) -> Miss {
-        let name = Bytes::copy_from_slice(name);
+        let name = name::copy_of(name);
         let staleness = self.loads.begin(database, &name);
         Miss { key: Key { database, name }, staleness }
     }
@@ -51,14 +51,13 @@ impl Keyspace {
     /// Makes a key that is not resident absent, where its database was flushed in this hold.
     pub(crate) fn add_flushed(&mut self, database: u8, name: &[u8]) -> Option<Place> {
         let is_flushed = self.databases[usize::from(database)].is_flushed;
-        let name = || Bytes::copy_from_slice(name);
-        is_flushed.then(|| self.add_slot(database, name(), None, Old::Absent))
+        is_flushed.then(|| self.add_slot(database, name::copy_of(name), None, Old::Absent))
     }
 
     /// Makes a key resident whose object in the store is not known, for a change that does not
     /// depend on it.
     pub(crate) fn add_blind(&mut self, database: u8, name: &[u8]) -> Place {
-        self.add_slot(database, Bytes::copy_from_slice(name), None, Old::Unknown)
+        self.add_slot(database, name::copy_of(name), None, Old::Unknown)
     }
 
     fn add_slot(

@@ -1,8 +1,13 @@
 //! A resident key.
 
 use bytes::Bytes;
+use foldhash::fast::RandomState;
+use indexmap::IndexMap;
 use raingauge_ports::objects::Old;
 use raingauge_values::Object;
+
+/// The resident keys of a database.
+pub(super) type Slots = IndexMap<Bytes, Slot, RandomState>;
 
 /// What is in memory about a key.
 #[derive(Debug)]

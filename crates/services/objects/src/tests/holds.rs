@@ -31,6 +31,16 @@ async fn a_hold_ends_after_enough_changes() {
 }
 
 #[tokio::test]
+async fn memory_that_objects_leave_free_is_lent_to_the_store() {
+    let stage = Stage::new();
+    stage.client().send_all(&as_strs(&large(2))).await;
+    let taken = stage.objects.stats().resident_bytes;
+    assert!(taken > LEN as u64);
+    let memory = stage.objects.options().resident_bytes as u64;
+    assert_eq!(stage.objects.status().lent_bytes, memory - taken);
+}
+
+#[tokio::test]
 async fn a_load_ends_after_enough_bytes() {
     let stage = Stage::new();
     stage.client().send_all(&as_strs(&large(10))).await;

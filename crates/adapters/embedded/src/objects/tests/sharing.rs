@@ -62,6 +62,26 @@ async fn what_objects_share_is_written_when_they_are_evicted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn changes_take_memory_that_is_lent_until_it_is_needed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = ObjectFiles::open(folder.path(), &small()).expect("opened");
+    store.checkpoint().await.expect("nothing to write");
+    store.lend(16 << 20);
+    put_all(&store, &objects(HEADS));
+    {
+        let mut state = store.shared.state.lock();
+        state.look();
+        assert!(state.current.alone_bytes() > 3 << 20);
+        assert!(!store.shared.is_due(&state));
+    }
+    assert!(!store.shared.is_behind());
+
+    store.lend(0);
+    wait_for_checkpoint(&store).await;
+    assert_eq!(store.status().pending_bytes, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_long_log_of_few_keys_is_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = Options { log_bytes: 1 << 20, memory_bytes: 64 << 20, ..small() };
