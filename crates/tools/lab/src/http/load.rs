@@ -100,6 +100,8 @@ pub fn run<S: Source>(
     run: &Run,
     source: &mut S,
 ) -> Result<Load> {
+    let sockets = Sockets::open(address, connections)?;
+    // Requests are due from here on, and would all be late by what opening many connections takes.
     let start = Instant::now();
     let schedule = |rate_per_s| {
         let end = start + run.warm_up + run.duration;
@@ -107,7 +109,7 @@ pub fn run<S: Source>(
     };
     let arrivals = run.pace.rate_per_s().map(schedule);
     let course = Course { run: *run, start, arrivals, drain_max: run.pace.drain_max() };
-    drive(address, connections, course, source)
+    drive(sockets, course, source)
 }
 
 /// Sends a request at each arrival, from `start` on, and waits for every outstanding answer.
@@ -121,7 +123,8 @@ pub fn follow<S: Source>(
     // The arrivals determine the rate; this one is ignored.
     let run = Run { pace: Pace::OpenShared(1.0), warm_up: Duration::ZERO, duration };
     let drain_max = run.pace.drain_max();
-    drive(address, connections, Course { run, start, arrivals: Some(arrivals), drain_max }, source)
+    let course = Course { run, start, arrivals: Some(arrivals), drain_max };
+    drive(Sockets::open(address, connections)?, course, source)
 }
 
 /// When requests begin, and how long the run waits for their answers behind its end.
@@ -133,24 +136,35 @@ struct Course {
     drain_max: Duration,
 }
 
-fn drive<S: Source>(
+/// Connections that are open, and what waits for them.
+struct Sockets {
     address: SocketAddr,
-    connections: usize,
+    poll: Poll,
+    connections: Vec<Connection>,
+}
+
+impl Sockets {
+    fn open(address: SocketAddr, connections: usize) -> Result<Self> {
+        let poll = Poll::new()?;
+        let open = |slot| open(address, slot, poll.registry());
+        let connections = (0..connections).map(open).collect::<Result<Vec<_>>>()?;
+        Ok(Self { address, poll, connections })
+    }
+}
+
+fn drive<S: Source>(
+    Sockets { address, mut poll, connections }: Sockets,
     Course { run, start, mut arrivals, drain_max }: Course,
     source: &mut S,
 ) -> Result<Load> {
-    let mut poll = Poll::new()?;
-    let mut events = Events::with_capacity(connections.max(64));
-    let opened = (0..connections)
-        .map(|slot| open(address, slot, poll.registry()))
-        .collect::<Result<Vec<_>>>()?;
+    let mut events = Events::with_capacity(connections.len().max(64));
     let mut generator = Generator {
         address,
         registry: poll.registry().try_clone()?,
-        connections: opened,
+        idle: (0..connections.len()).rev().collect(),
+        connections,
         source,
         recorder: Recorder::new(&run, start)?,
-        idle: (0..connections).rev().collect(),
         paused: Vec::new(),
         in_flight: 0,
         pushed_back: 0,
@@ -433,9 +447,10 @@ mod tests {
         });
 
         let run = Run { pace: Pace::Closed, warm_up: Duration::ZERO, duration: WINDOW };
+        let sockets = Sockets::open(address, 1).unwrap();
         let course = Course { run, start: Instant::now(), arrivals: None, drain_max };
         let mut source = Repeated::default();
-        let load = drive(address, 1, course, &mut source).unwrap();
+        let load = drive(sockets, course, &mut source).unwrap();
         drop(over);
         server.join().unwrap();
         (load, source.answers)
