@@ -125,6 +125,8 @@ pub struct Foundation {
     pub open_files_max: usize,
     /// The clock of events and counts.
     pub clock: Arc<dyn Clock>,
+    /// The clock by which things expire. It knows whether it is wrong.
+    pub guard: Arc<dyn Clock>,
     /// The wall clock of people, independent of the log.
     pub wall_clock: Arc<dyn Clock>,
     /// Every partition of the log.
@@ -187,13 +189,13 @@ pub trait Service: Send + Sync {
 }
 
 impl Foundation {
-    /// The clock by which things expire. That of the log knows whether it is wrong, and then
-    /// nothing is removed. That of an experiment is set on purpose, and jumps.
+    /// The clock by which things expire: while it is wrong, nothing is removed. That of an
+    /// experiment is set on purpose, and jumps.
     pub fn guarded_clock(&self) -> Arc<dyn Clock> {
         let wall = &self.wall_clock;
         let shift_ms = wall.now_ms().abs_diff(wall.machine_ms());
         let is_experiment = wall.pace() != 1 || shift_ms > EXPERIMENT_SHIFT_MS;
-        Arc::clone(if is_experiment { wall } else { &self.clock })
+        Arc::clone(if is_experiment { wall } else { &self.guard })
     }
 
     /// Opens a consumer of the log. One that never ran begins at `first`.

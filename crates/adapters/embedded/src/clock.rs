@@ -87,6 +87,14 @@ impl LogClock {
         Self::new(clock, i64::MAX / 4)
     }
 
+    /// A clock without a log: trusted as it is now, and watched from here on.
+    pub fn watching(clock: Arc<dyn Clock>) -> Self {
+        let watching = Self::trusting(clock);
+        watching.begin(0, 0);
+        watching.judge();
+        watching
+    }
+
     /// Called when the log is opened: its newest entry was appended at `newest_ms`, and a process
     /// noted the time at `noted_ms`.
     pub fn begin(&self, newest_ms: i64, noted_ms: i64) {
@@ -310,6 +318,20 @@ mod tests {
         two.jump(NOW_MS);
         let clock = LogClock::new(Arc::clone(&two) as Arc<dyn Clock>, 30 * DAY_MS);
         (two, clock)
+    }
+
+    #[test]
+    fn a_clock_without_a_log_is_watched_from_the_start() {
+        let two = Arc::new(TwoClocks::default());
+        two.jump(NOW_MS);
+        let clock = LogClock::watching(Arc::clone(&two) as Arc<dyn Clock>);
+        two.pass(HOUR_MS);
+        assert!(clock.is_sound());
+        two.jump(400 * DAY_MS);
+        assert!(!clock.is_sound());
+        assert_eq!(clock.now_ms(), NOW_MS + HOUR_MS);
+        two.jump(-400 * DAY_MS);
+        assert!(clock.is_sound());
     }
 
     #[test]

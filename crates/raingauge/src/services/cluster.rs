@@ -23,6 +23,7 @@ use raingauge_app::Role;
 use raingauge_consumers::Overtaken;
 use raingauge_counters::TakesEffect;
 use raingauge_cql::{self as cql, Feed, NodeCompactor};
+use raingauge_embedded::LogClock;
 use raingauge_kafka::{self as kafka, Group, Plan};
 use raingauge_operations::Maintenance;
 use raingauge_operations::rollouts::STILL_MAX;
@@ -172,6 +173,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
         states: Arc::clone(&follower) as Arc<dyn States>,
         writer_states: Arc::clone(&follower) as Arc<dyn PublishedStates>,
         takes_effect: Some(Arc::clone(&follower) as Arc<dyn TakesEffect>),
+        guard: Arc::new(LogClock::watching(Arc::clone(&clock))),
         wall_clock: Arc::clone(&clock),
         clock,
         maintenance,
