@@ -55,7 +55,8 @@ pub struct Tail<R> {
 
 impl<R: Reader> Tail<R> {
     pub fn new(deps: &Deps, shared: Arc<Shared>, reader: R) -> Self {
-        Self { books: Arc::clone(&deps.books), shared, right: Right::new(&deps.lease), reader }
+        let right = Right::new(&deps.lease, &shared);
+        Self { books: Arc::clone(&deps.books), shared, right, reader }
     }
 
     /// Follows until the process ends.
