@@ -20,17 +20,29 @@ pub(super) async fn prepare(desk: &mut Desk, arguments: Arguments<'_>) {
         return;
     }
 
+    let bytes_max = desk.server.settings.output_bytes_max;
     let mut keys = SlotKeys::default();
+    let mut bytes = 0;
     let visit = |name: &Bytes| {
         if slot::of(name) == asked {
             keys.count += 1;
-            if keys.names.len() < names_max {
+            if keys.names.len() < names_max && bytes <= bytes_max {
+                bytes += name.len() + size_of::<Bytes>();
                 keys.names.push(name.clone());
             }
         }
     };
     let visited = desk.server.objects.visit_names(DATABASE, visit).await;
-    desk.slot_keys = Some(visited.map(|()| keys));
+    let is_too_much = bytes > bytes_max;
+    let found = if is_too_much { Err(too_many_names(bytes_max)) } else { Ok(keys) };
+    desk.slot_keys = Some(visited.and(found));
+}
+
+fn too_many_names(bytes_max: usize) -> Failure {
+    Failure::owned(format!(
+        "ERR the names take more than {bytes_max} bytes, which resp.output_bytes_max limits: ask \
+         for fewer"
+    ))
 }
 
 /// `CLUSTER COUNTKEYSINSLOT slot`.

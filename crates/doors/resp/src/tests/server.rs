@@ -238,6 +238,20 @@ async fn a_single_process_has_every_slot() {
 }
 
 #[tokio::test]
+async fn names_of_a_slot_take_no_more_memory_than_replies_may() {
+    let cluster = ClusterMode::Single;
+    let settings = Settings { cluster, output_bytes_max: 100, ..Settings::default() };
+    let house = House::with(settings, &[]).await;
+    let mut client = house.connect().await;
+    client.ask("mset {foo}1 a {foo}2 b {foo}3 c\r\n", "+OK\r\n").await;
+    client.ask("cluster countkeysinslot 12182\r\n", ":3\r\n").await;
+    let too_many = "-ERR the names take more than 100 bytes, which resp.output_bytes_max limits: \
+                    ask for fewer\r\n";
+    client.ask("cluster getkeysinslot 12182 3\r\n", too_many).await;
+    client.ask("cluster getkeysinslot 12182 1\r\n", "*1\r\n$6\r\n{foo}1\r\n").await;
+}
+
+#[tokio::test]
 async fn what_tells_of_keys_waits_for_them() {
     let settings = Settings { cluster: ClusterMode::Single, ..Settings::default() };
     let house = House::with(settings, &[]).await;
