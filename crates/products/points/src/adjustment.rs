@@ -148,8 +148,8 @@ impl DocumentKind for AdjustmentKind {
 }
 
 fn refused(refusal: Refusal) -> Error {
-    let code = refusal.code.as_str();
-    Error::Invalid(vec![Problem::new(code, refusal.detail)])
+    let Refusal { code, detail } = refusal;
+    Error::Invalid(vec![Problem::new("", format!("{detail} ({})", code.as_str()))])
 }
 
 fn unavailable(error: &awarding::Error) -> Error {

@@ -149,7 +149,8 @@ fn a_large_adjustment_needs_a_second_person() {
                        "reason": "the machine was broken"});
     let draft = json!({ "kind": "adjustment", "configuration": taken, "baseVersion": 0 });
     let draft = clerk.post("/v1/drafts", &draft).expect(201);
-    decide(&draft, "apply").expect_problem(422, "configuration_invalid");
+    let refused = decide(&draft, "apply").expect_problem(422, "configuration_invalid");
+    assert!(refused["detail"].as_str().is_some_and(|why| why.contains("insufficient_points")));
     let given = json!({"programme": "shop", "member": "bob", "key": "g-1", "points": 70});
     with(&server, "boss").post("/v1/points/awards", &json!({ "awards": [given] })).expect(200);
     let draft = clerk.get(&format!("/v1/drafts/{}", draft["id"])).expect(200);
