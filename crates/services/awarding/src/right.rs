@@ -90,7 +90,7 @@ mod tests {
         assert!(right.is_held().await);
     }
 
-    /// Is held by everyone who asks, and counts how often it is released.
+    /// Is always held by the caller, and counts how often it is released.
     #[derive(Default)]
     struct Counted(AtomicU32);
 
