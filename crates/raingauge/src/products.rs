@@ -125,8 +125,8 @@ pub struct Foundation {
     pub open_files_max: usize,
     /// The clock of events and counts.
     pub clock: Arc<dyn Clock>,
-    /// The clock by which things expire. It knows whether it is wrong.
-    pub guard: Arc<dyn Clock>,
+    /// The clock by which objects expire. It knows whether it is wrong.
+    pub object_clock: Arc<dyn Clock>,
     /// The wall clock of people, independent of the log.
     pub wall_clock: Arc<dyn Clock>,
     /// Every partition of the log.
@@ -189,13 +189,23 @@ pub trait Service: Send + Sync {
 }
 
 impl Foundation {
-    /// The clock by which things expire: while it is wrong, nothing is removed. That of an
-    /// experiment is set on purpose, and jumps.
+    /// The clock by which points expire. That of the log knows whether it is wrong, and then
+    /// nothing is removed; over the engines of a cluster, each turn compares it with the database.
     pub fn guarded_clock(&self) -> Arc<dyn Clock> {
+        self.unless_experiment(&self.clock)
+    }
+
+    /// The clock by which objects expire: nothing does while it is wrong.
+    pub fn object_clock(&self) -> Arc<dyn Clock> {
+        self.unless_experiment(&self.object_clock)
+    }
+
+    /// A clock that may be judged; that of an experiment is set on purpose, and jumps.
+    fn unless_experiment(&self, judged: &Arc<dyn Clock>) -> Arc<dyn Clock> {
         let wall = &self.wall_clock;
         let shift_ms = wall.now_ms().abs_diff(wall.machine_ms());
         let is_experiment = wall.pace() != 1 || shift_ms > EXPERIMENT_SHIFT_MS;
-        Arc::clone(if is_experiment { wall } else { &self.guard })
+        Arc::clone(if is_experiment { wall } else { judged })
     }
 
     /// Opens a consumer of the log. One that never ran begins at `first`.

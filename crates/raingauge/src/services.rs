@@ -111,8 +111,8 @@ pub struct Engines {
     pub takes_effect: Option<Arc<dyn TakesEffect>>,
     /// The clock of events and counts.
     pub clock: Arc<dyn Clock>,
-    /// The clock by which objects and points expire. It knows whether it is wrong.
-    pub guard: Arc<dyn Clock>,
+    /// The clock by which objects expire. It knows whether it is wrong.
+    pub object_clock: Arc<dyn Clock>,
     /// The wall clock of people and their sessions, independent of the log.
     pub wall_clock: Arc<dyn Clock>,
     /// Compaction of the store; `None` in a process that has no part in it.

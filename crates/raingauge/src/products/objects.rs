@@ -55,7 +55,7 @@ async fn open(
     let objects = Objects::open(
         engines.store,
         Arc::clone(&engines.control),
-        foundation.guarded_clock(),
+        foundation.object_clock(),
         objects::Options::from(&settings),
     );
 

@@ -293,7 +293,7 @@ fn foundation(
         reserve_bytes: settings.storage.reserve_bytes,
         open_files_max: settings.tiles.open_files_max,
         clock: Arc::clone(&engines.clock),
-        guard: Arc::clone(&engines.guard),
+        object_clock: Arc::clone(&engines.object_clock),
         wall_clock: Arc::clone(&engines.wall_clock),
         logs: engines.logs.clone(),
         sink: Arc::clone(&engines.sink),

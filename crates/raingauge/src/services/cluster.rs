@@ -173,7 +173,7 @@ pub async fn open(settings: &Settings, startup: &Startup) -> anyhow::Result<Engi
         states: Arc::clone(&follower) as Arc<dyn States>,
         writer_states: Arc::clone(&follower) as Arc<dyn PublishedStates>,
         takes_effect: Some(Arc::clone(&follower) as Arc<dyn TakesEffect>),
-        guard: Arc::new(LogClock::watching(Arc::clone(&clock))),
+        object_clock: Arc::new(LogClock::watching(Arc::clone(&clock))),
         wall_clock: Arc::clone(&clock),
         clock,
         maintenance,

@@ -80,7 +80,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Engines> {
         states: Arc::clone(&writer) as Arc<dyn States>,
         writer_states: writer,
         takes_effect: None,
-        guard: Arc::clone(&clock),
+        object_clock: Arc::clone(&clock),
         clock,
         wall_clock,
         maintenance: Some(Arc::new(maintenance)),

@@ -12,6 +12,7 @@ impl Objects {
     /// Removes expired keys until `stopping` turns true or is dropped, or the store is closed.
     pub async fn sweep_until(&self, mut stopping: watch::Receiver<bool>) {
         let mut damaged = HashSet::new();
+        let mut was_sound = true;
         let mut ticks = tokio::time::interval(self.options().sweep_every);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -19,6 +20,15 @@ impl Objects {
                 _ = ticks.tick() => {}
                 _ = stopping.wait_for(|is_stopping| *is_stopping) => return,
             }
+
+            let is_sound = self.is_clock_sound();
+            if was_sound && !is_sound {
+                tracing::warn!(
+                    "objects do not expire, since the clock of this machine is wrong: set it \
+                     right, or restart raingauge if it is right"
+                );
+            }
+            was_sound = is_sound;
 
             if let Err(error) = self.sweep_beside(&mut damaged).await {
                 tracing::warn!(%error, "expired objects could not be removed");

@@ -331,6 +331,8 @@ impl Shared {
     pub fn lend(&self, bytes: usize) {
         let before = self.lent_bytes.swap(bytes, Ordering::Relaxed);
         if bytes / LENT_STEP < before / LENT_STEP {
+            // Taken so that the thread either sees the number or is woken.
+            drop(self.state.lock());
             self.checkpoint_wake.notify_one();
         }
     }
