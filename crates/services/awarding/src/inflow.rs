@@ -100,7 +100,6 @@ impl Inflow {
             trouble: None,
         };
         let stretches = deps.partitions.iter().map(stretch).collect();
-        let right = Right::new(&deps.lease, &shared);
         let context = Context {
             books: Arc::clone(&deps.books),
             places,
@@ -110,6 +109,7 @@ impl Inflow {
             shared,
             options,
         };
+        let right = Right::new(&deps.lease);
         let reported_at_ms = i64::MIN;
         Self { context, right, stretches, registry, reported_at_ms, is_begun: false }
     }

@@ -60,7 +60,7 @@ impl Sweeper {
         let queues = Arc::clone(&deps.queues);
         let clock = Arc::clone(&deps.clock);
         let letterbox = Letterbox::new(queues, clock, QueueName::Expiry, options.retry);
-        let right = Right::new(&deps.lease, &shared);
+        let right = Right::new(&deps.lease);
         let turn = tokio::sync::Mutex::default();
         let register = Register::default();
         Self { deps, options, shared, letterbox, right, register, asked: Notify::new(), turn }

@@ -55,8 +55,7 @@ pub struct Tail<R> {
 
 impl<R: Reader> Tail<R> {
     pub fn new(deps: &Deps, shared: Arc<Shared>, reader: R) -> Self {
-        let right = Right::new(&deps.lease, &shared);
-        Self { books: Arc::clone(&deps.books), shared, right, reader }
+        Self { books: Arc::clone(&deps.books), shared, right: Right::new(&deps.lease), reader }
     }
 
     /// Follows until the process ends.
