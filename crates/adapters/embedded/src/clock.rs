@@ -87,10 +87,11 @@ impl LogClock {
         Self::new(clock, i64::MAX / 4)
     }
 
-    /// A clock without a log: trusted as it is now, and watched from here on.
+    /// A clock without a log: trusted as it is now, and watched from here on, as if the newest
+    /// entry were of this moment.
     pub fn watching(clock: Arc<dyn Clock>) -> Self {
         let watching = Self::trusting(clock);
-        watching.begin(0, 0);
+        watching.begin(watching.clock.now_ms(), 0);
         watching.judge();
         watching
     }
@@ -332,6 +333,12 @@ mod tests {
         assert_eq!(clock.now_ms(), NOW_MS + HOUR_MS);
         two.jump(-400 * DAY_MS);
         assert!(clock.is_sound());
+
+        two.jump(-8 * HOUR_MS);
+        assert!(clock.is_sound());
+        two.jump(8 * HOUR_MS);
+        assert!(clock.is_sound(), "it was set back for a moment");
+        assert_eq!(clock.now_ms(), two.now_ms());
     }
 
     #[test]
