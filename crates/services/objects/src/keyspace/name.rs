@@ -23,13 +23,14 @@ fn short<const LEN_MAX: usize>(name: &[u8]) -> Bytes {
     Bytes::from_owner(Short { bytes, len: name.len() as u8 })
 }
 
-/// A copy of a name. The places of short ones are as long as those of the allocator.
+/// A copy of a name. With its length and the count of its holders, a short one takes 32, 48, 64 or
+/// 96 bytes, which are sizes of the allocator.
 pub(super) fn copy_of(name: &[u8]) -> Bytes {
     match name.len() {
-        0..=15 => short::<15>(name),
-        16..=31 => short::<31>(name),
-        32..=47 => short::<47>(name),
-        48..=79 => short::<79>(name),
+        0..=23 => short::<23>(name),
+        24..=39 => short::<39>(name),
+        40..=55 => short::<55>(name),
+        56..=87 => short::<87>(name),
         _ => Bytes::copy_from_slice(name),
     }
 }
