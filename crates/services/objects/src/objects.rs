@@ -1,7 +1,7 @@
 //! The keyspace as doors see it.
 
 use crate::failures;
-use crate::keyspace::{Keyspace, Shared};
+use crate::keyspace::{Keyspace, Shared, Slot};
 use crate::loader::Loader;
 use crate::lock::Lock;
 use crate::options::{Limits, Options};
@@ -103,9 +103,13 @@ impl Objects {
         submitted
     }
 
-    /// Lets the store use memory that objects leave free.
-    pub(crate) fn lend(&self, bytes: usize) {
-        self.control.lend(bytes);
+    /// Ends a hold: evicts what has no room, to be dropped without the lock, and lends the store
+    /// half of what is free then. Objects may need it back before the store has written what is in
+    /// it.
+    pub(crate) fn make_room(&self, keyspace: &mut Keyspace, durable: u64) -> Vec<Slot> {
+        let evicted = keyspace.evict(durable);
+        self.control.lend(keyspace.free_bytes() / 2);
+        evicted
     }
 
     /// Whether the store is expected to take only groups that remove.

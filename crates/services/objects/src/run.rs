@@ -243,8 +243,7 @@ impl Objects {
         }
         let counted = refused.map_or(commands, |from| from.command - first);
         keyspace.totals().commands += counted as u64;
-        let evicted = keyspace.evict(durable);
-        self.lend(keyspace.free_bytes());
+        let evicted = self.make_room(&mut keyspace, durable);
         drop(keyspace);
         drop(evicted);
 
@@ -349,7 +348,8 @@ impl Run<'_> {
     fn prefetch(&self, keyspace: &mut Keyspace) -> usize {
         let mut names: SmallVec<[&[u8]; PREFETCH_LEN]> = SmallVec::new();
         let mut next = self.next;
-        while next < self.drain.len() && names.len() < PREFETCH_LEN {
+        let end = self.drain.len().min(next + PREFETCH_LEN);
+        while next < end && names.len() < PREFETCH_LEN {
             let command = self.drain.get(next);
             if let Some(spec) = command.spec().filter(|spec| spec.accepts(command.arguments.len()))
             {

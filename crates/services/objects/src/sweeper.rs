@@ -131,7 +131,7 @@ impl Objects {
         visit(&mut keyspace);
         let finished = keyspace.finish(0, |group| self.store().submit(group));
         let expired = keyspace.expired();
-        let evicted = keyspace.evict(durable);
+        let evicted = self.make_room(&mut keyspace, durable);
         drop(keyspace);
         drop(evicted);
         finished.map(|_| expired)

@@ -262,9 +262,8 @@ impl Layer {
         }
     }
 
-    /// Reads what heads are about to take the place of. What the processor's caches do not have
-    /// costs several reads of memory, each of which waits for the one before: here each of them is
-    /// made for all heads before the next one, so that they overlap.
+    /// Looks up the heads that effects are about to replace, and reads the beginnings of all of
+    /// them. The look-ups do not depend on each other, so the processor's reads of memory overlap.
     fn prefetch(&mut self, effects: &[Effect]) {
         let [Effect::PutHead { key, .. }, _, ..] = effects else { return };
         let database = key.database;

@@ -341,8 +341,8 @@ impl Shared {
         self.lent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory, held by changes alone, for which a checkpoint is due. When groups are
-    /// refused, changes hold what is lent and no more.
+    /// Bytes of memory, held by changes alone, for which a checkpoint is due. Groups are refused
+    /// before changes hold more than is lent, as long as it is not needed back.
     fn layer_bytes(&self) -> usize {
         self.layer_bytes + self.lent_bytes() / REFUSED_LAYERS
     }
