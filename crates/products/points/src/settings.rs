@@ -23,7 +23,7 @@ settings! {
         /// After this time, what still cannot be priced becomes a dead letter.
         retry_age_max as "retry_age_max_s": Duration = seconds(259_200, 60..=1_209_600);
         /// Most wallets that a sweep settles in a second.
-        sweep_per_s: usize = whole(100_000, 1..=10_000_000, "wallets");
+        sweep_per_s: usize = whole(50_000, 1..=10_000_000, "wallets");
         /// The largest adjustment that one person alone may make, beyond which a second one
         /// approves a draft; 0 for no limit.
         adjust_review: u64 = whole(0, 0..=1_000_000_000_000, "points");
