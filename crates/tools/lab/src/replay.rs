@@ -2,7 +2,7 @@
 //! other request.
 
 use crate::fast::Fast;
-use crate::http::load::{self, Load, Outcome, Reply, Source};
+use crate::http::load::{self, Load, Outcome, Reply, Sockets, Source};
 use crate::http::{JSON, Target};
 use crate::traffic::Model;
 use crate::traffic::arrivals::Clients;
@@ -20,6 +20,7 @@ pub fn run(
     recording: &[RecordedBatch],
     speed: f64,
 ) -> Result<(Load, u64)> {
+    let sockets = Sockets::open(target.address, connections)?;
     let start = Instant::now();
     let replay = Replay::new(start, speed, recording);
     let duration = replay.duration() + std::time::Duration::from_millis(1);
@@ -32,13 +33,7 @@ pub fn run(
         failed: 0,
     };
 
-    let load = load::follow(
-        target.address,
-        connections,
-        (start, duration),
-        Box::new(replay),
-        &mut asking,
-    )?;
+    let load = load::follow(sockets, (start, duration), Box::new(replay), &mut asking)?;
     Ok((load, asking.failed))
 }
 

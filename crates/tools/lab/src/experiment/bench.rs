@@ -14,8 +14,9 @@ use crate::cluster::servers::Servers;
 use crate::cluster::{ClusterOptions, create_folder};
 use crate::cores;
 use crate::fast::Fast;
+use crate::http::Target;
 use crate::http::client::Client;
-use crate::http::{Target, load};
+use crate::http::load::{self, Sockets};
 use crate::measure::{Pace, Run};
 use crate::plan::{DAY_S, HOUR_S, QUARTER_S, floor};
 use crate::report::Machine;
@@ -421,7 +422,8 @@ impl<'a> Bench<'a> {
             None => {
                 let clients = Clients::new(model, clock, window.from_ms, window.to_ms)?;
                 let times = (start, duration);
-                load::follow(reader.address, CONNECTIONS, times, Box::new(clients), &mut asking)?;
+                let sockets = Sockets::open(reader.address, CONNECTIONS)?;
+                load::follow(sockets, times, Box::new(clients), &mut asking)?;
             }
             Some(pace) => {
                 let run = Run { pace, warm_up: Duration::ZERO, duration };

@@ -114,8 +114,7 @@ pub fn run<S: Source>(
 
 /// Sends a request at each arrival, from `start` on, and waits for every outstanding answer.
 pub fn follow<S: Source>(
-    address: SocketAddr,
-    connections: usize,
+    sockets: Sockets,
     (start, duration): (Instant, Duration),
     arrivals: Box<dyn Arrivals>,
     source: &mut S,
@@ -124,7 +123,7 @@ pub fn follow<S: Source>(
     let run = Run { pace: Pace::OpenShared(1.0), warm_up: Duration::ZERO, duration };
     let drain_max = run.pace.drain_max();
     let course = Course { run, start, arrivals: Some(arrivals), drain_max };
-    drive(Sockets::open(address, connections)?, course, source)
+    drive(sockets, course, source)
 }
 
 /// When requests begin, and how long the run waits for their answers behind its end.
@@ -137,14 +136,14 @@ struct Course {
 }
 
 /// Connections that are open, and what waits for them.
-struct Sockets {
+pub struct Sockets {
     address: SocketAddr,
     poll: Poll,
     connections: Vec<Connection>,
 }
 
 impl Sockets {
-    fn open(address: SocketAddr, connections: usize) -> Result<Self> {
+    pub fn open(address: SocketAddr, connections: usize) -> Result<Self> {
         let poll = Poll::new()?;
         let open = |slot| open(address, slot, poll.registry());
         let connections = (0..connections).map(open).collect::<Result<Vec<_>>>()?;
