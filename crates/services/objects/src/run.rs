@@ -346,9 +346,14 @@ impl Objects {
 impl Run<'_> {
     /// Looks for the keys of the next commands together. Returns the first command behind them.
     fn prefetch(&self, keyspace: &mut Keyspace) -> usize {
-        let mut names: SmallVec<[&[u8]; PREFETCH_LEN]> = SmallVec::new();
         let mut next = self.next;
         let end = self.drain.len().min(next + PREFETCH_LEN);
+        // What a transaction queues is used by its EXEC.
+        if self.session.in_multi() {
+            return end;
+        }
+
+        let mut names: SmallVec<[&[u8]; PREFETCH_LEN]> = SmallVec::new();
         while next < end && names.len() < PREFETCH_LEN {
             let command = self.drain.get(next);
             if let Some(spec) = command.spec().filter(|spec| spec.accepts(command.arguments.len()))
@@ -362,8 +367,8 @@ impl Run<'_> {
             next += 1;
         }
 
-        // One key alone gains nothing, and those of a transaction are used by its EXEC.
-        if names.len() > 1 && !self.session.in_multi() {
+        // One key alone gains nothing.
+        if names.len() > 1 {
             keyspace.prefetch(self.session.database, &names);
         }
         next
