@@ -395,7 +395,9 @@ impl Shared {
                 return Ok(());
             };
 
-            match self.journal.write(&mut bytes, count, self.progress.synced()) {
+            let synced = self.progress.synced();
+            let sync_follows = self.mode() == SyncMode::Always;
+            match self.journal.write(&mut bytes, count, synced, sync_follows) {
                 Ok(end) => {
                     self.progress.raise_written(end);
                     self.written.reach(end);
