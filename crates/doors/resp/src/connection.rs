@@ -484,6 +484,7 @@ impl Connection {
             return Ok(());
         }
 
+        self.publish();
         let len_max = if is_full { RESP_OUTPUT_ALWAYS } else { own_max / 2 };
         let result = self.socket.make_room(len_max, own_max).await;
         if result == Err(Ending::Output) {

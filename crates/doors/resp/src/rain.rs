@@ -17,10 +17,11 @@ mod usage;
 use crate::observed::Observed;
 use raingauge_app::{App, Problem, Role};
 use raingauge_core::code::{Code, Refusal};
+use raingauge_objects::limits::RUN_REPLY_BYTES;
 use raingauge_resp::{Command, Drain, Gate, Id, Replies, Room};
 use std::sync::Arc;
 
-/// Most commands that are answered together.
+/// Most counts, or most events, that are answered together.
 const COMMANDS_TOGETHER_MAX: usize = 1_000;
 
 /// Runs raingauge's own commands, for all connections.
@@ -29,12 +30,11 @@ pub struct Rain {
     observed: Arc<Observed>,
 }
 
-/// Commands that are answered together when they are neighbours.
+/// Commands that are answered in the same way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {
     Counts,
     Events,
-    /// Answered one by one.
     Other(Id),
 }
 
@@ -44,6 +44,14 @@ impl Family {
             Id::RainCount | Id::RainCounts => Self::Counts,
             Id::RainEvent | Id::RainAdd => Self::Events,
             id => Self::Other(id),
+        }
+    }
+
+    /// Most commands that are answered together when they are neighbours.
+    const fn together_max(self) -> usize {
+        match self {
+            Self::Counts | Self::Events => COMMANDS_TOGETHER_MAX,
+            Self::Other(_) => 1,
         }
     }
 
@@ -65,7 +73,8 @@ impl Rain {
     /// Runs the commands of a drain from `from` on, as long as they are raingauge's own, and
     /// appends their replies, in order: also for those that are malformed, or that the caller has
     /// no right to. `caller` is the name under which it waits for its turn to read much. Returns
-    /// the index of the first command of another kind.
+    /// the index of the first command of another kind, or of the next one when the replies are
+    /// long.
     pub async fn run(
         &self,
         caller: &str,
@@ -74,6 +83,7 @@ impl Rain {
         from: usize,
         out: &mut Replies,
     ) -> usize {
+        let replied_before = out.len();
         let mut next = from;
         let mut together = Vec::new();
         let mut family = Family::Counts;
@@ -82,9 +92,12 @@ impl Rain {
             let command = drain.get(next);
             let admitted = gate.admit(&command);
             let is_alike = admitted.as_ref().is_ok_and(|spec| Family::of(spec.id) == family);
-            if !is_alike || together.len() == COMMANDS_TOGETHER_MAX {
+            if !is_alike || together.len() == family.together_max() {
                 self.answer(family, caller, &together, out).await;
                 together.clear();
+                if out.len() - replied_before > RUN_REPLY_BYTES {
+                    return next;
+                }
             }
 
             match admitted {

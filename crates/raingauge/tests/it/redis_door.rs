@@ -66,9 +66,14 @@ impl Client {
         self.0.push(&words);
     }
 
+    /// Sends what was put behind each other.
+    pub fn send(&mut self) {
+        self.0.flush().expect("a pipeline can be sent");
+    }
+
     /// Sends what was put behind each other, and reads as many replies.
     pub fn replies(&mut self, len: usize) -> Vec<Reply> {
-        self.0.flush().expect("a pipeline can be sent");
+        self.send();
         (0..len).map(|_| self.0.reply().expect("a reply")).collect()
     }
 

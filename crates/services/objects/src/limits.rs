@@ -2,8 +2,9 @@
 
 /// Most commands of one hold of the lock.
 pub const HOLD_COMMANDS_MAX: usize = 1_000;
-/// Bytes of replies after which a hold ends, and the connection sends what it has.
-pub const HOLD_REPLY_BYTES: usize = 1 << 20;
+/// Bytes of replies after which a connection sends what it has, and runs the rest of its pipeline
+/// later.
+pub const RUN_REPLY_BYTES: usize = 1 << 20;
 /// Bytes of changed objects after which a hold ends, and the next one waits for its group.
 pub const HOLD_CHANGE_BYTES: usize = 16 << 20;
 /// Least bytes of memory that one command, or one transaction, may load, change or answer. More
@@ -15,6 +16,8 @@ pub const LOAD_KEYS_MAX: usize = 1_024;
 pub const LOAD_BYTES: usize = 4 << 20;
 /// Bytes of entries that one read of a wide object asks for.
 pub const LOAD_PAGE_BYTES: usize = 1 << 20;
+/// Most connections that load objects of more than one such read at the same time.
+pub const LARGE_LOADS_MAX: usize = 4;
 /// Most times that the keys of one command are loaded, while others evict them.
 pub const LOAD_ROUNDS_MAX: usize = 100;
 /// Most times that a group which the disk has no time for waits for the checkpoint under way, and

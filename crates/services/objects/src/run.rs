@@ -10,7 +10,7 @@ use crate::execute::{Executed, execute};
 use crate::failures;
 use crate::group::{Group, Moment};
 use crate::keyspace::{Keyspace, Miss, PREFETCH_LEN};
-use crate::limits::{HOLD_CHANGE_BYTES, HOLD_COMMANDS_MAX, HOLD_REPLY_BYTES, LOAD_ROUNDS_MAX};
+use crate::limits::{HOLD_CHANGE_BYTES, HOLD_COMMANDS_MAX, LOAD_ROUNDS_MAX, RUN_REPLY_BYTES};
 use crate::loader::Luggage;
 use crate::objects::Objects;
 use crate::session::Session;
@@ -48,7 +48,7 @@ pub(crate) enum Stop {
     End,
     /// The next command is not one of objects.
     Door,
-    /// There are enough replies for now.
+    /// There are enough replies of this run.
     Full,
     /// There were enough commands for one hold.
     Cut,
@@ -169,7 +169,6 @@ impl Objects {
         let durable = self.durable_stamp();
         let began = Instant::now();
         let first = run.next;
-        let replied_before = run.out.len();
         let is_full = self.is_full();
         // A clock that is not sound may take its time to say so, which needs no lock.
         let now_ms = self.now_ms();
@@ -188,7 +187,7 @@ impl Objects {
             if run.next == run.drain.len() {
                 break Stop::End;
             }
-            if run.out.len() - replied_before > HOLD_REPLY_BYTES {
+            if run.out.len() - run.replied_before > RUN_REPLY_BYTES {
                 break Stop::Full;
             }
             if run.next - first >= HOLD_COMMANDS_MAX {

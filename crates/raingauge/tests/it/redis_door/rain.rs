@@ -2,7 +2,7 @@
 
 use super::{Client, home, integers, ok, words};
 use crate::client::{at, drop_event, drops_counter, now_s, rfc3339};
-use crate::server::{Server, until};
+use crate::server::{Home, Server, until};
 use raingauge_resp_client::Reply;
 use serde_json::Value;
 
@@ -155,6 +155,37 @@ fn a_series_and_the_largest_keys_are_pairs() {
     assert_eq!(top, Reply::Array(vec![pair(key("drops:oslo"), 7), pair(key("drops:bergen"), 1)]));
     let first = client.call(&["RAIN.TOP", "34", FROM, TO, "1"]);
     assert_eq!(first, Reply::Array(vec![pair(key("drops:oslo"), 7)]));
+}
+
+/// Answers wait for a client that does not read, and the rest of its pipeline waits with them.
+#[test]
+fn long_answers_do_not_gather_in_front_of_a_client() {
+    const OUTPUT_BYTES: usize = 1 << 20;
+    const COMMANDS: usize = 300;
+    let home = Home::with(&[
+        ("resp.listen", "127.0.0.1:0"),
+        ("resp.output_bytes_max", &OUTPUT_BYTES.to_string()),
+    ]);
+    let server = home.start();
+    rained(&server);
+    let mut late = Client::new(&server);
+    let mut other = Client::new(&server);
+
+    // About 190 KB each, and 57 MB together.
+    let series = "RAIN.SERIES drops:oslo 2023-09-01T00:00:00Z 2024-09-30T00:00:00Z hour";
+    let alone = late.pipeline(&[words(series)]);
+    (0..COMMANDS).for_each(|_| late.push(series));
+    late.send();
+    let waiting = until("answers wait", || {
+        let list = other.call(&["CLIENT", "LIST"]);
+        let list = String::from_utf8_lossy(list.bytes().expect("a list"));
+        let waiting = list.split("omem=").skip(1).filter_map(|rest| {
+            rest.split(' ').next().and_then(|bytes| bytes.parse::<usize>().ok())
+        });
+        waiting.max().filter(|bytes| *bytes > OUTPUT_BYTES)
+    });
+    assert!(waiting < 4 * OUTPUT_BYTES, "{waiting} bytes");
+    assert_eq!(late.replies(COMMANDS), vec![alone[0].clone(); COMMANDS]);
 }
 
 #[test]

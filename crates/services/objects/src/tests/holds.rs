@@ -1,8 +1,10 @@
 //! How much one hold of the lock changes, loads and answers.
 
 use super::between::Between;
-use super::stage::Stage;
-use crate::limits::{HOLD_CHANGE_BYTES, LOAD_BYTES};
+use super::stage::{Door, Stage};
+use crate::limits::{HOLD_CHANGE_BYTES, LOAD_BYTES, RUN_REPLY_BYTES};
+use raingauge_resp::{Drain, Protocol, Replies};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Length of a large string.
@@ -118,4 +120,28 @@ async fn names_take_no_more_than_memory_allows() {
     assert_eq!(replies.matches("-ERR the transaction changes or answers").count(), 2);
     assert!(replies.contains(" *400 $30001 a"));
     assert!(replies.ends_with(" *1 $1 c :801"));
+}
+
+/// Whatever ends the holds: many small replies, or commands about all keys.
+#[tokio::test]
+async fn a_run_ends_after_enough_replies() {
+    const VALUE_LEN: usize = 1_000;
+    let stage = Stage::new();
+    let mut client = stage.client();
+    let value = "x".repeat(VALUE_LEN);
+    client.expect(&[(&format!("SET {value} {value}"), "+OK")]).await;
+
+    for command in [["GET", &value], ["KEYS", "*"]] {
+        let words: Vec<&[u8]> = command.iter().map(|word| word.as_bytes()).collect();
+        let drain = Drain::of(&vec![&words[..]; 3 * RUN_REPLY_BYTES / VALUE_LEN]);
+        let mut replies = Replies::new(Protocol::Two);
+        let mut door = Door(Arc::clone(&stage.objects));
+        let run = stage.objects.run(&mut client.session, &mut door, &drain, 0, &mut replies);
+        let next = run.await.next;
+        assert!(replies.len() < RUN_REPLY_BYTES + 2 * VALUE_LEN, "{} bytes", replies.len());
+
+        // The rest is for the next call.
+        let run = stage.objects.run(&mut client.session, &mut door, &drain, next, &mut replies);
+        assert!(run.await.next > next);
+    }
 }
