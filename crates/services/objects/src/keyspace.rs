@@ -17,7 +17,7 @@ mod slot;
 mod waiting;
 mod watchers;
 
-pub(crate) use loads::{Loaded, LoadedObject, Miss};
+pub(crate) use loads::{Claim, Loaded, LoadedObject, Miss};
 pub(crate) use prefetch::PREFETCH_LEN;
 pub(crate) use slot::{Place, Slot};
 pub(crate) use waiting::Waiter;

@@ -7,6 +7,7 @@ mod eviction;
 mod expiry;
 mod holds;
 mod keys;
+mod loads;
 mod once;
 mod overlay;
 mod races;

@@ -10,16 +10,20 @@ use raingauge_values::{Object, Text, Value};
 impl Keyspace {
     pub(crate) fn miss(&mut self, database: u8, name: &[u8]) -> Miss {
         let name = name::copy_of(name);
-        let staleness = self.loads.begin(database, &name);
-        Miss { key: Key { database, name }, staleness }
+        let load = self.loads.begin(database, &name);
+        Miss::new(Key { database, name }, load)
     }
 
     /// Makes a key resident, unless it is already, or has changed since it was read.
     /// Returns why its object cannot be read.
     pub(crate) fn insert(&mut self, loaded: Loaded) -> Option<(Key, Failure)> {
-        let Loaded { miss: Miss { key, staleness }, object } = loaded;
+        let Loaded { miss: Miss { key, load, .. }, object, claim } = loaded;
         let Key { database, name } = key;
-        let holds = self.loads.end(database, &name, staleness);
+        // Those who wait for their turn look for it when this hold is over.
+        if claim.is_some() {
+            load.note_insert();
+        }
+        let holds = self.loads.end(database, &name, load);
         if !holds || self.find(database, &name).is_some() {
             return None;
         }
@@ -32,6 +36,7 @@ impl Keyspace {
                 (Some(object), stored, None)
             }
             LoadedObject::Expired { wide } => (None, Old::Expiring, Some(wide)),
+            LoadedObject::Resident => return None,
             LoadedObject::Changed(failure) => return Some((Key { database, name }, failure)),
         };
 

@@ -18,6 +18,11 @@ pub(super) struct Between {
     pub answers: Semaphore,
     /// Reads of heads that were sent.
     pub reads: AtomicUsize,
+    /// Reads of entries that were sent: of the first ones of an object, and of those behind them.
+    pub first_reads: AtomicUsize,
+    pub further_reads: AtomicUsize,
+    /// One for each read of further entries that is answered.
+    pub further_answers: Semaphore,
     /// Most bytes that one read of heads brought.
     pub read_bytes_max: AtomicUsize,
     /// Bytes of the largest group.
@@ -38,6 +43,9 @@ impl Between {
             store: Arc::clone(store),
             answers: Semaphore::new(Semaphore::MAX_PERMITS),
             reads: AtomicUsize::default(),
+            first_reads: AtomicUsize::default(),
+            further_reads: AtomicUsize::default(),
+            further_answers: Semaphore::new(Semaphore::MAX_PERMITS),
             read_bytes_max: AtomicUsize::default(),
             group_bytes_max: AtomicUsize::default(),
             panics: AtomicBool::default(),
@@ -72,7 +80,15 @@ impl ObjectStore for Between {
         after: Option<Bytes>,
         bytes_max: usize,
     ) -> BoxFuture<'_, Result<EntryPage, Error>> {
-        self.store.entries(database, id, after, bytes_max)
+        Box::pin(async move {
+            if after.is_none() {
+                self.first_reads.fetch_add(1, Ordering::SeqCst);
+            } else {
+                self.further_reads.fetch_add(1, Ordering::SeqCst);
+                self.further_answers.acquire().await.expect("open").forget();
+            }
+            self.store.entries(database, id, after, bytes_max).await
+        })
     }
 
     fn scan(
