@@ -77,6 +77,14 @@ impl DiskFolder {
     }
 }
 
+/// A process that another thread has just started has a copy of the handle until it runs its own
+/// program, and must not keep the folder locked.
+impl Drop for DiskFolder {
+    fn drop(&mut self) {
+        let _ = self.handle.unlock();
+    }
+}
+
 impl Folder for DiskFolder {
     fn path(&self) -> &Path {
         &self.path
@@ -130,6 +138,24 @@ impl File for fs::File {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_was_dropped_is_free_although_its_handle_has_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = DiskFolder::open(folder.path()).unwrap();
+        let copy = opened.handle.try_clone().unwrap();
+        let locked = DiskFolder::open(folder.path()).err().map(|error| error.kind());
+        assert_eq!(locked, Some(io::ErrorKind::WouldBlock));
+
+        drop(opened);
+        DiskFolder::open(folder.path()).unwrap();
+        drop(copy);
     }
 }
 

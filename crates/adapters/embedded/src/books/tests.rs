@@ -15,11 +15,6 @@ use raingauge_ports::contract::books::{self as contract, Clerk, award, burn, wai
 use raingauge_ports::points::{BookReader, Verified};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// How long a lock may seem to be held: other tests start processes, each of which has all open
-/// files of this one until it executes its own program.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// Options with segments so short that a few turns fill one, and tables for every few entries.
 fn options() -> Options {
@@ -28,23 +23,12 @@ fn options() -> Options {
     Options { segment_bytes: 2_000, pending_entries, block_cache_bytes, ..Options::default() }
 }
 
-/// Repeats a call until no other process seems to have the folder.
-fn patiently<T>(call: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-    let began = Instant::now();
-    loop {
-        match call() {
-            Err(Error::Locked) if began.elapsed() < LOCK_WAIT => std::thread::yield_now(),
-            result => return result,
-        }
-    }
-}
-
 fn open(folder: &Path) -> Result<PointBooks, Error> {
-    patiently(|| PointBooks::open(folder, &options()))
+    PointBooks::open(folder, &options())
 }
 
 fn verified(folder: &Path) -> Verified {
-    patiently(|| verify(folder, &options())).expect("it can be read")
+    verify(folder, &options()).expect("it can be read")
 }
 
 /// A runtime, for futures that read in the background.
@@ -128,7 +112,7 @@ fn records_that_are_behind_or_gone_come_back_from_the_journal() {
     assert_eq!(verified(folder.path()).unwrap().behind, scene.head().sequence);
     same_content(&open(folder.path()).unwrap(), &scene);
 
-    let summary = patiently(|| rebuild(folder.path(), &options())).unwrap();
+    let summary = rebuild(folder.path(), &options()).unwrap();
     assert_eq!(Ok(summary), verified(folder.path()));
     same_content(&open(folder.path()).unwrap(), &scene);
 }
@@ -140,7 +124,7 @@ fn a_disk_that_is_almost_full_takes_no_turn() {
     let folder = tempfile::tempdir().unwrap();
     let reserve_bytes = 1 << 30;
     let options = Options { reserve_bytes, ..options() };
-    let books = patiently(|| PointBooks::open(folder.path(), &options)).unwrap();
+    let books = PointBooks::open(folder.path(), &options).unwrap();
     let clerk = Clerk::new(&books);
     books.inner.room.pretend(5);
     let refused = clerk.turn(&[award("bob", "order-1", 100)], None).map(|_| ());

@@ -7,7 +7,7 @@ fn small() -> (tempfile::TempDir, Scene) {
     let folder = tempfile::tempdir().unwrap();
     let mut scene = Scene::new(5);
     let one_segment = Options { segment_bytes: 1 << 20, ..options() };
-    let books = patiently(|| PointBooks::open(folder.path(), &one_segment)).unwrap();
+    let books = PointBooks::open(folder.path(), &one_segment).unwrap();
     (0..6).for_each(|_| scene.turn(&books).unwrap());
     drop(books);
     (folder, scene)
@@ -96,7 +96,7 @@ fn records_of_another_journal_are_refused() {
     std::fs::remove_dir_all(&state).unwrap();
     copy_folder(&folder.path().join(STATE_FOLDER), &state);
     assert!(matches!(open(other.path()), Err(Error::Corrupt(_))));
-    patiently(|| rebuild(other.path(), &options())).unwrap();
+    rebuild(other.path(), &options()).unwrap();
     same_content(&open(other.path()).unwrap(), &scene);
 }
 
@@ -115,7 +115,7 @@ fn a_verification_names_the_first_difference() {
 
     for (key, value) in changes {
         assert!(verified(folder.path()).is_ok());
-        let store = patiently(|| open_records(&folder.path().join(STATE_FOLDER), &options()));
+        let store = open_records(&folder.path().join(STATE_FOLDER), &options());
         let store = store.unwrap();
         store.written().write_tables(&mut |take| take(&key, value.as_deref())).unwrap();
         drop(store);
@@ -123,7 +123,7 @@ fn a_verification_names_the_first_difference() {
         let difference = verified(folder.path()).unwrap_err();
         assert_eq!(difference.record, keys::description(&key));
         assert_ne!(difference.expected, difference.found);
-        patiently(|| rebuild(folder.path(), &options())).unwrap();
+        rebuild(folder.path(), &options()).unwrap();
     }
     same_content(&open(folder.path()).unwrap(), &scene);
 }
