@@ -241,7 +241,7 @@ fn uses_keys(id: Id) -> bool {
 }
 
 /// Bytes that an entry takes beside its name and value, about.
-const ENTRY_BYTES: usize = 64;
+pub(crate) const ENTRY_BYTES: usize = 64;
 
 /// Refuses a command that would make an object larger than one may be, or a transaction that has
 /// changed too much. `weight` is what its keys take in memory.
@@ -256,7 +256,8 @@ pub(crate) fn check_growth(
         Id::Set | Id::Setnx | Id::Setex | Id::Psetex | Id::Getset | Id::Mset | Id::Msetnx => {
             lens.max().unwrap_or_default()
         }
-        Id::Copy => 0,
+        // A copy is as large as its source, and a move looks at its target itself.
+        Id::Copy | Id::Lmove | Id::Blmove | Id::Rpoplpush | Id::Brpoplpush => 0,
         _ => weight + lens.sum::<usize>(),
     };
 

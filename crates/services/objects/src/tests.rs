@@ -13,6 +13,7 @@ mod overlay;
 mod races;
 mod refusals;
 mod scans;
+mod sizes;
 mod stage;
 mod transactions;
 mod values;

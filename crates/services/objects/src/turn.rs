@@ -1,5 +1,7 @@
 //! What a handler of a command works with: the keys of the command, and its moment.
 
+use crate::admission::ENTRY_BYTES;
+use crate::failures;
 use crate::keyspace::{Keyspace, Place};
 use crate::notify::Class;
 use crate::options::Limits;
@@ -263,6 +265,19 @@ impl<'a> Turn<'a> {
         let place = self.find(key)?;
         let slot = self.keyspace.slot(place);
         slot.object.as_ref().map(|_| slot.weight)
+    }
+
+    /// Refuses a change after which the object of a key would take more memory than one may: it
+    /// could not be loaded again. [`crate::admission::check_growth`] has looked at the arguments
+    /// before; this is for objects that grow by more than those.
+    pub(crate) fn check_bytes(&self, key: &[u8], bytes: usize) -> Result<(), Failure> {
+        let bytes_max = self.limits().object_bytes_max;
+        if bytes > bytes_max { Err(failures::too_large(key, bytes, bytes_max)) } else { Ok(()) }
+    }
+
+    /// As [`Turn::check_bytes`], for an entry of `len` bytes that is added to a collection.
+    pub(crate) fn check_entry(&self, key: &[u8], len: usize) -> Result<(), Failure> {
+        self.check_bytes(key, self.weight(key).unwrap_or(0) + len + ENTRY_BYTES)
     }
 
     /// Makes the rest of the transaction, or of the connection, work on another database.

@@ -127,7 +127,7 @@ fn write(
     replies: &mut Replies,
 ) -> Outcome {
     let held = turn.text(key)?.map_or(0, |text| text.len());
-    check_bits_len(held, last_bit)?;
+    check_bits_len(turn, key, held, last_bit)?;
 
     // The string grows for all operations, those that overflow included.
     let buffer = turn.text_or_new(key)?.edit();

@@ -36,9 +36,17 @@ pub(super) fn offset(number: Option<i64>) -> Result<u64, Failure> {
 }
 
 /// Refuses to write bits to a string that is, or would become, too long for it.
-pub(super) fn check_bits_len(held: usize, last_bit: u64) -> Result<(), Failure> {
+pub(super) fn check_bits_len(
+    turn: &Turn<'_>,
+    key: &[u8],
+    held: usize,
+    last_bit: u64,
+) -> Result<(), Failure> {
     let len = held.max((last_bit / 8) as usize + 1);
-    if len > BITS_BYTES_MAX { Err(TOO_LONG) } else { Ok(()) }
+    if len > BITS_BYTES_MAX {
+        return Err(TOO_LONG);
+    }
+    turn.check_bytes(key, len)
 }
 
 fn setbit(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
@@ -51,7 +59,7 @@ fn setbit(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) 
     };
     let held = turn.text(key)?;
     let held_len = held.map_or(0, |text| text.len());
-    check_bits_len(held_len, offset)?;
+    check_bits_len(turn, key, held_len, offset)?;
 
     // A bit that is what it was is no change, unless the string grows for it.
     if (offset / 8) < held_len as u64

@@ -174,6 +174,9 @@ fn smove(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -
         replies.integer(i64::from(found));
         return Ok(());
     }
+    if !known {
+        turn.check_entry(destination, member.len())?;
+    }
 
     turn.notify(Class::Set, "srem", source);
     if last {

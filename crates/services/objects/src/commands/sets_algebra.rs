@@ -82,15 +82,17 @@ fn store(
     set: Set,
     event: &'static str,
     replies: &mut Replies,
-) {
+) -> Outcome {
     let len = set.len();
     if len > 0 {
+        turn.check_bytes(destination, set.weight())?;
         turn.put(destination, Value::Set(Box::new(set)), Expiry::Clear);
         turn.notify(Class::Set, event, destination);
     } else if turn.remove(destination) {
         turn.notify(Class::Generic, "del", destination);
     }
     replies.integer(len as i64);
+    Ok(())
 }
 
 fn set_of(members: Vec<&Blob>) -> Set {
@@ -105,8 +107,7 @@ fn sinter(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) 
 
 fn sinterstore(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let set = set_of(intersection(&sets(turn, arguments.from(2))?, usize::MAX));
-    store(turn, arguments.at(1), set, "sinterstore", replies);
-    Ok(())
+    store(turn, arguments.at(1), set, "sinterstore", replies)
 }
 
 fn sintercard(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
@@ -147,8 +148,7 @@ fn sunion(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) 
 
 fn sunionstore(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let set = union(&sets(turn, arguments.from(2))?);
-    store(turn, arguments.at(1), set, "sunionstore", replies);
-    Ok(())
+    store(turn, arguments.at(1), set, "sunionstore", replies)
 }
 
 fn sdiff(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
@@ -159,6 +159,5 @@ fn sdiff(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -
 
 fn sdiffstore(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies) -> Outcome {
     let set = set_of(difference(&sets(turn, arguments.from(2))?));
-    store(turn, arguments.at(1), set, "sdiffstore", replies);
-    Ok(())
+    store(turn, arguments.at(1), set, "sdiffstore", replies)
 }

@@ -69,7 +69,9 @@ fn setrange(turn: &mut Turn<'_>, arguments: Arguments<'_>, replies: &mut Replies
         replies.integer(held as i64);
         return Ok(());
     }
-    check_len(turn, offset.saturating_add(bytes.len()))?;
+    let end = offset.saturating_add(bytes.len());
+    check_len(turn, end)?;
+    turn.check_bytes(key, end)?;
 
     let text = turn.text_or_new(key)?;
     text.set_range(offset, bytes);

@@ -215,6 +215,13 @@ pub(super) fn move_entry(
         return Ok(());
     }
     turn.list(target)?;
+    let moved = turn.list(source)?.and_then(|list| match from {
+        Side::Left => list.iter().next(),
+        Side::Right => list.iter().next_back(),
+    });
+    if let Some(entry) = moved.filter(|_| source != target) {
+        turn.check_entry(target, entry.len())?;
+    }
 
     let Some(entry) = turn.list_mut(source)?.and_then(|list: &mut List| list.pop(from)) else {
         replies.null();

@@ -307,8 +307,7 @@ fn reply_stored(
     let result = Request::parse(turn, arguments, 2, operation, name)?.run();
 
     replies.integer(result.len() as i64);
-    store(turn, arguments.at(1), result, name);
-    Ok(())
+    store(turn, arguments.at(1), result, name)
 }
 
 /// The keys behind their number at an index, and the index behind them.

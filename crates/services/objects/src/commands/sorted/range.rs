@@ -205,8 +205,7 @@ pub(super) fn zrangestore(
 
     let target = arguments.at(1);
     replies.integer(members.len() as i64);
-    store(turn, target, Sorted::from_scores(members), "zrangestore");
-    Ok(())
+    store(turn, target, Sorted::from_scores(members), "zrangestore")
 }
 
 pub(super) fn zcount(
@@ -250,13 +249,20 @@ pub(super) fn zremrangebylex(
 }
 
 /// Stores the result of a command in the place of what the key had; an empty one removes the key.
-pub(super) fn store(turn: &mut Turn<'_>, key: &[u8], result: Sorted, event: &'static str) {
+pub(super) fn store(
+    turn: &mut Turn<'_>,
+    key: &[u8],
+    result: Sorted,
+    event: &'static str,
+) -> Outcome {
     if !result.is_empty() {
+        turn.check_bytes(key, result.weight())?;
         turn.put(key, Value::Sorted(Box::new(result)), Expiry::Clear);
         turn.notify(Class::Sorted, event, key);
     } else if turn.remove(key) {
         turn.notify(Class::Generic, "del", key);
     }
+    Ok(())
 }
 
 fn form(kind: Kind, back: bool) -> Form {
