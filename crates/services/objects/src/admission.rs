@@ -101,8 +101,15 @@ pub(crate) fn admit(
 ) -> Result<Admission, Failure> {
     let is_blind = is_blind(spec.id, arguments) && !keyspace.looks_for_new();
     let uses = uses_keys(spec.id) && (keyspace.touches() || spec.id == Id::Touch);
+    if spec.id == Id::RainOnce
+        && let Some(stamp) = kept_stamp(keyspace, arguments, uses)
+    {
+        return Ok(Admission::Ready { stamp, weight: 0 });
+    }
+
     let missed_before = misses.len();
-    let is_union = is_union(spec.id);
+    let is_union = is_union(spec, arguments);
+    let mut needs_id = false;
     let mut newest = 0;
     let mut weight = 0;
     let mut failure = None;
@@ -133,14 +140,16 @@ pub(crate) fn admit(
                 failure.get_or_insert(refusal.clone());
             }
         } else if !is_blind {
+            needs_id |= database == INTERNAL_DATABASE;
             misses.push(keyspace.miss(database, name));
         }
     });
 
     match failure {
-        Some(failure) => Err(failure),
-        None if misses.len() > missed_before => Ok(Admission::Missing),
-        None => {
+        // With a kept reply, nothing that is wrong with the keys matters.
+        Some(failure) if !needs_id => Err(failure),
+        _ if misses.len() > missed_before => Ok(Admission::Missing),
+        _ => {
             // A command that starts again looks for all of its keys again.
             keyspace.count_hits(hits);
             for (database, name, lookup) in absent {
@@ -151,6 +160,14 @@ pub(crate) fn admit(
             Ok(Admission::Ready { stamp: newest, weight })
         }
     }
+}
+
+/// The stamp of the reply that RAIN.ONCE kept under the id of a command, if it is in memory: the
+/// command needs nothing else.
+fn kept_stamp(keyspace: &mut Keyspace, arguments: Arguments<'_>, uses: bool) -> Option<u64> {
+    let place = keyspace.find(INTERNAL_DATABASE, arguments.at(1))?;
+    let mut stamp = 0;
+    keyspace.admit(place, uses, &mut stamp).then_some(stamp)
 }
 
 /// As [`admit`], for a command that waited and finds something at a key, `ready`. It can do without
@@ -274,6 +291,10 @@ pub(crate) fn check_growth(
 }
 
 /// Whether the result of a command may be as large as its keys together.
-fn is_union(id: Id) -> bool {
-    matches!(id, Id::Sunionstore | Id::Zunionstore)
+fn is_union(spec: &Spec, arguments: Arguments<'_>) -> bool {
+    let unites = |id| matches!(id, Id::Sunionstore | Id::Zunionstore);
+    match spec.id {
+        Id::RainOnce => Command::of(arguments.from(2)).spec().is_some_and(|spec| unites(spec.id)),
+        id => unites(id),
+    }
 }

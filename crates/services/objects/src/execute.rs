@@ -30,20 +30,24 @@ pub(crate) fn execute(
 ) -> Executed {
     let mark = out.mark();
     let mut run = || {
-        if spec.denies_oom() {
+        // RAIN.ONCE looks at the command within it, unless that has run already.
+        let handler = match spec.id {
+            Id::RainOnce => None,
+            id => Some(handler(id).ok_or_else(|| Command::of(arguments).unknown())?),
+        };
+        if spec.denies_oom() && handler.is_some() {
             admission::check_growth(keyspace, spec, arguments, weight)?;
         }
 
-        let handler = match spec.id {
-            Id::RainOnce => once::run,
-            id => handler(id).ok_or_else(|| Command::of(arguments).unknown())?,
-        };
         let bytes_max = keyspace.together_bytes_max();
         if spec.is_readonly() {
             out.bound(bytes_max);
         }
         let mut turn = Turn::new(keyspace, database);
-        let handled = handler(&mut turn, arguments, out);
+        let handled = match handler {
+            Some(handler) => handler(&mut turn, arguments, out),
+            None => once::run(&mut turn, arguments, weight, out),
+        };
         if out.unbound() {
             return Err(failures::answer_too_large(bytes_max));
         }

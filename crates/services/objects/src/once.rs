@@ -14,8 +14,14 @@ use xxhash_rust::xxh3::Xxh3;
 /// Bytes before the reply: the protocol, and the hash of the command.
 const HEAD_LEN: usize = 1 + 16;
 
-/// Runs a command, or answers what it answered the first time.
-pub(crate) fn run(turn: &mut Turn<'_>, arguments: Arguments<'_>, out: &mut Replies) -> Outcome {
+/// Runs a command, or answers what it answered the first time. `weight` is what its keys take in
+/// memory.
+pub(crate) fn run(
+    turn: &mut Turn<'_>,
+    arguments: Arguments<'_>,
+    weight: usize,
+    out: &mut Replies,
+) -> Outcome {
     let id = arguments.at(1);
     if id.is_empty() || id.len() > ONCE_ID_LEN_MAX {
         let line = format!("ERR the id of RAIN.ONCE has 1 to {ONCE_ID_LEN_MAX} bytes");
@@ -40,6 +46,10 @@ pub(crate) fn run(turn: &mut Turn<'_>, arguments: Arguments<'_>, out: &mut Repli
             spec.name
         )));
     };
+
+    if spec.denies_oom() {
+        turn.check_growth(spec, inner, weight)?;
+    }
 
     let mut reply = Replies::new(out.protocol());
     handler(turn, inner, &mut reply)?;

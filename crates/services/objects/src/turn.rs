@@ -1,13 +1,13 @@
 //! What a handler of a command works with: the keys of the command, and its moment.
 
-use crate::admission::ENTRY_BYTES;
+use crate::admission::{self, ENTRY_BYTES};
 use crate::failures;
 use crate::keyspace::{Keyspace, Place};
 use crate::notify::Class;
 use crate::options::Limits;
 use crate::pubsub::{PubSub, Space};
 use bytes::Bytes;
-use raingauge_resp::{Arguments, Failure, Replies};
+use raingauge_resp::{Arguments, Failure, Replies, Spec};
 use raingauge_values::{Hash, List, Object, Set, Sorted, Text, Value};
 use rand::rngs::SmallRng;
 
@@ -267,9 +267,19 @@ impl<'a> Turn<'a> {
         slot.object.as_ref().map(|_| slot.weight)
     }
 
+    /// As [`admission::check_growth`], for a command that another one runs.
+    pub(crate) fn check_growth(
+        &self,
+        spec: &Spec,
+        arguments: Arguments<'_>,
+        weight: usize,
+    ) -> Result<(), Failure> {
+        admission::check_growth(self.keyspace, spec, arguments, weight)
+    }
+
     /// Refuses a change after which the object of a key would take more memory than one may: it
-    /// could not be loaded again. [`crate::admission::check_growth`] has looked at the arguments
-    /// before; this is for objects that grow by more than those.
+    /// could not be loaded again. [`admission::check_growth`] has looked at the arguments before;
+    /// this is for objects that grow by more than those.
     pub(crate) fn check_bytes(&self, key: &[u8], bytes: usize) -> Result<(), Failure> {
         let bytes_max = self.limits().object_bytes_max;
         if bytes > bytes_max { Err(failures::too_large(key, bytes, bytes_max)) } else { Ok(()) }

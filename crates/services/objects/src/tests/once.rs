@@ -83,3 +83,53 @@ async fn clients_hear_nothing_of_the_ids() {
     assert!(!of_clients.is_empty() && others.is_empty(), "{others:?}");
     assert_eq!(stage.objects.stats().expired, 0);
 }
+
+/// A service whose objects take 50,000 bytes at most, with a list `q` of nearly that many, the
+/// second entry of which came by RAIN.ONCE: the command is returned.
+async fn with_a_full_list() -> (Stage, String) {
+    let mut options = Stage::new().objects.options().clone();
+    options.limits.object_bytes_max = 50_000;
+    let stage = Stage::with(options, |store| store);
+    let mut client = stage.client();
+    let push = format!("RAIN.ONCE id RPUSH q {}", "x".repeat(9_550));
+    client.expect(&[(&format!("RPUSH q {}", "x".repeat(40_000)), ":1"), (&push, ":2")]).await;
+    (stage, push)
+}
+
+#[tokio::test]
+async fn a_retry_is_answered_although_its_object_is_full_or_cannot_be_read() {
+    let (stage, push) = with_a_full_list().await;
+    stage.client().expect(&[(&push, ":2"), ("LLEN q", ":2")]).await;
+
+    let mut options = stage.objects.options().clone();
+    options.limits.object_bytes_max = 20_000;
+    let smaller = stage.reopened_with(options.clone());
+    assert_eq!(smaller.client().send(&push).await, ":2");
+    // Whether it is known already that the list cannot be read, or not yet.
+    let smaller = stage.reopened_with(options);
+    let mut client = smaller.client();
+    let replies = client.send_all(&["LLEN q", &push, "RAIN.ONCE other RPUSH q x"]).await;
+    let refusals: Vec<&str> = replies.split(" :2 ").collect();
+    assert_eq!(refusals.len(), 2, "{replies}");
+    assert!(refusals.iter().all(|line| line.starts_with("-ERR the object at 'q'")), "{replies}");
+}
+
+#[tokio::test]
+async fn what_shrinks_or_replaces_a_full_object_runs() {
+    let (stage, _) = with_a_full_list().await;
+    let mut client = stage.client();
+    let grown = client.send(&format!("RAIN.ONCE a RPUSH q {}", "x".repeat(1_000))).await;
+    assert!(grown.starts_with("-ERR the object at 'q'"), "{grown}");
+    client
+        .expect(&[
+            ("RAIN.ONCE b LREM q 1 absent", ":0"),
+            ("RAIN.ONCE c EXPIRE q 100", ":1"),
+            ("RAIN.ONCE d SET q small", "+OK"),
+            ("GET q", "$5 small"),
+            ("RAIN.ONCE e DEL q", ":1"),
+        ])
+        .await;
+    let (stage, _) = with_a_full_list().await;
+    let popped = stage.client().send("RAIN.ONCE f LPOP q").await;
+    assert!(popped.starts_with("$40000 x"), "{popped}");
+}

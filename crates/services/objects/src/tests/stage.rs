@@ -68,10 +68,14 @@ impl Stage {
 
     /// The service again, over the same store, as after a restart.
     pub(super) fn reopened(&self) -> Self {
+        self.reopened_with(self.objects.options().clone())
+    }
+
+    /// As [`Stage::reopened`], with other options.
+    pub(super) fn reopened_with(&self, options: Options) -> Self {
         let store: Arc<dyn ObjectStore> = Arc::clone(&self.store) as _;
         let control: Arc<dyn ObjectControl> = Arc::clone(&self.store) as _;
         let clock = Arc::clone(&self.clock);
-        let options = self.objects.options().clone();
         let objects = Objects::open(store, control, Arc::clone(&clock) as _, options);
         Self { objects, store: Arc::clone(&self.store), clock }
     }
