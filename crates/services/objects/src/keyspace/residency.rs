@@ -78,7 +78,8 @@ impl Keyspace {
         self.resident_bytes += slot.weight;
 
         let in_database = &mut self.databases[usize::from(database)];
-        let (index, _) = in_database.slots.insert_full(name, slot);
+        let (index, replaced) = in_database.slots.insert_full(name, slot);
+        debug_assert!(replaced.is_none(), "a key becomes resident once");
         in_database.try_out(index, &mut self.gone);
         Place { database, index }
     }
@@ -102,8 +103,13 @@ impl Keyspace {
         slot.object.is_some()
     }
 
-    /// Makes a key resident for its removal alone: its object is too large to be read.
+    /// Makes a key resident for its removal alone: its object is too large to be read. The command
+    /// may name it several times.
     pub(crate) fn add_unread(&mut self, database: u8, name: &[u8]) {
+        if self.find(database, name).is_some() {
+            return;
+        }
+
         let place = self.add_blind(database, name);
         self.slot_mut(place).object = Some(Object::new(Value::Text(Text::new(b""))));
         self.mark_dirty(place);

@@ -315,3 +315,19 @@ async fn an_object_that_is_too_large_is_refused() {
     client.expect(&[("DEL s other", ":2"), ("SCARD s", ":0"), ("DBSIZE", ":0")]).await;
     assert_eq!(small.store.orphans(), []);
 }
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_is_removed_once() {
+    let stage = Stage::new();
+    stage.client().send(&format!("SET large {}", "x".repeat(100_000))).await;
+
+    let mut options = stage.objects.options().clone();
+    options.limits.object_bytes_max = 5_000;
+    options.resident_bytes = 50_000;
+    let small = stage.reopened_with(options);
+    let mut client = small.client();
+    let removal = format!("DEL{}", " large".repeat(500));
+    client.expect(&[(&removal, ":1"), (&removal, ":0"), ("UNLINK large large", ":0")]).await;
+    small.objects.lock.hold().expect("a store that works").check_weights();
+    assert_eq!(small.reopened().client().send("EXISTS large").await, ":0");
+}
