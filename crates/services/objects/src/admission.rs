@@ -118,6 +118,11 @@ pub(crate) fn admit(
     let mut absent: SmallVec<[(u8, &[u8], Lookup); 1]> = SmallVec::new();
 
     visit_keys(spec, arguments, database, &mut |database, name, lookup| {
+        if name.len() > OBJECT_NAME_LEN_MAX {
+            failure.get_or_insert(failures::name_too_long(OBJECT_NAME_LEN_MAX));
+            return;
+        }
+
         let place = keyspace.find(database, name);
         if let Some(place) = place.or_else(|| keyspace.add_flushed(database, name)) {
             let is_found = keyspace.admit(place, uses, &mut newest);
@@ -131,9 +136,7 @@ pub(crate) fn admit(
             return;
         }
 
-        if name.len() > OBJECT_NAME_LEN_MAX {
-            failure.get_or_insert(failures::name_too_long(OBJECT_NAME_LEN_MAX));
-        } else if let Some(refusal) = luggage.refusal(database, name) {
+        if let Some(refusal) = luggage.refusal(database, name) {
             if matches!(spec.id, Id::Del | Id::Unlink) {
                 unread.push((database, name));
             } else {

@@ -200,3 +200,15 @@ async fn what_runs_again_is_counted_once() {
     assert_eq!(stats.misses - before.misses, 1);
     assert_eq!(stats.commands - before.commands, 5);
 }
+
+#[tokio::test]
+async fn a_key_that_is_too_long_is_refused_alone() {
+    let stage = Stage::new();
+    let long = format!("SET {} v", "k".repeat(40_000));
+    let refused = "-ERR the key is longer than 32768 bytes";
+    for before in ["FLUSHDB", "SET b 1"] {
+        let replies = stage.client().send_all(&[before, "SET a 1", &long, "GET a"]).await;
+        assert_eq!(replies, format!("+OK +OK {refused} $1 1"), "{before}");
+    }
+    stage.reopened().client().expect(&[("GET a", "$1 1"), ("DBSIZE", ":2")]).await;
+}
