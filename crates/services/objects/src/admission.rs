@@ -136,13 +136,16 @@ pub(crate) fn admit(
             return;
         }
 
+        if is_blind {
+            return;
+        }
         if let Some(refusal) = luggage.refusal(database, name) {
             if matches!(spec.id, Id::Del | Id::Unlink) {
                 unread.push((database, name));
             } else {
                 failure.get_or_insert(refusal.clone());
             }
-        } else if !is_blind {
+        } else {
             needs_id |= database == INTERNAL_DATABASE;
             misses.push(keyspace.miss(database, name));
         }

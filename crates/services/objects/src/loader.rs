@@ -4,7 +4,7 @@ use crate::failures;
 use crate::keyspace::{Claim, Loaded, LoadedObject, Miss};
 use crate::limits::{LARGE_LOADS_MAX, LOAD_BYTES, LOAD_KEYS_MAX, LOAD_PAGE_BYTES};
 use bytes::Bytes;
-use raingauge_ports::objects::{Error, ObjectStore};
+use raingauge_ports::objects::{Error, Key, ObjectStore};
 use raingauge_resp::Failure;
 use raingauge_values::{Body, Damaged, Head, Object, Value, head};
 use std::collections::HashMap;
@@ -19,8 +19,9 @@ const KEYS_MIN: usize = 4;
 /// What one connection loaded and has not handed to the keyspace yet.
 pub(crate) struct Luggage {
     pub loaded: Vec<Loaded>,
-    /// Keys whose objects are too large to be in memory, or damaged.
-    pub refusals: HashMap<(u8, Bytes), Failure>,
+    /// Keys whose objects are too large to be in memory, or damaged. Each is kept with the miss
+    /// that tells whether the key has changed since.
+    refusals: HashMap<(u8, Bytes), (Miss, Failure)>,
     /// How many keys one call asks for: fewer after large objects, more after small ones.
     keys: usize,
 }
@@ -37,7 +38,13 @@ impl Luggage {
         if self.refusals.is_empty() {
             return None;
         }
-        self.refusals.get(&(database, Bytes::copy_from_slice(name)))
+        let (miss, failure) = self.refusals.get(&(database, Bytes::copy_from_slice(name)))?;
+        (!miss.is_stale()).then_some(failure)
+    }
+
+    /// The keys that could not be read.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = &Key> {
+        self.refusals.values().map(|(miss, _)| &miss.key)
     }
 
     /// How many keys one call should ask for.
@@ -45,8 +52,8 @@ impl Luggage {
         self.keys
     }
 
-    fn refuse(&mut self, miss: &Miss, failure: Failure) {
-        self.refusals.insert((miss.key.database, miss.key.name.clone()), failure);
+    pub(crate) fn refuse(&mut self, miss: Miss, failure: Failure) {
+        self.refusals.insert((miss.key.database, miss.key.name.clone()), (miss, failure));
     }
 }
 
@@ -138,7 +145,7 @@ impl Loader {
                         luggage.loaded.push(Loaded { miss, object, claim });
                     }
                     Ok(Read::Later) => return Ok(()),
-                    Err(failure) => luggage.refuse(&miss, failure),
+                    Err(failure) => luggage.refuse(miss, failure),
                 }
             }
         }

@@ -498,9 +498,9 @@ impl Run<'_> {
 
     /// Puts what was loaded into the keyspace.
     fn unpack(&mut self, keyspace: &mut Keyspace) {
-        for loaded in self.luggage.loaded.drain(..) {
-            if let Some((key, failure)) = keyspace.insert(loaded) {
-                self.luggage.refusals.insert((key.database, key.name), failure);
+        for loaded in std::mem::take(&mut self.luggage.loaded) {
+            if let Some((miss, failure)) = keyspace.insert(loaded) {
+                self.luggage.refuse(miss, failure);
             }
         }
     }

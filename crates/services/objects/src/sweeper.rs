@@ -101,8 +101,7 @@ impl Objects {
             return Err(Error::Io(failure.to_string()));
         }
         let room = SWEEP_DAMAGED_MAX.saturating_sub(damaged.len());
-        let refused = luggage.refusals.keys().take(room).cloned();
-        damaged.extend(refused.map(|(database, name)| Key { database, name }));
+        damaged.extend(luggage.refused().take(room).cloned());
 
         self.expire(&mut luggage, |keyspace| {
             for key in &names {

@@ -149,6 +149,11 @@ impl Miss {
         Self { inserts: load.inserts(), key, load }
     }
 
+    /// Whether the key has changed since.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.load.is_stale()
+    }
+
     /// Whether the key has become resident in the meantime.
     pub(crate) fn is_resident(&self) -> bool {
         self.load.inserts() != self.inserts

@@ -16,9 +16,14 @@ impl Keyspace {
 
     /// Makes a key resident, unless it is already, or has changed since it was read.
     /// Returns why its object cannot be read.
-    pub(crate) fn insert(&mut self, loaded: Loaded) -> Option<(Key, Failure)> {
-        let Loaded { miss: Miss { key, load, .. }, object, claim } = loaded;
-        let Key { database, name } = key;
+    pub(crate) fn insert(&mut self, loaded: Loaded) -> Option<(Miss, Failure)> {
+        let Loaded { miss, object, claim } = loaded;
+        if let LoadedObject::Changed(failure) = object {
+            let holds = !miss.is_stale() && self.find(miss.key.database, &miss.key.name).is_none();
+            return holds.then_some((miss, failure));
+        }
+
+        let Miss { key: Key { database, name }, load, .. } = miss;
         // Those who wait for their turn look for it when this hold is over.
         if claim.is_some() {
             load.note_insert();
@@ -36,8 +41,7 @@ impl Keyspace {
                 (Some(object), stored, None)
             }
             LoadedObject::Expired { wide } => (None, Old::Expiring, Some(wide)),
-            LoadedObject::Resident => return None,
-            LoadedObject::Changed(failure) => return Some((Key { database, name }, failure)),
+            LoadedObject::Resident | LoadedObject::Changed(_) => return None,
         };
 
         let floor = self.databases[usize::from(database)].floor;

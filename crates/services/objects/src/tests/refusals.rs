@@ -2,7 +2,7 @@
 
 use super::between::Between;
 use super::stage::{NOW_S, Stage};
-use crate::limits::BUSY_ROUNDS_MAX;
+use crate::limits::{BUSY_ROUNDS_MAX, HOLD_COMMANDS_MAX};
 use crate::{Space, Subscriber};
 use raingauge_ports::objects::Error;
 use std::sync::atomic::Ordering;
@@ -211,4 +211,27 @@ async fn a_key_that_is_too_long_is_refused_alone() {
         assert_eq!(replies, format!("+OK +OK {refused} $1 1"), "{before}");
     }
     stage.reopened().client().expect(&[("GET a", "$1 1"), ("DBSIZE", ":2")]).await;
+}
+
+#[tokio::test]
+async fn an_object_that_could_not_be_read_may_be_replaced_or_removed() {
+    let large = format!("SET large {}", "x".repeat(100_000));
+    // The next hold of the lock begins after enough commands, or after enough in memory.
+    let many = vec!["EXISTS a"; HOLD_COMMANDS_MAX];
+    for (removal, reply) in [("FLUSHALL", "+OK"), ("DEL large", ":1"), ("SET large x", "+OK")] {
+        let stage = Stage::new();
+        stage.client().expect(&[(&large, "+OK")]).await;
+        let mut options = stage.objects.options().clone();
+        options.limits.object_bytes_max = 5_000;
+        options.resident_bytes = 0;
+        let small = stage.reopened_with(options);
+        let commands = [&["GET large", removal][..], &many, &["GET large"]].concat();
+        let replies = small.client().send_all(&commands).await;
+
+        let refusal = "-ERR the object at 'large'";
+        assert!(replies.starts_with(refusal), "{removal}: {replies}");
+        let last = if removal.starts_with("SET") { "$1 x" } else { "$-1" };
+        let expected = format!("{reply}{} {last}", " :0".repeat(HOLD_COMMANDS_MAX));
+        assert!(replies.ends_with(&expected), "{removal}: {replies}");
+    }
 }
