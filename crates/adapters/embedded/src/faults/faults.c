@@ -103,15 +103,20 @@ static enum fate next(int is_write) {
     return fate;
 }
 
-/* Copies what a file holds, without its holes. */
+/* Copies what a file holds, without its holes. One that has no name any more is not kept: its number may be that of
+   another one next. */
 static void keep(int fd) {
     char source[64], target[4096], bytes[1 << 16];
     struct stat info;
-    if (!shadow || fstat(fd, &info) || !S_ISREG(info.st_mode))
+    if (!shadow)
         return;
+    pthread_mutex_lock(&lock);
+    if (fstat(fd, &info) || !S_ISREG(info.st_mode) || info.st_nlink == 0) {
+        pthread_mutex_unlock(&lock);
+        return;
+    }
     snprintf(source, sizeof source, "/proc/self/fd/%d", fd);
     snprintf(target, sizeof target, "%s/%lu", shadow, (unsigned long)info.st_ino);
-    pthread_mutex_lock(&lock);
     int from = open(source, O_RDONLY), to = open(target, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (from < 0 || to < 0 || real_ftruncate(to, info.st_size))
         abort();
@@ -205,15 +210,21 @@ static void forget(int at, const char *path) {
 }
 
 int unlinkat(int at, const char *path, int flags) {
+    pthread_mutex_lock(&lock);
     forget(at, path);
-    return real_unlinkat(at, path, flags);
+    int result = real_unlinkat(at, path, flags);
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 int unlink(const char *path) {
-    if (is_below(path)) {
-        if (next(0) == FAILS)
-            return -1;
-        forget(AT_FDCWD, path);
-    }
-    return real_unlink(path);
+    if (!is_below(path))
+        return real_unlink(path);
+    if (next(0) == FAILS)
+        return -1;
+    pthread_mutex_lock(&lock);
+    forget(AT_FDCWD, path);
+    int result = real_unlink(path);
+    pthread_mutex_unlock(&lock);
+    return result;
 }
