@@ -14,7 +14,7 @@ settings! {
         /// and an address that is not loopback needs a token, or auth.required.
         listen: Option<SocketAddr> = address("");
         /// Host and port that clients of a cluster are sent to, where they differ from
-        /// resp.listen.
+        /// resp.listen; a cluster that listens on 0.0.0.0 or :: needs it.
         announce: String = text("");
         /// The cluster that clients see: `no` is none; `single`, one in which this process has
         /// every slot; `static`, that of resp.nodes.
@@ -64,6 +64,14 @@ impl Settings {
             return;
         }
 
+        if self.cluster != ClusterMode::No && self.is_own_address_unspecified() {
+            let message = format!("clients of a cluster cannot be sent to {}", self.own_address());
+            let advice = "Give the host and port at which they reach this process, such as \
+                          redis.example:6380";
+            reader.refuse("resp.announce", message, advice);
+            return;
+        }
+
         if self.cluster == ClusterMode::Static {
             self.check_static(reader);
         } else if !self.nodes.is_empty() {
@@ -103,6 +111,13 @@ impl Settings {
         let mut addresses = self.nodes.iter().map(|node| node.address().to_ascii_lowercase());
 
         addresses.find(|address| !known.insert(address.clone()))
+    }
+
+    /// Whether the own address is `0.0.0.0` or `::`, at which a process listens on all interfaces,
+    /// and no other machine reaches it.
+    fn is_own_address_unspecified(&self) -> bool {
+        let own: Result<SocketAddr, _> = self.own_address().parse();
+        own.is_ok_and(|own| own.ip().is_unspecified())
     }
 
     /// The host and port that clients of a cluster are sent to: `resp.announce`, or else
@@ -157,6 +172,30 @@ mod tests {
             assert_eq!(problem.message, format!("several entries name {node}"));
             assert!(problem.advice.contains("in one entry, such as a:7001 0-100 200-300"));
         }
+    }
+
+    #[test]
+    fn clients_of_a_cluster_are_sent_to_an_address_that_they_can_reach() {
+        let problems = |cluster: &str, listen: &str, announce: &str| {
+            let text = format!(
+                "[resp]\nlisten = \"{listen}\"\ncluster = \"{cluster}\"\nannounce = \"{announce}\"\n"
+            );
+            let text = match cluster {
+                "static" => text + "nodes = \"0.0.0.0:7001 0-8191, a:7001 8192-16383\"\n",
+                _ => text,
+            };
+            read(&text).1
+        };
+
+        for listen in ["0.0.0.0:7001", "[::]:7001"] {
+            assert_eq!(problems("single", listen, ""), ["resp.announce"], "{listen}");
+            assert_eq!(problems("single", "127.0.0.1:7001", listen), ["resp.announce"]);
+            assert!(problems("single", listen, "a:7001").is_empty());
+            assert!(problems("no", listen, "").is_empty());
+        }
+        assert_eq!(problems("static", "0.0.0.0:7001", ""), ["resp.announce"]);
+        assert!(problems("static", "0.0.0.0:7001", "a:7001").is_empty());
+        assert!(problems("single", "127.0.0.1:7001", "").is_empty());
     }
 
     #[test]
