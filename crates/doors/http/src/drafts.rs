@@ -7,20 +7,19 @@ use super::change::{etag, expected_version, json_of, reason};
 use super::contract::drafts as doc;
 use super::problem::Problem;
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use raingauge_app::{App, Role};
 use raingauge_core::access::Scope;
 use raingauge_core::code::Code;
 use raingauge_counters::Drafts;
-use raingauge_counters::drafts::{Actor, Decision, DraftChange, OPEN_MAX, Proposal};
-use raingauge_people::Principal;
+use raingauge_counters::drafts::{self, Actor, Decision, DraftChange, OPEN_MAX, Proposal};
 use raingauge_people::tokens::Denial;
+use raingauge_people::{Credential, Principal};
 use raingauge_ports::drafts::Draft;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// Most ended drafts in a list.
 const ENDED_MAX: u32 = 50;
@@ -39,9 +38,10 @@ pub fn routes() -> Routes {
         .post("/v1/drafts/{id}/apply", CountersWrite, "draft.apply", apply, doc::apply)
 }
 
-/// `GET /v1/drafts`: the open ones; with `state=ended`, the newest ended ones.
+/// `GET /v1/drafts`: the open ones; with `state=ended`, the newest ended ones; of these, those that
+/// the caller may read.
 pub async fn list(
-    State(app): State<Arc<App>>,
+    Caller { app, who }: Caller,
     Query(parameters): Query<HashMap<String, String>>,
 ) -> Answer<Json<doc::Drafts>> {
     let mut is_open = true;
@@ -57,19 +57,22 @@ pub async fn list(
     }
 
     let limit = if is_open { OPEN_MAX } else { ENDED_MAX };
-    let drafts = app.drafts.list(is_open, limit).await?;
+    let mut drafts = app.drafts.list(is_open, limit).await?;
+    drafts.retain(|draft| check_right(&app, &who, &draft.kind, Step::Read).is_ok());
     Ok(Json(doc::Drafts { drafts: drafts.into_iter().map(doc::Draft::from).collect() }))
 }
 
 /// `GET /v1/drafts/{id}`
-pub async fn read(State(app): State<Arc<App>>, Path(id): Path<u64>) -> Answer {
-    Ok(answer(app.drafts.get(id).await?))
+pub async fn read(Caller { app, who }: Caller, Path(id): Path<u64>) -> Answer {
+    let draft = app.drafts.get(id).await?;
+    check_right(&app, &who, &draft.kind, Step::Read)?;
+    Ok(answer(draft))
 }
 
 /// `POST /v1/drafts`
 pub async fn create(Caller { app, who }: Caller, body: Body<body::Configuration>) -> Answer {
     let doc::NewDraft { kind, configuration, base_version } = read_body(&body)?;
-    check_scope(&app, &who, &kind, Step::Propose)?;
+    check_right(&app, &who, &kind, Step::Propose)?;
     let proposal = Proposal { kind: &kind, configuration, base_version };
     let name = who.recorded_name();
     let DraftChange { draft, .. } = app.drafts.create(proposal, actor(&who, &name)).await?;
@@ -88,7 +91,7 @@ pub async fn edit(
     let revision = revision(&headers)?;
     let drafts = &app.drafts;
     let before = drafts.get(id).await?;
-    check_scope(&app, &who, &before.kind, Step::Propose)?;
+    check_right(&app, &who, &before.kind, Step::Propose)?;
     let base_version = base_version.unwrap_or(before.base_version);
 
     let name = who.recorded_name();
@@ -113,7 +116,7 @@ macro_rules! decides {
             let by = actor(&who, &name);
             let revision = revision(&headers)?;
             let kind = app.drafts.get(id).await?.kind;
-            check_scope(&app, &who, &kind, Step::$step)?;
+            check_right(&app, &who, &kind, Step::$step)?;
             let decision = Decision { id, revision, text: reason(&headers), by };
             let DraftChange { draft, .. } = Drafts::$name(&app.drafts, decision).await?;
             Ok(answer(draft))
@@ -130,17 +133,34 @@ decides!(apply, Apply);
 /// What is done with a draft, as far as rights differ.
 #[derive(Clone, Copy)]
 enum Step {
+    Read,
     Propose,
     Apply,
 }
 
-/// Refuses a token that lacks what the kind of the document asks for.
-fn check_scope(app: &App, who: &Principal, kind: &str, step: Step) -> Result<(), Problem> {
-    let scopes = app.drafts.scopes_of(kind)?;
+/// Refuses a token that lacks what the kind of the document asks for, or to which the kind is
+/// closed.
+fn check_right(app: &App, who: &Principal, kind: &str, step: Step) -> Result<(), Problem> {
+    let scopes = match (app.drafts.scopes_of(kind), step) {
+        // While a product is switched off, its drafts are for administrators.
+        (Err(drafts::Error::KindUnknown(_)), Step::Read) => return check_scope(who, Scope::Admin),
+        (scopes, _) => scopes?,
+    };
+
     let scope = match step {
+        Step::Read => scopes.read,
         Step::Propose => scopes.propose,
         Step::Apply => scopes.apply,
     };
+    check_scope(who, scope)?;
+
+    match who.credential {
+        Credential::Token(_) => Ok(app.drafts.check_token(kind, &who.name)?),
+        _ => Ok(()),
+    }
+}
+
+fn check_scope(who: &Principal, scope: Scope) -> Result<(), Problem> {
     if who.allows(scope) { Ok(()) } else { Err(Denial::Scope(scope).into()) }
 }
 

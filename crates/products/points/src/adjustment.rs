@@ -97,7 +97,15 @@ impl DocumentKind for AdjustmentKind {
     }
 
     fn scopes(&self) -> KindScopes {
-        KindScopes { propose: Scope::PointsCorrect, apply: Scope::PointsCorrect }
+        KindScopes {
+            read: Scope::PointsRead,
+            propose: Scope::PointsCorrect,
+            apply: Scope::PointsCorrect,
+        }
+    }
+
+    fn check_token(&self, name: &str) -> Result<(), Refusal> {
+        self.0.source_of_token(name).check_operator()
     }
 
     fn check(&self, configuration: &Value) -> Result<Value, Error> {

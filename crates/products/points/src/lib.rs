@@ -15,6 +15,7 @@ mod commands;
 mod contract;
 mod entries;
 mod grpc;
+mod kinds;
 mod members;
 mod pages;
 mod programmes;

@@ -73,9 +73,16 @@ fn is_partner(programmes: &Programmes, name: &str) -> bool {
 impl Points {
     /// Who sends a request.
     pub(crate) fn source(&self, who: &Principal) -> Source {
-        let Credential::Token(_) = who.credential else { return Source::Operator };
+        match who.credential {
+            Credential::Token(_) => self.source_of_token(&who.name),
+            _ => Source::Operator,
+        }
+    }
+
+    /// Whose token a name is.
+    pub(crate) fn source_of_token(&self, name: &str) -> Source {
         let snapshot = self.teller.snapshot();
-        source_of(&who.name, |name| is_partner(snapshot.programmes(), name))
+        source_of(name, |name| is_partner(snapshot.programmes(), name))
     }
 }
 

@@ -15,8 +15,8 @@ use raingauge_awarding::{
     self as awarding, Effect, Handle as Teller, NotifyOptions, RetryOptions, SweepOptions,
 };
 use raingauge_campaigns::sign::Secret;
-use raingauge_documents::{self as documents, Documents, ProductKind, ProgrammeRules};
-use raingauge_points_doors::{AdjustmentKind, Awarding, Points, Settings};
+use raingauge_documents::{self as documents, Documents, ProgrammeRules};
+use raingauge_points_doors::{Awarding, Points, Settings};
 use raingauge_settings::{Group, Reader};
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -121,10 +121,7 @@ async fn open(
         adjust_review: Some(settings.adjust_review).filter(|whole| *whole > 0),
     };
     Ok(Additions {
-        kinds: vec![
-            Arc::new(ProductKind::programmes(Arc::clone(&documents))),
-            Arc::new(AdjustmentKind::new(points.clone())),
-        ],
+        kinds: points.kinds(),
         services: vec![Arc::new(Running(teller.clone()))],
         waits: vec![points.wait()],
         routes: points.routes(),

@@ -8,6 +8,7 @@ pub use counter::CounterKind;
 
 use crate::difference::FieldChange;
 use raingauge_core::access::Scope;
+use raingauge_core::code::Refusal;
 use raingauge_core::counter::Problem;
 use raingauge_ports::BoxFuture;
 use serde_json::Value as Json;
@@ -53,6 +54,7 @@ pub struct Provenance<'a> {
 /// The rights of a kind of document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindScopes {
+    pub read: Scope,
     pub propose: Scope,
     pub apply: Scope,
 }
@@ -65,10 +67,19 @@ pub trait DocumentKind: Send + Sync {
     /// The name of the kind in drafts and in the API.
     fn name(&self) -> &'static str;
 
-    /// What API tokens need to propose documents of the kind, and to let them take effect, beside
-    /// the right to use drafts.
+    /// What API tokens need to read and to propose documents of the kind, and to let them take
+    /// effect, beside the right to use drafts.
     fn scopes(&self) -> KindScopes {
-        KindScopes { propose: Scope::CountersWrite, apply: Scope::CountersWrite }
+        KindScopes {
+            read: Scope::CountsRead,
+            propose: Scope::CountersWrite,
+            apply: Scope::CountersWrite,
+        }
+    }
+
+    /// Refuses an API token to which documents of the kind are closed whatever its scopes are.
+    fn check_token(&self, _name: &str) -> Result<(), Refusal> {
+        Ok(())
     }
 
     /// Checks a configuration and returns its stored form.

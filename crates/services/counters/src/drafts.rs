@@ -12,6 +12,7 @@ pub use second::{Actor, NotSecond};
 
 use crate::difference::FieldChange;
 use crate::documents::{self, Document, DocumentKind, KindScopes, Provenance};
+use raingauge_core::code::{Code, Refusal};
 use raingauge_core::limits::TEXT_LEN_MAX;
 use raingauge_ports::clock::Clock;
 use raingauge_ports::drafts::{self as store, Draft, State};
@@ -310,6 +311,12 @@ impl Drafts {
     /// What API tokens need for documents of a kind.
     pub fn scopes_of(&self, kind: &str) -> Result<KindScopes, Error> {
         Ok(self.kind(kind)?.scopes())
+    }
+
+    /// Checks that documents of a kind are open to an API token, as far as its name decides.
+    pub fn check_token(&self, kind: &str, token: &str) -> Result<(), Refusal> {
+        let unknown = |error: Error| Refusal::new(Code::KindUnknown, error.to_string());
+        self.kind(kind).map_err(unknown)?.check_token(token)
     }
 
     fn kind(&self, name: &str) -> Result<&dyn DocumentKind, Error> {

@@ -2,6 +2,7 @@
 
 use crate::{Documents, Error, difference, programme_difference};
 use raingauge_core::access::Scope;
+use raingauge_core::code::Refusal;
 use raingauge_core::counter::Problem;
 use raingauge_core::event::key_hash;
 use raingauge_counters::difference::FieldChange;
@@ -19,9 +20,13 @@ pub struct ProductKind {
     documents: Arc<Documents>,
     name: &'static str,
     scopes: KindScopes,
+    check_token: TokenCheck,
     naming: Naming,
     differences: fn(&Json, &Json) -> Vec<FieldChange>,
 }
+
+/// Refuses API tokens by their names.
+type TokenCheck = Box<dyn Fn(&str) -> Result<(), Refusal> + Send + Sync>;
 
 /// What documents of a kind are known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,18 +43,31 @@ impl ProductKind {
         Self {
             documents,
             name: "campaign",
-            scopes: KindScopes { propose: Scope::CampaignsWrite, apply: Scope::CampaignsOperate },
+            scopes: KindScopes {
+                read: Scope::CampaignsRead,
+                propose: Scope::CampaignsWrite,
+                apply: Scope::CampaignsOperate,
+            },
+            check_token: Box::new(|_| Ok(())),
             naming: Naming::Number,
             differences: difference::between,
         }
     }
 
-    /// Programmes of points.
-    pub fn programmes(documents: Arc<Documents>) -> Self {
+    /// Programmes of points, which are closed to the API tokens that the check refuses.
+    pub fn programmes(
+        documents: Arc<Documents>,
+        check_token: impl Fn(&str) -> Result<(), Refusal> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             documents,
             name: "programme",
-            scopes: KindScopes { propose: Scope::PointsWrite, apply: Scope::PointsWrite },
+            scopes: KindScopes {
+                read: Scope::PointsRead,
+                propose: Scope::PointsWrite,
+                apply: Scope::PointsWrite,
+            },
+            check_token: Box::new(check_token),
             naming: Naming::Name("programme"),
             differences: programme_difference::between,
         }
@@ -150,6 +168,10 @@ impl DocumentKind for ProductKind {
         self.scopes
     }
 
+    fn check_token(&self, name: &str) -> Result<(), Refusal> {
+        (self.check_token)(name)
+    }
+
     fn check(&self, configuration: &Json) -> Result<Json, documents::Error> {
         let checked = self.documents.checked(self.name, &self.stored_form(configuration));
         let checked = checked.map_err(|error| self.error(error))?;
@@ -239,7 +261,7 @@ mod tests {
             in_effect: Arc::new(Always),
             clock: Arc::new(ManualClock::at_s(7)),
         };
-        ProductKind::programmes(Arc::new(Documents::new(deps, Options::default())))
+        ProductKind::programmes(Arc::new(Documents::new(deps, Options::default())), |_| Ok(()))
     }
 
     fn programme(name: &str) -> Json {

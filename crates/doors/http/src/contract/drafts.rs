@@ -43,6 +43,7 @@ pub fn list() -> Operation {
     let states = json!({ "type": "string", "enum": ["open", "ended"], "default": "open" });
     operation("listDrafts", "Proposed changes, the last changed first")
         .parameter(query("state", "The open ones, or the newest of the others.", states))
+        .text("Without those of kinds that the token may not read.")
         .answers::<Drafts>(200, "The drafts.", Value::Null)
 }
 

@@ -9,7 +9,7 @@ use raingauge_appraisal::{AuditRequest, ForecastRequest};
 use raingauge_awarding::{Allowances, Balance, Explanation, Handle, Members, StatementRow};
 use raingauge_counters::difference::FieldChange;
 use raingauge_counters::documents::DocumentKind as _;
-use raingauge_documents::{ProductKind, Provenance};
+use raingauge_documents::Provenance;
 use raingauge_people::Principal;
 use raingauge_points::{Entry, Liability, Programme, WalletId};
 use raingauge_portal::Fault;
@@ -73,7 +73,7 @@ impl Desk {
 
     /// The members in which two versions of a programme differ.
     pub fn differences(&self, before: &StoredDocument, after: &StoredDocument) -> Vec<FieldChange> {
-        let kind = ProductKind::programmes(Arc::clone(&self.services.documents));
+        let kind = self.services.programme_kind();
         kind.differences(&before.configuration, &after.configuration)
     }
 

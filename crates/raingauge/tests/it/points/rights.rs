@@ -1,7 +1,7 @@
 //! Who may do what: scopes, tokens of partners, and two people.
 
 use super::{award, code, correct, create, transact};
-use crate::client::Client;
+use crate::client::{Client, drops_counter};
 use crate::server::Home;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -112,6 +112,57 @@ fn a_partner_names_its_source_and_sees_only_it() {
 
     let correction = json!({ "corrections": [] });
     skyair.post("/v1/points/corrections", &correction).expect_problem(403, "scope_missing");
+}
+
+/// Drafts ask a token for what the routes of their kind ask it for.
+#[test]
+fn drafts_open_nothing_that_the_routes_refuse() {
+    let partner = "\"counts:read\", \"counters:write\", \"points:read\", \"points:correct\", \
+                   \"points:write\"";
+    let clerk = "\"counts:read\", \"counters:write\", \"points:read\", \"points:correct\"";
+    let reader = "\"counts:read\"";
+    let home =
+        home(&[("boss", "\"admin\""), ("clerk", clerk), ("reader", reader), ("skyair", partner)]);
+    let server = home.start();
+    let [boss, clerk, reader, skyair] =
+        ["boss", "clerk", "reader", "skyair"].map(|name| with(&server, name));
+    create(&boss, &programme());
+
+    let adjustment = json!({"programme": "shop", "member": "ann", "key": "a-1", "points": 50,
+                            "reason": "the machine was broken"});
+    let proposed = |kind: &str, configuration: &Value| json!({ "kind": kind, "configuration": configuration, "baseVersion": 0 });
+    let mall = json!({"programme": "mall", "expiry": {"kind": "never"}});
+    let of_counter = proposed("counter", &drops_counter());
+    let of_programme = proposed("programme", &mall);
+    let of_adjustment = proposed("adjustment", &adjustment);
+    let drafts = [&of_counter, &of_programme, &of_adjustment];
+    let drafts = drafts.map(|draft| boss.post("/v1/drafts", draft).expect(201));
+    let paths = drafts.each_ref().map(|draft| format!("/v1/drafts/{}", draft["id"]));
+    let listed = |client: &Client| {
+        let answer = client.get("/v1/drafts").expect(200);
+        answer["drafts"].as_array().expect("drafts").len()
+    };
+
+    // Who may read points may read what is proposed of them; others read what is left.
+    assert_eq!([&boss, &clerk, &reader, &skyair].map(listed), [3, 3, 1, 1]);
+    for path in &paths {
+        clerk.get(path).expect(200);
+    }
+    reader.get(&paths[0]).expect(200);
+    for path in &paths[1..] {
+        reader.get(path).expect_problem(403, "scope_missing");
+    }
+
+    // A partner corrects nothing but its own awards, and changes no programme, whatever its scopes
+    // are.
+    for (path, draft) in [(&paths[1], &of_programme), (&paths[2], &of_adjustment)] {
+        skyair.get(path).expect_problem(403, "source_foreign");
+        skyair.post("/v1/drafts", draft).expect_problem(403, "source_foreign");
+        let apply = format!("{path}/apply");
+        let headers = [("if-match", "\"1\""), ("x-reason", "now")];
+        skyair.send("POST", &apply, &headers, b"").expect_problem(403, "source_foreign");
+    }
+    assert_eq!(boss.get("/v1/points/shop/members/ann").expect(200)["available"], 0);
 }
 
 #[test]
