@@ -6,6 +6,7 @@ use crate::requests::{AwardRequest, TransactionRequest, time_of};
 use crate::source::Source;
 use crate::transaction_kind::{Family, TransactionKind};
 use raingauge_core::code::{Code, Refusal};
+use raingauge_people::Principal;
 use raingauge_points::{Award, Basis, Body, Command, Day, Number, Programme, Programmes};
 use serde_json::Value;
 use std::sync::Arc;
@@ -36,6 +37,14 @@ impl Points {
             programmes: Arc::clone(self.teller.snapshot().programmes()),
             source,
             adjust_review: self.adjust_review,
+        }
+    }
+
+    /// Refuses a partner in a programme that does not name it.
+    pub(crate) fn check_named(&self, who: &Principal, programme: &str) -> Result<(), Refusal> {
+        match self.source(who) {
+            Source::Operator => Ok(()),
+            partner => self.conversion(partner).programme(programme).map(drop),
         }
     }
 }

@@ -42,12 +42,20 @@ pub fn add(table: Table) -> Table {
 /// `GET /v1/points/rewards`
 async fn list(
     Extension(points): Services,
+    Extension(who): Caller,
     Query(given): Query<HashMap<String, String>>,
 ) -> Answer<Json<Value>> {
     let documents = &points.documents;
     let programmes = match Parameters::of(given).text("programme") {
-        Some(only) => vec![documents.get(PROGRAMME, &only, None).await.map_err(unknown)?],
-        None => documents.list(PROGRAMME).await?,
+        Some(only) => {
+            points.check_named(&who, &only)?;
+            vec![documents.get(PROGRAMME, &only, None).await.map_err(unknown)?]
+        }
+        None => {
+            let mut all = documents.list(PROGRAMME).await?;
+            all.retain(|stored| points.check_named(&who, &stored.id).is_ok());
+            all
+        }
     };
     let mut rewards = Vec::new();
     for stored in programmes {

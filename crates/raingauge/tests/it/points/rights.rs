@@ -114,6 +114,33 @@ fn a_partner_names_its_source_and_sees_only_it() {
     skyair.post("/v1/points/corrections", &correction).expect_problem(403, "scope_missing");
 }
 
+#[test]
+fn a_partner_reads_the_rewards_of_programmes_that_name_it() {
+    let home = home(&[("boss", "\"admin\""), ("skyair", "\"points:read\"")]);
+    let server = home.start();
+    let [boss, skyair] = ["boss", "skyair"].map(|name| with(&server, name));
+    for (name, partners) in [("shop", json!([{"name": "skyair"}])), ("mall", json!([]))] {
+        create(
+            &boss,
+            &json!({
+                "programme": name, "expiry": {"kind": "never"}, "partners": partners,
+                "rewards": [{"name": "coffee", "points": 100}],
+            }),
+        );
+    }
+
+    let programmes = |client: &Client| -> Vec<Value> {
+        let answer = client.get("/v1/points/rewards").expect(200);
+        let rewards = answer["rewards"].as_array().expect("rewards").iter();
+        rewards.map(|reward| reward["programme"].clone()).collect()
+    };
+    assert_eq!(programmes(&boss), ["mall", "shop"]);
+    assert_eq!(programmes(&skyair), ["shop"]);
+    skyair.get("/v1/points/rewards?programme=shop").expect(200);
+    let foreign = skyair.get("/v1/points/rewards?programme=mall");
+    foreign.expect_problem(403, "source_foreign");
+}
+
 /// Drafts ask a token for what the routes of their kind ask it for.
 #[test]
 fn drafts_open_nothing_that_the_routes_refuse() {
