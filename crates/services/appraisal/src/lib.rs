@@ -28,7 +28,7 @@ pub use forecast::{Forecast, MemberChange};
 pub use report::{LiabilityReport, SideReport};
 pub use request::{AuditRequest, ForecastRequest};
 
-use audit::Auditor;
+use audit::{Auditor, count_differences};
 use forecast::Setup;
 use parking_lot::Mutex;
 use raingauge_points::Programmes;
@@ -69,6 +69,7 @@ pub struct Appraisal {
 impl Appraisal {
     pub fn new(sources: Sources, scans: Scans, clock: Arc<dyn Clock>) -> Self {
         let jobs = Jobs::new(scans, Arc::clone(&clock));
+        count_differences(0);
         Self { sources, jobs, clock, last_audit: Arc::default() }
     }
 

@@ -2,6 +2,7 @@ mod forecasts;
 mod queues_killed;
 
 use super::*;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use raingauge_consumers::control::{DocumentVersion, document_entry};
 use raingauge_core::event::Event;
 use raingauge_memory as memory;
@@ -263,6 +264,14 @@ async fn an_audit_finds_what_is_wrong_and_what_is_lost() {
     let sent = sent.await.unwrap();
     let command: raingauge_points::Command = serde_json::from_str(&sent[0].letter.body).unwrap();
     assert_eq!(&*command.member, "eve");
+}
+
+#[test]
+fn the_first_difference_is_an_increase() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    metrics::with_local_recorder(&recorder, Stage::new);
+    let page = recorder.handle().render();
+    assert!(page.contains("raingauge_points_audit_differences_total 0\n"), "{page}");
 }
 
 /// A price that was missing in its time comes from a later version: what the queue `retry` has
