@@ -90,7 +90,7 @@ impl Sweeper {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if !self.right.is_held().await {
+            if !self.may_begin().await {
                 continue;
             }
             if let Err(error) = self.walk().await {
@@ -100,6 +100,15 @@ impl Sweeper {
                 tracing::warn!(%error, "wallets that are due are not settled");
             }
         }
+    }
+
+    /// Whether this process begins sweeps. Otherwise another one does, and reports what waits.
+    pub async fn may_begin(&self) -> bool {
+        let is_held = self.right.is_held().await;
+        if !is_held {
+            report_ranges(0);
+        }
+        is_held
     }
 
     /// Works on the ranges of the queue until the process ends.
@@ -175,7 +184,7 @@ impl Sweeper {
         }
         let depth = self.deps.control.depth(QueueName::Expiry).await?;
         let waiting = depth.waiting + depth.in_flight;
-        metrics::gauge!("raingauge_points_sweep_ranges").set(waiting as f64);
+        report_ranges(waiting);
         if waiting > 0 {
             return Ok(false);
         }
@@ -320,6 +329,10 @@ impl Sweeper {
         });
         metrics::counter!("raingauge_points_sweep_wallets_total").increment(wallets as u64);
     }
+}
+
+fn report_ranges(waiting: u64) {
+    metrics::gauge!("raingauge_points_sweep_ranges").set(waiting as f64);
 }
 
 /// The hour of the due index that a time lies in.

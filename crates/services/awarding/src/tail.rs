@@ -4,6 +4,7 @@ use crate::deps::Deps;
 use crate::error::Error;
 use crate::right::Right;
 use crate::shared::Shared;
+use parking_lot::Mutex;
 use raingauge_points::Entry;
 use raingauge_ports::points::Books;
 use std::sync::Arc;
@@ -51,11 +52,15 @@ pub struct Tail<R> {
     shared: Arc<Shared>,
     right: Right,
     reader: R,
+    /// Entries of each book that are yet to be handed on.
+    behind: Mutex<Vec<u64>>,
 }
 
 impl<R: Reader> Tail<R> {
     pub fn new(deps: &Deps, shared: Arc<Shared>, reader: R) -> Self {
-        Self { books: Arc::clone(&deps.books), shared, right: Right::new(&deps.lease), reader }
+        let books = Arc::clone(&deps.books);
+        let behind = Mutex::new(vec![0; books.books().into()]);
+        Self { books, shared, right: Right::new(&deps.lease), reader, behind }
     }
 
     /// Follows until the process ends.
@@ -63,7 +68,7 @@ impl<R: Reader> Tail<R> {
         let mut turns = self.shared.turns();
         let mut is_failing = false;
         loop {
-            if !self.right.is_held().await {
+            if !self.may_go_on().await {
                 tokio::time::sleep(POLL).await;
                 continue;
             }
@@ -90,6 +95,16 @@ impl<R: Reader> Tail<R> {
         }
     }
 
+    /// Whether this process hands entries on. Otherwise another one does, and reports the lag.
+    pub async fn may_go_on(&self) -> bool {
+        let is_held = self.right.is_held().await;
+        if !is_held {
+            self.behind.lock().fill(0);
+            self.report();
+        }
+        is_held
+    }
+
     /// Hands on the next entries of each book. Answers whether there were any.
     pub async fn step(&self) -> Result<bool, Error> {
         let mut has_any = false;
@@ -104,26 +119,35 @@ impl<R: Reader> Tail<R> {
         let books = Arc::clone(&self.books);
         let read = move || {
             let place = books.place(name, book)?;
-            books.read(book, place + 1, READ_BYTES)
+            let entries = books.read(book, place + 1, READ_BYTES)?;
+            let head = if entries.is_empty() { place } else { books.head(book)?.sequence };
+            Ok((place, entries, head))
         };
-        let entries = blocking(read).await?;
-        let Some(last) = entries.last().map(|entry| entry.sequence) else {
-            metrics::gauge!("raingauge_points_delivery_lag", "consumer" => name).set(0.0);
-            return Ok(false);
-        };
+        let (place, entries, head) = blocking(read).await?;
+        // Noted before the delivery, which may fail for as long as its receiver does.
+        self.note_behind(book, head.saturating_sub(place));
+        let Some(last) = entries.last().map(|entry| entry.sequence) else { return Ok(false) };
 
         let number = entries.len();
         self.reader.deliver(entries).await?;
         let books = Arc::clone(&self.books);
-        let note = move || {
-            books.set_place(name, book, last)?;
-            Ok(books.head(book)?.sequence.saturating_sub(last))
-        };
-        let lag = blocking(note).await?;
-        metrics::gauge!("raingauge_points_delivery_lag", "consumer" => name).set(lag as f64);
+        blocking(move || books.set_place(name, book, last)).await?;
+        self.note_behind(book, head.saturating_sub(last));
         metrics::counter!("raingauge_points_delivered_total", "consumer" => name)
             .increment(number as u64);
         Ok(true)
+    }
+
+    fn note_behind(&self, book: u16, entries: u64) {
+        self.behind.lock()[usize::from(book)] = entries;
+        self.report();
+    }
+
+    /// Writes how many entries of all books wait.
+    fn report(&self) {
+        let lag: u64 = self.behind.lock().iter().sum();
+        metrics::gauge!("raingauge_points_delivery_lag", "consumer" => self.reader.name())
+            .set(lag as f64);
     }
 }
 

@@ -5,6 +5,7 @@ mod expiry_simulation;
 mod faults;
 mod inflow;
 mod members;
+mod metrics;
 mod queues;
 mod random;
 mod rewards;
