@@ -251,6 +251,10 @@ impl QueueControl for Queues {
         Box::pin(ready(Ok(self.content.lock().depth(queue, self.now_ms()))))
     }
 
+    fn shows_hidden(&self) -> bool {
+        true
+    }
+
     fn peek(
         &self,
         queue: QueueName,

@@ -149,6 +149,10 @@ impl QueueControl for RemoteQueues {
         })
     }
 
+    fn shows_hidden(&self) -> bool {
+        false
+    }
+
     fn peek(
         &self,
         queue: QueueName,

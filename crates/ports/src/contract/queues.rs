@@ -273,6 +273,10 @@ async fn peeking_receives_nothing<Q: Queues + QueueControl>(queues: &Q) {
 
     let received = receive_all(queues, 3, LONG).await;
     assert_eq!(ids(&received), set(&["a", "b", "c"]));
+
+    // Whether a look sees what is hidden is a fact that callers can ask for.
+    let seen = queues.peek(QUEUE, Shelf::Waiting, 10).await.unwrap();
+    assert_eq!(seen.len(), if queues.shows_hidden() { 3 } else { 0 });
 }
 
 async fn queues_do_not_mix<Q: Queues + QueueControl>(queues: &Q) {

@@ -63,6 +63,10 @@ pub trait QueueControl: Send + Sync {
     /// How much a queue holds.
     fn depth(&self, queue: QueueName) -> BoxFuture<'_, Result<Depth, QueueError>>;
 
+    /// Whether [`QueueControl::peek`] also returns letters that are hidden: delayed, or received
+    /// and neither deleted nor visible again. Where it does not, [`Depth`] still counts them.
+    fn shows_hidden(&self) -> bool;
+
     /// Returns the first letters of a shelf, at most [`QUEUE_CALL_LEN_MAX`]. They are not received.
     ///
     /// [`QUEUE_CALL_LEN_MAX`]: super::QUEUE_CALL_LEN_MAX

@@ -54,8 +54,8 @@ pub struct Audit {
     /// Entries that are not as they should be.
     pub different: u64,
     pub differences: Vec<Difference>,
-    /// Whether a queue holds more letters than can be looked at. Missing awards may be in it then,
-    /// and none is sent again.
+    /// Whether a queue holds more letters than were looked at, because they are too many or hidden.
+    /// Missing awards may be in it then, and none is sent again.
     pub is_partial: bool,
 }
 
@@ -139,7 +139,9 @@ impl Auditor {
         })?;
 
         self.resend()?;
-        let differences = self.found.different + self.found.missing;
+        // What is missing may still be in a queue that was not looked at as a whole.
+        let missing = if self.found.is_partial { 0 } else { self.found.missing };
+        let differences = self.found.different + missing;
         count_differences(differences);
         Ok(self.found)
     }

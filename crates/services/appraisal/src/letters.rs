@@ -19,7 +19,7 @@ struct Purpose {
 pub struct Letters {
     waiting: HashSet<Purpose>,
     dead: HashSet<Purpose>,
-    /// Whether a queue holds more than can be looked at, so that an award may be in it unseen.
+    /// Whether a queue holds more than was looked at, so that an award may be in it unseen.
     pub is_partial: bool,
 }
 
@@ -35,9 +35,11 @@ impl Letters {
     pub fn read(control: &dyn QueueControl, handle: &Handle) -> Result<Self, Error> {
         let mut letters = Self::default();
         for queue in [QueueName::Award, QueueName::Retry] {
+            let mut seen = 0;
             for shelf in [Shelf::Waiting, Shelf::Dead] {
                 let peeked = handle.block_on(control.peek(queue, shelf, QUEUE_CALL_LEN_MAX));
                 let peeked = peeked.map_err(failed)?;
+                seen += peeked.len() as u64;
                 letters.is_partial |= peeked.len() >= QUEUE_CALL_LEN_MAX;
                 let bodies = peeked.iter().map(|peeked| peeked.letter.body.as_str());
                 let purposes = bodies.filter_map(|body| serde_json::from_str(body).ok());
@@ -45,6 +47,12 @@ impl Letters {
                     Shelf::Waiting => letters.waiting.extend(purposes),
                     Shelf::Dead => letters.dead.extend(purposes),
                 }
+            }
+
+            if !control.shows_hidden() {
+                // After the look: what is hidden during it is still counted, or is awarded by now.
+                let depth = handle.block_on(control.depth(queue)).map_err(failed)?;
+                letters.is_partial |= depth.waiting + depth.in_flight + depth.dead > seen;
             }
         }
         Ok(letters)

@@ -7,10 +7,13 @@ use raingauge_consumers::control::{DocumentVersion, document_entry};
 use raingauge_core::event::Event;
 use raingauge_memory as memory;
 use raingauge_points::{Answer, Desk, Footprint, Programme, ProgrammeDocument, Turn};
+use raingauge_ports::BoxFuture;
 use raingauge_ports::campaigns::StoredDocument;
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::log::{Batch, EventSink};
-use raingauge_ports::points::{Books, QueueName};
+use raingauge_ports::points::{
+    Books, Depth, Letter, LetterSelection, PeekedLetter, QueueError, QueueName, Shelf,
+};
 use raingauge_replay::jobs::Status;
 use serde_json::{Value as Json, json};
 use std::time::{Duration, Instant};
@@ -73,6 +76,14 @@ impl Stage {
 
     /// With this programme in force.
     fn of(programme: Arc<Programme>) -> Self {
+        Self::with(programme, |queues| queues)
+    }
+
+    /// With this programme in force, and queues that operators see through `view`.
+    fn with<C: QueueControl + 'static>(
+        programme: Arc<Programme>,
+        view: impl FnOnce(Arc<memory::Queues>) -> Arc<C>,
+    ) -> Self {
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let log = Arc::new(memory::Log::default());
         let books = Arc::new(memory::Books::new(1));
@@ -83,7 +94,7 @@ impl Stage {
             reader: books.clone(),
             documents: documents.clone(),
             queues: queues.clone(),
-            control: queues.clone(),
+            control: view(queues.clone()),
             in_force: Arc::new(move || {
                 let mut programmes = Programmes::new();
                 programmes.insert(Arc::clone(&programme));
@@ -260,7 +271,7 @@ async fn an_audit_finds_what_is_wrong_and_what_is_lost() {
     // What was sent is on its way, and is not missing a second time.
     let found = stage.audit(json!({})).await;
     assert_eq!((&found["missing"], &found["waiting"]), (&json!(0), &json!(1)));
-    let sent = stage.queues.peek(QueueName::Award, raingauge_ports::points::Shelf::Waiting, 10);
+    let sent = stage.queues.peek(QueueName::Award, Shelf::Waiting, 10);
     let sent = sent.await.unwrap();
     let command: raingauge_points::Command = serde_json::from_str(&sent[0].letter.body).unwrap();
     assert_eq!(&*command.member, "eve");
@@ -272,6 +283,69 @@ fn the_first_difference_is_an_increase() {
     metrics::with_local_recorder(&recorder, Stage::new);
     let page = recorder.handle().render();
     assert!(page.contains("raingauge_points_audit_differences_total 0\n"), "{page}");
+}
+
+/// Queues of an engine that does not show letters that are delayed.
+struct Opaque(Arc<memory::Queues>);
+
+impl QueueControl for Opaque {
+    fn depth(&self, queue: QueueName) -> BoxFuture<'_, Result<Depth, QueueError>> {
+        self.0.depth(queue)
+    }
+
+    fn shows_hidden(&self) -> bool {
+        false
+    }
+
+    fn peek(
+        &self,
+        queue: QueueName,
+        shelf: Shelf,
+        len_max: usize,
+    ) -> BoxFuture<'_, Result<Vec<PeekedLetter>, QueueError>> {
+        Box::pin(async move {
+            let mut found = self.0.peek(queue, shelf, len_max).await?;
+            found.retain(|one| one.visible_ms.is_none_or(|visible_ms| visible_ms <= one.sent_ms));
+            Ok(found)
+        })
+    }
+
+    fn redrive(
+        &self,
+        queue: QueueName,
+        selection: LetterSelection,
+    ) -> BoxFuture<'_, Result<usize, QueueError>> {
+        self.0.redrive(queue, selection)
+    }
+
+    fn discard(
+        &self,
+        queue: QueueName,
+        selection: LetterSelection,
+    ) -> BoxFuture<'_, Result<usize, QueueError>> {
+        self.0.discard(queue, selection)
+    }
+}
+
+/// A letter that is tried again later is in no look at such a queue, and its award is not
+/// lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audit_knows_that_letters_are_hidden() {
+    let stage = Stage::with(programme(2, 1), |queues| Arc::new(Opaque(queues)));
+    stage.publish(2).await;
+    let order = order("o-1", "bob", "food", 10);
+    stage.append(std::slice::from_ref(&order)).await;
+    stage.clock.set_s(NOW_S + 3_600);
+    let found = stage.audit(json!({})).await;
+    assert_eq!((&found["missing"], &found["isPartial"]), (&json!(1), &json!(false)));
+
+    let text = order.to_string();
+    let event = Event::from_json(text.as_bytes()).unwrap();
+    let command = programme(2, 1).price_event(&event).remove(0).unwrap();
+    let letters = vec![Letter::of_command(&command)];
+    stage.queues.send(QueueName::Retry, letters, Duration::from_secs(600)).await.unwrap();
+    let found = stage.audit(json!({"resend": true})).await;
+    assert_eq!((&found["resent"], &found["isPartial"]), (&json!(0), &json!(true)));
 }
 
 /// A price that was missing in its time comes from a later version: what the queue `retry` has
@@ -301,7 +375,7 @@ async fn an_audit_finds_awards_that_had_no_price_in_their_time() {
     let counts = ["awards", "equal", "different", "missing", "resent", "unpriced"];
     assert_eq!(counts.map(|name| found[name].as_u64().unwrap()), [4, 1, 1, 1, 1, 1]);
 
-    let sent = stage.queues.peek(QueueName::Award, raingauge_ports::points::Shelf::Waiting, 10);
+    let sent = stage.queues.peek(QueueName::Award, Shelf::Waiting, 10);
     let sent = sent.await.unwrap();
     let command: raingauge_points::Command = serde_json::from_str(&sent[0].letter.body).unwrap();
     assert!(command.key.ends_with("o-3"), "{}", command.key);

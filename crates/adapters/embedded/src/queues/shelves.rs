@@ -185,6 +185,10 @@ impl QueueControl for LetterQueues {
         in_background(&self.inner, depth)
     }
 
+    fn shows_hidden(&self) -> bool {
+        true
+    }
+
     fn peek(
         &self,
         queue: QueueName,

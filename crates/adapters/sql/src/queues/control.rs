@@ -163,6 +163,10 @@ impl<D: Database> QueueControl for Queues<D> {
         Box::pin(self.depth_now(queue))
     }
 
+    fn shows_hidden(&self) -> bool {
+        true
+    }
+
     fn peek(
         &self,
         queue: QueueName,

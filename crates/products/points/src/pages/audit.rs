@@ -62,7 +62,7 @@ pub fn result(audit: &Json) -> Markup {
         }
         (differences(&audit["differences"]))
         @if audit["isPartial"] == true {
-            p.quiet { "A queue holds more letters than were looked at: missing awards may be in it, and none was sent again." }
+            p.quiet { "A queue holds more letters than were looked at, such as hidden ones: missing awards may be in it, and none was sent again." }
         }
     }
 }
