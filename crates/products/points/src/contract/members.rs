@@ -99,7 +99,7 @@ pub fn settlement() -> Operation {
     operation("readSettlement", "What a programme and a partner owe each other")
         .parameter(path_name("programme", "grab-sg"))
         .parameter(path_name("name", "skyair"))
-        .answers::<Settlement>(200, "The balance and its days.", Value::Null)
+        .answers::<Settlement>(200, "The balance.", Value::Null)
         .refusal(&[Code::PartnerUnknown, Code::ProgrammeUnknown], "There is no such partner.")
 }
 
@@ -219,7 +219,7 @@ pub struct PointsBudget {
     pub left: Points,
 }
 
-/// The balance of a partner, and what moved it.
+/// The balance of a partner.
 #[derive(ToSchema)]
 #[schema(value_type = Object)]
 pub struct Settlement(pub Value);
