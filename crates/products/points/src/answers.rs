@@ -5,7 +5,9 @@ use raingauge_awarding::{
     Allowance, Balance, Error, Explanation, Members, Settlement, StatementRow,
 };
 use raingauge_http::queries::time;
-use raingauge_points::{Account, Answer, Day, Entry, Kind, Liability, Programme, Programmes};
+use raingauge_points::{
+    Account, Answer, Day, Entry, Kind, Liability, Number, Programme, Programmes,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -272,7 +274,14 @@ pub fn liability(liability: &Liability, programme: &Programme) -> Value {
         "writtenOff": shown(liability.written_off),
         "partners": shown(liability.partners),
         "breakagePpm": liability.breakage_ppm().map(|ppm| ppm as i64),
+        "worth": worth(liability.total(), programme),
     })
+}
+
+/// What points cost, exactly; `None` where the programme does not say what one costs.
+fn worth(points: i128, programme: &Programme) -> Option<String> {
+    let points = Number::new(points, programme.decimals().into())?;
+    Some(points.times(programme.unit_cost()?)?.to_string())
 }
 
 /// What the budgets of a programme have left.
@@ -299,4 +308,28 @@ pub fn settlement(settlement: &Settlement, programme: &Programme) -> Value {
         "partner": settlement.partner,
         "balance": sum(settlement.balance, programme),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raingauge_points::ProgrammeDocument;
+
+    #[test]
+    fn what_is_owed_is_worth_its_cost_exactly() {
+        let shown = |cost: Value| {
+            let mut document = json!({ "programme": "shop", "decimals": 2 });
+            if !cost.is_null() {
+                document["unitCost"] = cost;
+            }
+            let document = ProgrammeDocument::parse(&document).unwrap();
+            let programme = Programme::compile(&document, 1).unwrap();
+            let owed = Liability { pending: 12_345, arrears: 45, ..Liability::default() };
+            liability(&owed, &programme)["worth"].take()
+        };
+        // 123.00 points.
+        assert_eq!(shown(json!(0.1)), "12.3");
+        assert_eq!(shown(json!("0.007")), "0.861");
+        assert_eq!(shown(Value::Null), Value::Null);
+    }
 }
