@@ -3,7 +3,7 @@
 use crate::Points;
 use crate::account::{Account, Expiry};
 use crate::day::Day;
-use crate::entry::{Entry, Kind, RollingChange};
+use crate::entry::{Entry, Kind, LastExpiry, RollingChange};
 use crate::identity::WalletId;
 use crate::limits::WALLET_LOTS_MAX;
 use crate::programme::Programme;
@@ -116,6 +116,19 @@ impl<'a> Draft<'a> {
             missing -= taken;
         }
         missing
+    }
+
+    /// Takes up to `points` of those that expired last, which nothing brings back then, and returns
+    /// how many are missing.
+    pub(crate) fn take_expired(&mut self, points: Points) -> Points {
+        let Some(last) = self.wallet.last_expiry else { return points };
+        let taken = last.points.min(points);
+        if taken > 0 {
+            self.entry.post(Account::Expired, -taken);
+            let points = last.points - taken;
+            self.entry.changes.last_expiry = Some(Some(LastExpiry { points, ..last }));
+        }
+        points - taken
     }
 
     /// Moves the date of the rolling lot.

@@ -15,7 +15,9 @@ use crate::programme::EVENT_SOURCE;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// Records of this version do not say since when the points of an award can be spent.
+const VERSION_WITHOUT_TIMES: u8 = 2;
 /// Records of this version know neither the origin of an award nor the window of its period.
 const VERSION_WITHOUT_ORIGIN: u8 = 1;
 
@@ -49,6 +51,9 @@ pub(crate) struct EarnedAward {
     /// The lot that it went to; `None` where all of it was owed.
     pub(crate) expiry: Option<Expiry>,
     pub(crate) matures: Option<Day>,
+    /// When its points came into their lot, unless they were pending. Points that expired at once
+    /// have the time of their transaction. `None` in older records.
+    pub(crate) since_ms: Option<i64>,
     /// The period whose qualifying points it added to.
     pub(crate) period: Option<Period>,
 }
@@ -70,6 +75,11 @@ impl EarnedAward {
             rounding: entry.explain.as_ref().map_or(Rounding::default(), |found| found.rounding),
             expiry: None,
             matures: None,
+            since_ms: Some(if entry.changes.expires_at_once {
+                entry.occurred_ms
+            } else {
+                entry.recorded_ms
+            }),
             period: entry.changes.qualifying.map(|added| added.period),
         };
 
@@ -148,6 +158,7 @@ impl Earned {
             put_rounding(out, award.rounding);
             put_option(out, award.expiry, put_expiry);
             put_option(out, award.matures, put_day);
+            put_option(out, award.since_ms, put_signed);
             put_option(out, award.period, put_period);
         }
         put_option(out, self.reversed_ms, put_signed);
@@ -155,8 +166,11 @@ impl Earned {
 
     /// Reads a record that fills the bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let is_old = bytes.first() == Some(&VERSION_WITHOUT_ORIGIN);
-        let version = if is_old { VERSION_WITHOUT_ORIGIN } else { VERSION };
+        let version = match bytes.first() {
+            Some(known @ (&VERSION_WITHOUT_ORIGIN | &VERSION_WITHOUT_TIMES)) => *known,
+            _ => VERSION,
+        };
+        let is_old = version == VERSION_WITHOUT_ORIGIN;
         let mut reader = Reader::begin(bytes, version)?;
         let awards = reader.list(|reader| {
             let book = reader.unsigned()?;
@@ -176,6 +190,10 @@ impl Earned {
                 rounding: reader.rounding()?,
                 expiry: reader.option(Reader::expiry)?,
                 matures: reader.option(Reader::day)?,
+                since_ms: match version {
+                    VERSION => reader.option(Reader::signed)?,
+                    _ => None,
+                },
                 period: reader.option(|reader| {
                     if is_old {
                         return Ok(Period { number: reader.signed()?, months: None });
@@ -240,6 +258,22 @@ mod tests {
         let earned = Earned::decode(&bytes).unwrap();
         assert_eq!((earned.points(), earned.reversed_ms), ((15, 5), None));
         assert_eq!(earned.awards[0].period, Some(Period { number: 4, months: None }));
+        let mut again = Vec::new();
+        earned.encode(&mut again);
+        assert_eq!(Earned::decode(&again).unwrap(), earned);
+    }
+
+    /// Version 2, as it was written before awards had the time of their points.
+    #[test]
+    fn records_without_times_are_still_read() {
+        let bytes = [
+            &[VERSION_WITHOUT_TIMES, 1, 0, 7][..],
+            &42_u64.to_le_bytes(),
+            &[0, 0, 30, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0],
+        ];
+        let earned = Earned::decode(&bytes.concat()).unwrap();
+        assert_eq!((earned.points(), earned.awards[0].origin), ((15, 0), 42));
+        assert_eq!(earned.awards[0].since_ms, None);
         let mut again = Vec::new();
         earned.encode(&mut again);
         assert_eq!(Earned::decode(&again).unwrap(), earned);

@@ -1,5 +1,6 @@
 //! Sentences that say how points came about.
 
+use crate::account::Account;
 use crate::entry::{Entry, Explain, Kind};
 use crate::programme::Programme;
 use std::fmt::Write;
@@ -28,7 +29,12 @@ pub fn of_entry(entry: &Entry, programme: &Programme) -> String {
         Kind::ExchangeIn => format!("{moved} received from a partner"),
         Kind::Reverse => {
             let reversed = entry.changes.reversal.as_ref().map_or(0, |reversal| reversal.points);
-            format!("{} of an award taken back", points(reversed))
+            let text = format!("{} of an award taken back", points(reversed));
+            let expired = entry.postings.iter().filter(|found| found.account == Account::Expired);
+            match expired.map(|posting| -posting.amount).sum() {
+                0 => text,
+                expired => format!("{text}, of which {} had expired", programme.text_of(expired)),
+            }
         }
         Kind::Adjust => format!("adjusted by {}", points(entry.points())),
         Kind::Expire => format!("{moved} expired"),

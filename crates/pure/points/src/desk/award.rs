@@ -58,8 +58,9 @@ impl Desk<'_> {
         check_room(wallet, i128::from(terms.points) + reinstated)?;
         let budgets = self.check_award(order, &terms)?;
 
-        let entry = earned(order, terms, &destination, budgets, wallet);
+        let mut entry = earned(order, terms, &destination, budgets, wallet);
         let points = entry.awarded();
+        entry.changes.expires_at_once = points > 0 && self.is_over(&entry, order, &destination);
         let mut entries = vec![self.record(entry, order.programme)];
         if destination.is_gone && points > 0 {
             entries.extend(self.expire_at_once(order, points));
@@ -67,10 +68,17 @@ impl Desk<'_> {
         if let Some(expired) = destination.reinstates {
             entries.push(self.reinstate(order, expired));
         }
-        if !destination.is_gone {
-            entries.extend(self.refund_late(order, &entries[0].clone()));
-        }
+        entries.extend(self.refund_late(order, &entries[0].clone()));
         Ok(entries)
+    }
+
+    /// Whether what an award brings expires at once: with what expired in its time, or because the
+    /// date of the rolling lot has passed.
+    fn is_over(&self, entry: &Entry, order: &Order<'_>, to: &Destination) -> bool {
+        let last = entry.changes.rolling.and_then(|rolling| rolling.after);
+        let is_past = last.is_some_and(|last| order.programme.expiry.cut_ms(last) <= self.now_ms);
+        let is_rolling = to.expiry == Expiry::Rolling && to.matures.is_none();
+        is_rolling && (to.is_gone || is_past)
     }
 
     /// Checks bounds, and returns what is added to budgets that have one.

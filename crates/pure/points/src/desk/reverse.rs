@@ -15,16 +15,17 @@ mod parts;
 use super::check::WALLET_POINTS_MAX;
 use super::{Desk, Order};
 use crate::Points;
-use crate::account::Account;
+use crate::account::{Account, Expiry};
 use crate::document::Negative;
 use crate::draft::Draft;
 use crate::earned::{Earned, EarnedAward};
-use crate::entry::{BudgetUse, Entry, Kind, Qualifying, Reversal};
+use crate::entry::{BudgetUse, Entry, Kind, LastExpiry, Qualifying, Reversal};
 use crate::identity::{Key, ReferenceId};
 use crate::number::Number;
+use crate::programme::Programme;
 use crate::refused;
 use crate::snapshot::reversed_keys;
-use crate::wallet::PendingLot;
+use crate::wallet::{PendingLot, Wallet};
 use parts::{Extent, Part};
 use raingauge_core::code::{Code, Refusal};
 use std::sync::Arc;
@@ -166,8 +167,8 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// The entry that takes points out of the award's own, pending or not, then those that expire
-    /// first, and then what else is pending.
+    /// The entry that takes points out of the award's own, pending, expired or in their lot, then
+    /// those that expire first, and then what else is pending.
     fn taken_back(
         &self,
         order: &Order<'_>,
@@ -187,6 +188,9 @@ impl Desk<'_> {
         let (pending, others): (Vec<&PendingLot>, Vec<_>) =
             wallet.pending.iter().partition(|lot| own == Some((lot.matures, lot.expiry)));
         missing = draft.take_pending(&pending, missing);
+        if has_expired(award, &wallet, programme) {
+            missing = draft.take_expired(missing);
+        }
         if let Some(expiry) = award.expiry {
             missing = draft.take_from(expiry, missing);
         }
@@ -248,4 +252,14 @@ impl Desk<'_> {
         }
         self.record(entry, order.programme)
     }
+}
+
+/// Whether what is left of an award expired with the rolling lot. Points that came after the last
+/// expiry did not. Points of an earlier one are alike: of it, nothing else is known any more.
+fn has_expired(award: &EarnedAward, wallet: &Wallet, programme: &Programme) -> bool {
+    let matured_ms = award.matures.map(|day| programme.zone().midnight_ms(day));
+    let came_before = |last: LastExpiry| {
+        matured_ms.or(award.since_ms).is_some_and(|since_ms| since_ms < last.cut_ms)
+    };
+    award.expiry == Some(Expiry::Rolling) && wallet.last_expiry.is_some_and(came_before)
 }

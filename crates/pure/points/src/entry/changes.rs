@@ -26,6 +26,9 @@ pub struct Changes {
     pub tier: Option<TierChange>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<HoldChange>,
+    /// Whether the points of an award expire at once, because it was late.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub expires_at_once: bool,
     /// `Some(None)` forgets the last expiry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_expiry: Option<Option<LastExpiry>>,

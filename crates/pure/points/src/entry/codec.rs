@@ -40,7 +40,8 @@ const CLOSED: u32 = 1 << 15;
 const IN_FORCE: u32 = 1 << 16;
 const WHOLE: u32 = 1 << 17;
 const WINDOW: u32 = 1 << 18;
-const PARTS_ALL: u32 = (1 << 19) - 1;
+const AT_ONCE: u32 = 1 << 19;
+const PARTS_ALL: u32 = (1 << 20) - 1;
 
 impl Entry {
     /// Appends the entry to `out`.
@@ -169,6 +170,7 @@ impl Entry {
             | bit(IN_FORCE, changes.version.is_some())
             | bit(WHOLE, changes.reversal.as_ref().is_some_and(|reversal| reversal.is_whole))
             | bit(WINDOW, changes.qualifying.is_some_and(|added| added.period.months.is_some()))
+            | bit(AT_ONCE, changes.expires_at_once)
     }
 }
 
@@ -370,6 +372,7 @@ fn read_changes(reader: &mut Reader<'_>, bits: u32) -> Result<Changes, DecodeErr
         });
     }
     changes.closed = bits & CLOSED != 0;
+    changes.expires_at_once = bits & AT_ONCE != 0;
     if bits & IN_FORCE != 0 {
         changes.version = Some(reader.unsigned()?);
     }

@@ -2,7 +2,7 @@
 //! by hour, and nothing is added up before it is asked for.
 
 use crate::Points;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -73,6 +73,8 @@ pub struct Member {
     /// The last rolling day that expired, and what went with it.
     buried: Option<(i64, Points)>,
     awards: BTreeMap<u32, (Points, Points, Date, Option<i64>)>,
+    /// Awards of which what was left in the rolling lot expired.
+    dead: BTreeSet<u32>,
     hour: i64,
 }
 
@@ -171,6 +173,11 @@ impl Member {
             let before =
                 self.buried.filter(|(last, _)| *last == day).map_or(0, |(_, points)| points);
             self.buried = Some((day, before + gone));
+            for (key, (_, _, date, kept)) in &self.awards {
+                if *date == Date::Rolling && kept.is_none_or(|day| day * DAY_MS < at_ms) {
+                    self.dead.insert(*key);
+                }
+            }
         }
     }
 
@@ -259,6 +266,7 @@ impl Member {
             self.take(lost, Some(Date::Rolling));
             let (last, gone) = self.buried.unwrap();
             self.buried = Some((last, gone + lost));
+            self.dead.insert(key);
         } else {
             if !extends {
                 self.begin_again(date, day, occurred_ms);
@@ -367,6 +375,11 @@ impl Member {
                 }
             }
             self.pending.retain(|(_, piece)| piece.points > 0);
+        }
+        if let Some((_, gone)) = self.buried.as_mut().filter(|_| self.dead.contains(&award)) {
+            let part = missing.min(*gone);
+            *gone -= part;
+            missing -= part;
         }
         let own: Points = self.take(missing, Some(date)).iter().map(|piece| piece.points).sum();
         missing -= own;

@@ -31,6 +31,7 @@ enum Deed {
     },
     Bonus {
         points: i64,
+        late_hours: i64,
     },
     Burn {
         points: i64,
@@ -62,7 +63,8 @@ fn deed() -> impl Strategy<Value = Deed> {
                 Deed::Earn { points, late_hours, pending_days }
             }),
         2 => (points.clone(), 0_i64..120).prop_map(|(points, days)| Deed::Dated { points, days }),
-        1 => points.clone().prop_map(|points| Deed::Bonus { points }),
+        1 => (points.clone(), late())
+            .prop_map(|(points, late_hours)| Deed::Bonus { points, late_hours }),
         3 => (1_i64..50).prop_map(|points| Deed::Burn { points }),
         2 => (1_i64..50, 1_i64..24 * 60).prop_map(|(points, hours)| Deed::Hold { points, hours }),
         2 => (0_u32..6, 1_i64..50).prop_map(|(back, points)| Deed::Capture { back, points }),
@@ -132,10 +134,11 @@ fn perform(
             let made = member.award(number, terms, now_ms);
             (make(Body::Award(award)), made)
         }
-        Deed::Bonus { points } => {
+        Deed::Bonus { points, late_hours } => {
+            let occurred_ms = (now_ms - late_hours * HOUR_MS).max(START_MS);
             let award = Award::of(Basis::Points(points));
-            let made = member.award(number, plain(points), now_ms);
-            (make(Body::Award(award)), made)
+            let made = member.award(number, Terms { occurred_ms, ..plain(points) }, now_ms);
+            (Some(command(name, number, Some(occurred_ms), Body::Award(award))), made)
         }
         Deed::Burn { points } => (make(Body::Burn { points }), member.burn(points)),
         Deed::Hold { points, hours } => {

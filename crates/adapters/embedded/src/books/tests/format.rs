@@ -23,7 +23,7 @@ const RECORDS: [(&str, &str); 11] = [
     ("030007918073686f7000626f62", ""),
     (
         "0473686f7000626f62006f2d31",
-        "02010001f388ec2f2d2dfc30000863616d706169676ee8020000000000000101000000",
+        "03010001f388ec2f2d2dfc30000863616d706169676ee8020000000000000101000180909fd3f4660000",
     ),
     ("0573686f70006275726e65643a64656661756c74", "1e000000000000000000000000000000"),
     ("0573686f70006973737565643a63616d706169676e", "4cffffffffffffffffffffffffffffff"),
@@ -62,7 +62,7 @@ fn a_journal_of_version_1_can_be_read() {
     assert_eq!(entries[0].reference.as_deref(), Some("o-1"));
 
     // The records are those that version 1 would have made, but for that of the reference: it is of
-    // a newer version, which says what each award is one of.
+    // a newer version, which says what each award is one of, and since when it could be spent.
     books.inner.records.write_all().unwrap();
     let records = books.inner.records.written();
     let mut found = Vec::new();
