@@ -122,6 +122,9 @@ fn by_amount(
 ) -> Result<Vec<Part>, Refusal> {
     let priced: Vec<&EarnedAward> =
         open.iter().filter(|award| award.multiplier.is_some()).copied().collect();
+    if priced.is_empty() {
+        return refused(Code::EntryNotReversible, "all of the amount was paid back before");
+    }
     let mut origins: Vec<u64> = Vec::new();
     for award in &priced {
         if !origins.contains(&award.origin) {
