@@ -217,11 +217,13 @@ impl Desk<'_> {
             return refused(Code::PartnerLimit, detail);
         };
 
-        let amount = converted(Number::of_points(points, order.programme.decimals()), rate, 0)?;
-        if amount == 0 {
-            let detail = format!("`{}` gives nothing for so few points", partner.name);
+        let step = exchange_step(rate, order.programme.decimals());
+        if points % step != 0 {
+            let step = order.programme.text_of(step);
+            let detail = format!("`{}` takes points in multiples of {step}", partner.name);
             return refused(Code::PointsInvalid, detail);
         }
+        let amount = converted(Number::of_points(points, order.programme.decimals()), rate, 0)?;
 
         let wallet = self.wallet(&order.id);
         let mut draft = self.draft(order, &wallet, Kind::ExchangeOut);
@@ -294,6 +296,19 @@ pub(super) fn spend(
         draft.debit(*expiry, *part);
     }
     Ok(parts)
+}
+
+/// The fewest points that come to a whole number of the partner's. Nothing is left over of their
+/// multiples.
+fn exchange_step(rate: Rate, decimals: u8) -> Points {
+    let give = i64::from(rate.give) * 10_i64.pow(decimals.into());
+    // Euclid's algorithm.
+    let mut divisor = give;
+    let mut rest = i64::from(rate.get);
+    while rest != 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    give / divisor
 }
 
 /// What a partner, or a member, gets for an amount: whole units, rounded down.

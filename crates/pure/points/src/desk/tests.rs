@@ -322,6 +322,37 @@ fn a_partner_that_left_is_refused_also_where_its_commands_waited() {
 }
 
 #[test]
+fn an_exchange_leaves_no_points_over() {
+    let mut ledger = Replica::new(1);
+    let mut give = |decimals: u8, rate: (u32, u32), points: i64| {
+        let document = json!({"programme": "p", "decimals": decimals, "partners": [
+            {"name": "skyair", "exchange": {"give": rate.0, "get": rate.1}}]});
+        let programmes = programmes(&document, 1);
+        let key = format!("{decimals} {rate:?} {points}");
+        let given = command("amy", format!("{key} given"), award(points));
+        let out = command("amy", key, Body::ExchangeOut { partner: "skyair".into(), points });
+        match &ledger.execute(&programmes, NOW_MS, &[given, out])[1] {
+            Answer::Done(entries) => {
+                entries[0].explain.as_ref().unwrap().amount.unwrap().to_string()
+            }
+            Answer::Invalid(refusal) => format!("{}: {}", refusal.code.as_str(), refusal.detail),
+            answer => panic!("{answer:?}"),
+        }
+    };
+    assert_eq!(give(0, (1_000, 1), 2_000), "2");
+    let in_thousands = "points_invalid: `skyair` takes points in multiples of 1000";
+    assert_eq!(give(0, (1_000, 1), 1_999), in_thousands);
+    assert_eq!(give(0, (1_000, 1), 999), in_thousands);
+    assert_eq!(give(0, (1, 3), 5), "15");
+    assert_eq!(give(0, (6, 4), 9), "6");
+    let in_threes = "points_invalid: `skyair` takes points in multiples of 3";
+    assert_eq!(give(0, (6, 4), 10), in_threes);
+    assert_eq!(give(2, (1, 4), 125), "5");
+    let in_quarters = "points_invalid: `skyair` takes points in multiples of 0.25";
+    assert_eq!(give(2, (1, 4), 130), in_quarters);
+}
+
+#[test]
 fn a_version_that_is_needed_is_kept_beside_newer_ones() {
     let version = |number: u32| programmes(&json!({"programme": "p"}), number);
     let mut known = version(9);
