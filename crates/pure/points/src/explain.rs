@@ -11,7 +11,7 @@ pub fn of_entry(entry: &Entry, programme: &Programme) -> String {
     if let Some(refusal) = &entry.refusal {
         return format!("refused: {}", refusal.detail);
     }
-    if let Some(explain) = &entry.explain {
+    if let (Kind::Earn, Some(explain)) = (entry.kind, &entry.explain) {
         return of_product(explain, programme);
     }
 
@@ -25,8 +25,8 @@ pub fn of_entry(entry: &Entry, programme: &Programme) -> String {
         Kind::Release => format!("{moved} released"),
         Kind::TransferOut => format!("{moved} given to another member"),
         Kind::TransferIn => format!("{moved} received from another member"),
-        Kind::ExchangeOut => format!("{moved} given to a partner"),
-        Kind::ExchangeIn => format!("{moved} received from a partner"),
+        Kind::ExchangeOut => format!("{moved} given to {}", of_exchange(entry)),
+        Kind::ExchangeIn => format!("{moved} received from {}", of_exchange(entry)),
         Kind::Reverse => {
             let reversed = entry.changes.reversal.as_ref().map_or(0, |reversal| reversal.points);
             let text = format!("{} of an award taken back", points(reversed));
@@ -51,6 +51,21 @@ pub fn of_entry(entry: &Entry, programme: &Programme) -> String {
         Kind::Extend => "the due time follows the programme".to_owned(),
         Kind::Refused => "refused".to_owned(),
         Kind::Close => "closed".to_owned(),
+    }
+}
+
+/// The partner of an exchange, and how many of its points were on the other side. Entries from
+/// before this was computed have none.
+fn of_exchange(entry: &Entry) -> String {
+    let partner = entry.postings.iter().find_map(|posting| match &posting.account {
+        Account::Partner(name) => Some(name),
+        _ => None,
+    });
+    let name = partner.map_or("a partner", |name| name);
+    let amount = entry.explain.as_ref().and_then(|explain| explain.amount);
+    match amount.filter(|amount| !amount.is_zero()) {
+        Some(amount) => format!("{name} for {amount} of its points"),
+        None => name.to_owned(),
     }
 }
 

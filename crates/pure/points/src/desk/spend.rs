@@ -249,9 +249,10 @@ impl Desk<'_> {
             let detail = format!("points of `{partner}` cannot be exchanged");
             return refused(Code::PartnerLimit, detail);
         };
-        let points = match (points, amount) {
-            (Some(points), None) => points,
-            (None, Some(amount)) => converted(amount, rate, programme.decimals())?,
+        let decimals = programme.decimals();
+        let (points, amount) = match (points, amount) {
+            (Some(points), None) => (points, given_for(check_points(points)?, rate, decimals)?),
+            (None, Some(amount)) => (converted(amount, rate, decimals)?, amount),
             _ => return refused(Code::PointsInvalid, "an exchange has either points or an amount"),
         };
         check_points(points)?;
@@ -264,7 +265,6 @@ impl Desk<'_> {
         let day = programme.zone().day(self.now_ms);
         draft.credit_from(programme.expiry.lot_of(day), points, day, self.now_ms);
         draft.entry.changes.budgets.extend(used);
-        let amount = amount.unwrap_or(Number::ZERO);
         draft.entry.explain = Some(Box::new(exchanged(programme, amount, points)));
         Ok(vec![self.record(draft.finish(), programme)])
     }
@@ -322,6 +322,15 @@ fn converted(amount: Number, rate: Rate, decimals: u8) -> Result<i64, Refusal> {
         .ok_or_else(too_many_points)?;
     // Rounded down twice is rounded down once.
     Ok(units / i64::from(rate.give) / 10_000)
+}
+
+/// What a partner gives for points, where it does not come out even rounded up to four more digits
+/// than the points have.
+fn given_for(points: Points, rate: Rate, decimals: u8) -> Result<Number, Refusal> {
+    let product = i128::from(points) * i128::from(rate.give) * 10_000;
+    let get = i128::from(rate.get);
+    let units = (product + get - 1) / get;
+    Number::new(units, i32::from(decimals) + 4).ok_or_else(too_many_points)
 }
 
 /// What the other side of an exchange was, in units of the partner.

@@ -4,7 +4,7 @@ use crate::pages::kinds;
 use crate::pages::view::ProgrammeView;
 use crate::pages::visit::{Answer, Part, Tab, Visit, programme, programme_head};
 use maud::{Markup, html};
-use raingauge_points::{Account, Entry, Expiry, Explain};
+use raingauge_points::{Account, Entry, Expiry, Explain, Kind};
 use raingauge_portal::Fault;
 use raingauge_portal::html::parts::{self, Column, Mood};
 
@@ -33,7 +33,7 @@ pub async fn page(visit: Visit) -> Answer {
         @if let Some(refusal) = &entry.refusal {
             (parts::notice(Mood::Bad, &html! { "Refused: " (refusal.detail) }))
         }
-        @if let Some(explain) = entry.explain.as_deref().filter(|_| entry.member.is_some()) {
+        @if let Some(explain) = entry.explain.as_deref().filter(|_| entry.kind == Kind::Earn) {
             (calculation(&programme, explain))
         } @else if let Some(words) = visit.desk.explain_entry(&entry) {
             p.lead { (words) "." }
