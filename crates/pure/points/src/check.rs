@@ -13,7 +13,7 @@ use crate::limits::{
     REMIND_DAYS_MAX, REMINDERS_MAX, REWARDS_MAX, TABLE_FIELDS_MAX, TABLE_ROWS_MAX, TIERS_MAX,
 };
 use crate::number::{Number, Rounding};
-use crate::programme::{EVENT_SOURCE, OWN_EVENTS, Programme};
+use crate::programme::{OWN_EVENTS, OWN_SOURCES, Programme};
 use crate::tiers::months_of_window;
 use raingauge_core::counter::Problem;
 use raingauge_core::field::Field;
@@ -368,9 +368,7 @@ impl Check<'_> {
 
         for (number, partner) in self.document.partners.iter().enumerate() {
             let at = format!("partners[{number}]");
-            self.name(format!("{at}.name"), &partner.name);
-            let is_free = partner.name != EVENT_SOURCE;
-            self.demand(is_free, format!("{at}.name"), "is the name of the log of events");
+            self.partner_name(format!("{at}.name"), &partner.name);
             let limits =
                 [("perAwardMax", partner.per_award_max), ("perDayMax", partner.per_day_max)];
             for (name, points) in limits {
@@ -391,8 +389,14 @@ impl Check<'_> {
 
         self.len("formerPartners", self.document.former_partners.len(), FORMER_PARTNERS_MAX);
         for (number, name) in self.document.former_partners.iter().enumerate() {
-            self.name(format!("formerPartners[{number}]"), name);
+            self.partner_name(format!("formerPartners[{number}]"), name);
         }
+    }
+
+    fn partner_name(&mut self, field: String, name: &str) {
+        self.name(field.as_str(), name);
+        let is_free = !OWN_SOURCES.contains(&name);
+        self.demand(is_free, field, "is taken: raingauge awards points of its own under this name");
     }
 
     fn budgets_and_rewards(&mut self) {

@@ -20,6 +20,13 @@ use std::sync::Arc;
 /// The source of commands that events lead to.
 pub const EVENT_SOURCE: &str = "events";
 
+/// The source of what campaigns award.
+pub const CAMPAIGN_SOURCE: &str = "campaigns";
+
+/// The sources of commands that raingauge sends itself. No partner may have their names: its bounds
+/// would apply to them, and its token would read and reverse them.
+pub const OWN_SOURCES: [&str; 2] = [EVENT_SOURCE, CAMPAIGN_SOURCE];
+
 /// How the types of events begin that points publish themselves. They award nothing, or awards
 /// would never end.
 pub const OWN_EVENTS: &str = "raingauge.points.";

@@ -2,6 +2,7 @@
 
 use crate::local_worker::{LocalTarget, Outcome, PAUSE};
 use jiff::Timestamp;
+use raingauge_points::programme::CAMPAIGN_SOURCE;
 use raingauge_ports::BoxFuture;
 use raingauge_ports::campaigns::{Delivery, Settlement};
 use raingauge_ports::points::{Award, NotAwarded, Points, Worth};
@@ -10,8 +11,6 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The source of awards, whose keys are unique by themselves.
-const SOURCE: &str = "campaigns";
 /// Pause in a process without a ledger.
 const NO_LEDGER_PAUSE: Duration = Duration::from_secs(60);
 
@@ -111,7 +110,7 @@ fn award_of(delivery: &Delivery, programme: &str) -> Result<Award, String> {
         member: data.recipient.unwrap_or_else(|| delivery.subject.clone()),
         // The id of the action follows from the event as well.
         key: format!("campaign:{}:{}", delivery.campaign, delivery.action),
-        source: SOURCE.to_owned(),
+        source: CAMPAIGN_SOURCE.to_owned(),
         worth,
         occurred_ms: time
             .parse::<Timestamp>()

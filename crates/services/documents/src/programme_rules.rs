@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use raingauge_core::counter::Problem;
 use raingauge_points::ProgrammeDocument;
 use raingauge_points::document::{CONSUMER, PROGRAMME};
+use raingauge_points::programme::OWN_SOURCES;
 use raingauge_ports::campaigns::StoredDocument;
 use serde_json::Value as Json;
 use std::collections::{BTreeSet, HashMap};
@@ -96,12 +97,14 @@ fn problem_of_decimals(before: &Json, after: &Json) -> Option<Problem> {
 }
 
 /// The name of a partner says whose a token is. A token whose name is nobody's is an operator's, so
-/// the names of partners stay, though their rights end.
+/// the names of partners stay, though their rights end. Names that no version may have any more
+/// leave.
 fn problem_of_partners(before: &Json, after: &Json) -> Option<Problem> {
     let names = |document: &Json| {
         let document = ProgrammeDocument::read(document);
         let names = |document: ProgrammeDocument| {
-            document.partner_names().map(str::to_owned).collect::<BTreeSet<String>>()
+            let names = document.partner_names().filter(|name| !OWN_SOURCES.contains(name));
+            names.map(str::to_owned).collect::<BTreeSet<String>>()
         };
         document.map(names).unwrap_or_default()
     };
@@ -198,6 +201,11 @@ mod tests {
         assert_eq!(rules.problems(PROGRAMME, &version(json!({"partners": partners}))).len(), 1);
         let back = version(json!({"partners": [{"name": "hotel"}, {"name": "skyair"}]}));
         assert_eq!(rules.problems(PROGRAMME, &back), []);
+
+        let mut earlier = back.clone();
+        earlier["formerPartners"] = json!(["events"]);
+        rules.note(&stored(earlier));
+        assert_eq!(rules.problems(PROGRAMME, &back), [], "no version can have this name");
     }
 
     #[test]

@@ -113,7 +113,10 @@ fn tables_and_rules_are_checked() {
 #[test]
 fn partners_budgets_and_rewards_are_checked() {
     let partner = |partner: Json| problems(json!({"partners": [partner]}));
-    assert_eq!(partner(json!({"name": "events"})), ["partners[0].name"]);
+    for name in ["events", "campaigns"] {
+        assert_eq!(partner(json!({ "name": name })), ["partners[0].name"]);
+        assert_eq!(problems(json!({ "formerPartners": [name] })), ["formerPartners[0]"]);
+    }
     assert_eq!(problems(json!({"formerPartners": ["a", "a/b"]})), ["formerPartners[1]"]);
     let own = json!({"name": "a", "ownFactors": {"max": 0}});
     assert_eq!(partner(own), ["partners[0].ownFactors.max"]);
