@@ -3,13 +3,14 @@
 use crate::awards::Manner;
 use crate::members::wallet_id;
 use crate::refused::Refused;
-use crate::requests::{AwardRequest, Factors, Time};
+use crate::requests::{AwardRequest, Factors, Time, inexact};
 use crate::{Points, commands};
 use raingauge_app::budget::Class;
 use raingauge_app::{Problem, Role};
 use raingauge_awarding::limits::{BALANCES_LEN_MAX, REQUEST_COMMANDS_MAX};
 use raingauge_core::access::Scope;
 use raingauge_core::code::{Code, Refusal};
+use raingauge_core::json::changed_number;
 use raingauge_core::limits::BUCKETS_BODY_BYTES_MAX;
 use raingauge_grpc::proto::raingauge::v1 as proto;
 use raingauge_grpc::{MethodSource, Methods, refused};
@@ -162,6 +163,9 @@ fn facts_of(text: &str) -> Result<Option<Value>, Refusal> {
     if text.is_empty() {
         return Ok(None);
     }
+    if let Some(number) = changed_number(text.as_bytes()) {
+        return Err(malformed(format!("facts: {}", inexact(number))));
+    }
     let facts = json_within(text.as_bytes(), FACTS_CONTAINERS_MAX);
     let facts =
         facts.map_err(|problem| malformed(format!("facts: {}", problem.0.refusal.detail)))?;
@@ -261,6 +265,7 @@ mod tests {
         let wrong = [
             proto::Award { amount: "many".to_owned(), ..award.clone() },
             proto::Award { facts: "[]".to_owned(), ..award.clone() },
+            proto::Award { facts: r#"{"a": 99999999999999.4999}"#.to_owned(), ..award.clone() },
             proto::Award { expires_on: "soon".to_owned(), ..award.clone() },
             proto::Award { pending_days: Some(70_000), ..award.clone() },
         ];

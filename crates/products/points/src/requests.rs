@@ -4,18 +4,22 @@ use crate::refused::{Answer, Refused};
 use crate::transaction_kind::TransactionKind;
 use raingauge_awarding::limits::REQUEST_COMMANDS_MAX;
 use raingauge_core::code::{Code, Refusal};
-use raingauge_core::json::check_containers;
+use raingauge_core::json::{changed_number, check_containers};
 use raingauge_http::change::json_within;
 use raingauge_points::{Day, Number};
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Most arrays and objects in the body of a batch: an award has facts.
 const CONTAINERS_MAX: usize = 16_000;
+/// Members of items whose numbers are points, or points follow from them.
+const WORTH_MEMBERS: [&str; 4] = ["points", "amount", "facts", "factors"];
 
 /// An award.
 #[derive(Clone, Debug, Deserialize)]
@@ -162,8 +166,9 @@ impl<T: DeserializeOwned> Batch<T> {
     /// Reads a body whose member `name` is the list.
     pub fn read(body: &[u8], name: &str) -> Answer<Self> {
         // A tree takes most of the time of an award. It is needed only to say what is wrong.
-        let typed = check_containers(body, CONTAINERS_MAX).ok().and_then(|()| typed(body, name));
-        match typed {
+        let is_sound =
+            check_containers(body, CONTAINERS_MAX).is_ok() && changed_number(body).is_none();
+        match is_sound.then(|| typed(body, name)).flatten() {
             Some((items, is_atomic)) => {
                 Ok(Self { items: items.into_iter().map(Ok).collect(), is_atomic })
             }
@@ -200,7 +205,13 @@ impl<T: DeserializeOwned> Batch<T> {
                 return Err(Refused::new(Code::RequestMalformed, detail));
             }
         };
-        Ok(Self { items: items.into_iter().map(item_of).collect(), is_atomic })
+        let texts = texts_of(body, name).unwrap_or_default();
+        let items = items.into_iter().enumerate().map(|(place, item)| {
+            let item = item_of(item)?;
+            texts.get(place).map_or(Ok(()), |text| check_numbers(text))?;
+            Ok(item)
+        });
+        Ok(Self { items: items.collect(), is_atomic })
     }
 
     /// Reads a body whose items are decided each by itself.
@@ -251,6 +262,29 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<'_, T> {
         let items = items.ok_or_else(|| A::Error::custom("no items"))?;
         Ok((items, is_atomic.unwrap_or(false)))
     }
+}
+
+/// The items of a body as they are written, where a tree has one of its numbers otherwise.
+fn texts_of<'a>(body: &'a [u8], name: &str) -> Option<Vec<&'a RawValue>> {
+    changed_number(body)?;
+    let members: HashMap<String, &'a RawValue> = serde_json::from_slice(body).ok()?;
+    let items: &'a RawValue = members.get(name).copied()?;
+    serde_json::from_str(items.get()).ok()
+}
+
+/// Refuses an item with a number that points may follow from and that is not read as it is written.
+fn check_numbers(item: &RawValue) -> Result<(), Refusal> {
+    let members: HashMap<String, &RawValue> = serde_json::from_str(item.get()).unwrap_or_default();
+    let worth = WORTH_MEMBERS.iter().filter_map(|name| members.get(*name));
+    match worth.filter_map(|value| changed_number(value.get().as_bytes())).next() {
+        Some(number) => Err(Refusal::new(Code::RequestMalformed, inexact(number))),
+        None => Ok(()),
+    }
+}
+
+/// Why a number is refused.
+pub fn inexact(number: &str) -> String {
+    format!("{number} has more digits than are read of a number: write it as a text")
 }
 
 /// Reads an item of a batch.
@@ -368,6 +402,30 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn numbers_that_json_changes_are_refused() {
+        let read = |member: &str| {
+            let awards = format!(
+                r#"{{"awards": [{{"programme": "p", "member": "m", "key": "k", {member}}}, 7]}}"#
+            );
+            let batch = Batch::<AwardRequest>::read(awards.as_bytes(), "awards").unwrap();
+            batch.items.into_iter().next().unwrap().map_err(|refusal| refusal.detail)
+        };
+        let number = "99999999999999.4999";
+        for member in [
+            format!(r#""facts": {{"a": {{"amount": {number}}}}}"#),
+            format!(r#""facts": 1, "f\u0061cts": {{"amount": [{number}]}}"#),
+            format!(r#""amount": {number}"#),
+            format!(r#""amount": 1, "factors": {{"own": {number}}}"#),
+        ] {
+            let detail = read(&member).unwrap_err();
+            assert!(detail.starts_with(&format!("{number} has more digits")), "{member}: {detail}");
+        }
+        assert!(read(r#""facts": {"amount": "99999999999999.4999"}"#).is_ok());
+        assert!(read(r#""facts": {"amount": 99999999999999.5}"#).is_ok());
+        assert!(read(r#""amount": 5, "occurredAt": 1795413600.1234567"#).is_ok());
     }
 
     #[test]

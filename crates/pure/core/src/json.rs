@@ -79,6 +79,70 @@ fn containers(text: &[u8]) -> usize {
     containers
 }
 
+/// The first number in a JSON text that a parser does not keep as it is written: numbers with a
+/// point, and large ones, are read into 64 bits, which do not hold all digits.
+pub fn changed_number(text: &[u8]) -> Option<&str> {
+    let mut rest = text;
+    while let Some(place) = rest.iter().position(|byte| matches!(byte, b'"' | b'-' | b'0'..=b'9')) {
+        rest = &rest[place..];
+        if rest[0] == b'"' {
+            rest = &rest[string_len(rest)..];
+            continue;
+        }
+
+        let is_part = |byte: &u8| matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E' | b'0'..=b'9');
+        let len = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        let (number, behind) = rest.split_at(len);
+        let number = std::str::from_utf8(number).unwrap_or_default();
+        if is_changed(number) {
+            return Some(number);
+        }
+        rest = behind;
+    }
+    None
+}
+
+/// The length of the string that a text begins with, with its quotes.
+fn string_len(text: &[u8]) -> usize {
+    let mut place = 1;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', text.get(place..).unwrap_or_default()) {
+        place += found + 1;
+        if text[place - 1] == b'"' {
+            return place;
+        }
+        place += 1;
+    }
+    text.len()
+}
+
+fn is_changed(number: &str) -> bool {
+    // 15 digits fit, wherever the point is.
+    let is_short = number.len() <= f64::DIGITS as usize && !number.contains(['e', 'E']);
+    if is_short || number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok() {
+        return false;
+    }
+    // What is no number, or too large for one, is refused by itself.
+    let read = serde_json::from_str::<f64>(number);
+    read.is_ok_and(|read| digits_of(number) != digits_of(&format!("{read:e}")))
+}
+
+/// The significant digits of a number, and the power of ten before them.
+fn digits_of(number: &str) -> (String, i64) {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let unsigned = mantissa.trim_start_matches('-');
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let digits = format!("{whole}{fraction}");
+    let kept = digits.trim_start_matches('0');
+    if kept.is_empty() {
+        return (String::new(), 0);
+    }
+
+    let zeros = digits.len() - kept.len();
+    let power = whole.len() as i64 - zeros as i64;
+    let power = power.saturating_add(exponent.parse().unwrap_or(0));
+    (kept.trim_end_matches('0').to_owned(), power)
+}
+
 /// How deep arrays and objects are nested, brackets inside strings apart.
 fn depth(text: &str) -> usize {
     let mut depth = 0usize;
@@ -113,6 +177,32 @@ mod tests {
         assert_eq!(check_containers(text, 3), Ok(()));
         assert!(check_containers(text, 2).is_err());
         assert_eq!(check_containers(b"", 0), Ok(()));
+    }
+
+    #[test]
+    fn numbers_that_a_parser_changes_are_found() {
+        for kept in [
+            r#"{"a": 99999999999999.5, "b": [-0.00000000000000000012, 1e300, 12300000000000000000]}"#,
+            r#"[18446744073709551615, -9223372036854775808, 10000000000000000000000, 0.0e0, 5E+3]"#,
+            r#"[0.30000000000000004, 1.50000000000000000000, 1795413600.1234567]"#,
+            r#"["99999999999999.4999", "\\", "\"99999999999999.4999"]"#,
+            r#""#,
+            r#""99999999999999.4999"#,
+            r#""99999999999999.4999\"#,
+        ] {
+            assert_eq!(changed_number(kept.as_bytes()), None, "{kept}");
+        }
+        for changed in [
+            "99999999999999.4999",
+            "-1.0000000000000001",
+            "0.49999999999999999",
+            "18446744073709551617",
+            "12345678901234567.8e3",
+            "1e-400",
+        ] {
+            let text = format!(r#"{{"\\": "a", "b\"": [1, {{"c": {changed}}}]}}"#);
+            assert_eq!(changed_number(text.as_bytes()), Some(changed));
+        }
     }
 
     #[test]
