@@ -16,7 +16,7 @@ use raingauge_core::code::{Code, Refusal};
 use raingauge_core::moment::Moment;
 use raingauge_http::change::json_within;
 use raingauge_http::queries::Parameters;
-use raingauge_http::{Body, Trial};
+use raingauge_http::{Body, Problem, Trial};
 use raingauge_people::Principal;
 use raingauge_points::limits::MEMBER_LEN_MAX;
 use raingauge_points::{Programme, WalletId};
@@ -39,6 +39,11 @@ const COLUMNS: [&str; 9] = [
     "reference",
     "key",
 ];
+
+/// The time of a request for balances as they are. It is the same as none: by the clock of the
+/// ledger, which may have gone on, the moment of the request is in the past, and a balance of the
+/// past is made of all entries until then.
+const NOW: &str = "now";
 
 type Services = Extension<Arc<Points>>;
 type Caller = Extension<Principal>;
@@ -65,7 +70,7 @@ async fn member(
 ) -> Answer<Json<Value>> {
     points.source(&who).check_operator()?;
     let parameters = Parameters::of(given);
-    let at_ms = parameters.time_ms("at", points.clock.now_ms())?;
+    let at_ms = at(&parameters, points.clock.now_ms())?;
     let programme = points.programme(&programme)?;
     let id = wallet_id(programme.name(), &member)?;
 
@@ -103,7 +108,7 @@ async fn balances(
         return Err(Refused::new(Code::TooManyAwards, detail));
     }
 
-    let at_ms = at.as_ref().map(|at| moment(at, points.clock.now_ms())).transpose()?;
+    let at_ms = at.as_ref().map(|at| moment(at, points.clock.now_ms())).transpose()?.flatten();
     let named = |item: Value| {
         let MemberName { programme, member } = item_of(item)?;
         wallet_id(&programme, &member)
@@ -234,17 +239,23 @@ fn unknown(programme: &str) -> Refusal {
 }
 
 /// Reads the time of a request for balances.
-fn moment(written: &Value, now_ms: i64) -> Result<i64, Refused> {
-    if written == "now" {
-        return Ok(now_ms);
+fn moment(written: &Value, now_ms: i64) -> Result<Option<i64>, Refused> {
+    if written == NOW {
+        return Ok(None);
     }
     let relative = written.as_str().and_then(Moment::parse);
     let relative = relative.and_then(|moment| moment.at_s(now_ms.div_euclid(1_000)));
     let at_ms = time_of(written).or_else(|| Some(relative?.saturating_mul(1_000)));
-    at_ms.ok_or_else(|| {
+    at_ms.map(Some).ok_or_else(|| {
         let detail = "at is RFC 3339, epoch seconds, or an age such as -7d";
         Refused::new(Code::TimeInvalid, detail)
     })
+}
+
+/// The time in an address; `None` for now.
+fn at(parameters: &Parameters, now_ms: i64) -> Result<Option<i64>, Problem> {
+    let is_now = parameters.text("at").is_some_and(|at| at == NOW);
+    if is_now { Ok(None) } else { parameters.time_ms("at", now_ms) }
 }
 
 fn accepts_csv(headers: &HeaderMap) -> bool {
@@ -288,9 +299,21 @@ mod tests {
 
     #[test]
     fn a_moment_is_fixed_or_relative() {
-        assert_eq!(moment(&json!("1970-01-01T00:00:01.5Z"), 0).unwrap(), 1_500);
-        assert_eq!(moment(&json!(7), 0).unwrap(), 7_000);
-        assert_eq!(moment(&json!("-1h"), 7_200_000).unwrap(), 3_600_000);
+        assert_eq!(moment(&json!("1970-01-01T00:00:01.5Z"), 0).unwrap(), Some(1_500));
+        assert_eq!(moment(&json!(7), 0).unwrap(), Some(7_000));
+        assert_eq!(moment(&json!("-1h"), 7_200_000).unwrap(), Some(3_600_000));
         assert!(moment(&json!("soon"), 0).is_err() && moment(&json!([]), 0).is_err());
+    }
+
+    /// As a time in the past it would take all entries of a wallet, which may be too many.
+    #[test]
+    fn now_is_no_time_in_the_past() {
+        let in_address = |text: &str| {
+            let parameters = Parameters::of(HashMap::from([("at".to_owned(), text.to_owned())]));
+            at(&parameters, 7_200_000).unwrap()
+        };
+        assert_eq!(in_address("now"), None);
+        assert_eq!(in_address("-1h"), Some(3_600_000));
+        assert_eq!(moment(&json!("now"), 7_200_000).unwrap(), None);
     }
 }
