@@ -4,7 +4,7 @@ use crate::commands::{Adjustment, needs_second};
 use crate::source::Source;
 use crate::{Points, answers};
 use raingauge_awarding as awarding;
-use raingauge_core::access::Scope;
+use raingauge_core::access::{Role, Scope};
 use raingauge_core::code::Refusal;
 use raingauge_core::counter::Problem;
 use raingauge_counters::difference::FieldChange;
@@ -102,6 +102,11 @@ impl DocumentKind for AdjustmentKind {
             propose: Scope::PointsCorrect,
             apply: Scope::PointsCorrect,
         }
+    }
+
+    /// As the page of the member.
+    fn reader(&self) -> Role {
+        Role::Editor
     }
 
     fn check_token(&self, name: &str) -> Result<(), Refusal> {

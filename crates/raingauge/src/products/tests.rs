@@ -265,6 +265,26 @@ fn its_page_is_in_the_navigation_of_its_role() {
 }
 
 #[test]
+fn drafts_of_its_kind_are_shown_to_those_who_may_see_them() {
+    let folder = TempDir::new().unwrap();
+    let running = TestServer::start(folder.path());
+    let editor = running.person("zoe", Role::Editor);
+    let viewer = running.person("max", Role::Viewer);
+    let token = running.token("zoe", &[Scope::CountersWrite, Scope::CountsRead]);
+    let draft =
+        json!({ "kind": "umbrella", "configuration": { "color": "red" }, "baseVersion": 0 });
+    let id = answer(running.post("/v1/drafts", &token, None, &draft), 201)["id"].clone();
+
+    let link = format!("href=\"/drafts/{id}\"");
+    assert!(running.text("/drafts", Proof::Cookie(&editor)).contains(&link));
+    assert!(!running.text("/drafts", Proof::Cookie(&viewer)).contains(&link));
+    let path = format!("/drafts/{id}");
+    assert!(running.text(&path, Proof::Cookie(&editor)).contains("red"));
+    assert_eq!(running.get(&path, Proof::Cookie(&viewer)).status(), 404);
+    running.stop();
+}
+
+#[test]
 fn a_draft_of_its_kind_takes_effect_when_a_second_person_approves_it() {
     let folder = TempDir::new().unwrap();
     let running = TestServer::start(folder.path());

@@ -7,7 +7,7 @@ mod counter;
 pub use counter::CounterKind;
 
 use crate::difference::FieldChange;
-use raingauge_core::access::Scope;
+use raingauge_core::access::{Role, Scope};
 use raingauge_core::code::Refusal;
 use raingauge_core::counter::Problem;
 use raingauge_ports::BoxFuture;
@@ -75,6 +75,11 @@ pub trait DocumentKind: Send + Sync {
             propose: Scope::CountersWrite,
             apply: Scope::CountersWrite,
         }
+    }
+
+    /// The role that people need to see drafts of the kind on pages.
+    fn reader(&self) -> Role {
+        Role::Viewer
     }
 
     /// Refuses an API token to which documents of the kind are closed whatever its scopes are.

@@ -12,6 +12,7 @@ pub use second::{Actor, NotSecond};
 
 use crate::difference::FieldChange;
 use crate::documents::{self, Document, DocumentKind, KindScopes, Provenance};
+use raingauge_core::access::Role;
 use raingauge_core::code::{Code, Refusal};
 use raingauge_core::limits::TEXT_LEN_MAX;
 use raingauge_ports::clock::Clock;
@@ -311,6 +312,12 @@ impl Drafts {
     /// What API tokens need for documents of a kind.
     pub fn scopes_of(&self, kind: &str) -> Result<KindScopes, Error> {
         Ok(self.kind(kind)?.scopes())
+    }
+
+    /// The role that people need to see drafts of a kind. While a product is switched off, its
+    /// drafts are for administrators.
+    pub fn reader_of(&self, kind: &str) -> Role {
+        self.kind(kind).map_or(Role::Admin, DocumentKind::reader)
     }
 
     /// Checks that documents of a kind are open to an API token, as far as its name decides.

@@ -32,8 +32,11 @@ const COLUMNS: [Column<'_>; 5] =
 /// `GET /drafts`
 pub async fn list(caller: Caller) -> Page {
     let portal = &caller.portal;
-    let open = portal.drafts.list(true, OPEN_MAX).await?;
-    let ended = portal.drafts.list(false, ENDED_MAX).await?;
+    let mut open = portal.drafts.list(true, OPEN_MAX).await?;
+    let mut ended = portal.drafts.list(false, ENDED_MAX).await?;
+    for drafts in [&mut open, &mut ended] {
+        drafts.retain(|draft| may_see(&caller, draft));
+    }
     let body = html! {
         div.page-head {
             h1 { "Drafts" }
@@ -100,9 +103,19 @@ pub async fn hint(portal: &Portal) -> Result<Markup, Fault> {
     })
 }
 
+fn may_see(caller: &Caller, draft: &Draft) -> bool {
+    caller.person.may(caller.portal.drafts.reader_of(&draft.kind))
+}
+
+/// A draft of a kind that the person may see.
+async fn seen(caller: &Caller, id: u64) -> Result<Draft, Fault> {
+    let draft = caller.portal.drafts.get(id).await?;
+    if may_see(caller, &draft) { Ok(draft) } else { Err(Fault::not_found("such draft")) }
+}
+
 /// `GET /drafts/{id}`
 pub async fn one(caller: Caller, Path(id): Path<u64>, Query(fields): Query) -> Page {
-    let draft = caller.portal.drafts.get(id).await?;
+    let draft = seen(&caller, id).await?;
     let shown = match fields.given("preview") {
         Some(_) => trial_of(&caller, &draft).await?,
         None => html! {
@@ -114,7 +127,7 @@ pub async fn one(caller: Caller, Path(id): Path<u64>, Query(fields): Query) -> P
 
 /// `GET /drafts/{id}/preview`: the trial of a draft, for its page.
 pub async fn preview(caller: Caller, Path(id): Path<u64>) -> Page {
-    let draft = caller.portal.drafts.get(id).await?;
+    let draft = seen(&caller, id).await?;
     Ok(Html(trial_of(&caller, &draft).await?.into_string()))
 }
 

@@ -130,6 +130,10 @@ impl DocumentKind for Umbrellas {
         "umbrella"
     }
 
+    fn reader(&self) -> Role {
+        Role::Editor
+    }
+
     fn check(&self, configuration: &Json) -> Result<Json, Error> {
         let has_color = configuration["color"].as_str().is_some_and(|color| !color.is_empty());
         let problem = || Error::Invalid(vec![Problem::new("color", "name a color")]);
