@@ -126,19 +126,12 @@ impl Journal {
     }
 
     /// Writes a block of groups without waiting for the disk, and returns the stamp of its last
-    /// group. The log is synced up to `synced`, and `sync_follows` tells whether it will be up to
-    /// this block at once. One thread writes at a time.
-    pub fn write(
-        &self,
-        block: &mut [u8],
-        count: u32,
-        synced: u64,
-        sync_follows: bool,
-    ) -> Result<u64, Failure> {
+    /// group. The log is synced up to `synced`. One thread writes at a time.
+    pub fn write(&self, block: &mut [u8], count: u32, synced: u64) -> Result<u64, Failure> {
         let place = BLOCK_HEADER_LEN..BLOCK_HEADER_LEN + PAYLOAD_HEAD_LEN;
         block[place].copy_from_slice(&synced.to_le_bytes());
         let now_ms = now_ms().max(self.segments.appended_ms());
-        Ok(self.segments.write_ahead(block, count, now_ms, sync_follows)?.end)
+        Ok(self.segments.write_ahead(block, count, now_ms)?.end)
     }
 
     /// Waits until all groups up to `stamp`, which were written, are durable.
@@ -199,11 +192,11 @@ mod tests {
     fn a_failed_sync_before_a_new_segment_is_the_last() {
         let disk = Disk::new(1);
         let written = journal(&disk);
-        assert_eq!(written.write(&mut block(), 1, 0, true).expect("it is written"), 1);
+        assert_eq!(written.write(&mut block(), 1, 0).expect("it is written"), 1);
 
         // The writer meets the error, and the sync of another thread finds nothing left to write.
         disk.fail_after(0, Fault::SyncFails);
-        assert!(written.write(&mut block(), 1, 0, true).is_err());
+        assert!(written.write(&mut block(), 1, 0).is_err());
         assert!(!disk.is_troubled());
         written.sync(1).expect_err("the first group was never synced");
         drop(written);
@@ -215,7 +208,7 @@ mod tests {
         let disk = Disk::new(1);
         let written = journal(&disk);
         disk.fail_after(0, Fault::CallFails);
-        assert!(written.write(&mut block(), 1, 0, true).is_err());
+        assert!(written.write(&mut block(), 1, 0).is_err());
         written.sync(1).expect_err("a write failed");
     }
 }

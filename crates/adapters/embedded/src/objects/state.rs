@@ -395,9 +395,7 @@ impl Shared {
                 return Ok(());
             };
 
-            let synced = self.progress.synced();
-            let sync_follows = self.mode() == SyncMode::Always;
-            match self.journal.write(&mut bytes, count, synced, sync_follows) {
+            match self.journal.write(&mut bytes, count, self.progress.synced()) {
                 Ok(end) => {
                     self.progress.raise_written(end);
                     self.written.reach(end);

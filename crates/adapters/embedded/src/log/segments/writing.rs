@@ -39,22 +39,20 @@ impl Segments {
         count: u32,
         appended_ms: i64,
     ) -> Result<Written, Failure> {
-        self.write_with(block, count, appended_ms, true, write_durably)
+        self.write_with(block, count, appended_ms, write_durably)
     }
 
     /// The same without waiting for the disk: [`Self::sync`] makes it durable. Whatever fails here
-    /// leaves unknown what the disk holds. Whether a sync follows at once decides whether small
-    /// blocks are written over zeros.
+    /// leaves unknown what the disk holds.
     pub fn write_ahead(
         &self,
         block: &mut [u8],
         count: u32,
         appended_ms: i64,
-        sync_follows: bool,
     ) -> Result<Written, Failure> {
         let write =
             |file: &dyn File, block: &[u8], at| file.write_at(block, at).map_err(Failure::Broken);
-        let written = self.write_with(block, count, appended_ms, sync_follows, write);
+        let written = self.write_with(block, count, appended_ms, write);
         if written.is_err() {
             *self.is_sound.lock() = false;
         }
@@ -83,14 +81,11 @@ impl Segments {
         block: &mut [u8],
         count: u32,
         appended_ms: i64,
-        sync_follows: bool,
         write: impl FnOnce(&dyn File, &[u8], u64) -> Result<(), Failure>,
     ) -> Result<Written, Failure> {
         let (file, head, at, base) = self.place_for_block().map_err(Failure::NotTaken)?;
         seal_block(&head, block, count, base, appended_ms);
-        if sync_follows {
-            self.make_room(&*file, at, block.len());
-        }
+        self.make_room(&*file, at, block.len());
         write(&*file, block, at)?;
 
         let mut inner = self.inner.lock();

@@ -147,23 +147,3 @@ async fn groups_of_callers_that_are_ready_are_written_together() {
     let blocks = (together - CALLERS * (alone - BLOCK_LEN)) / BLOCK_LEN;
     assert!(blocks <= 2, "{blocks} blocks");
 }
-
-/// Zeros shorten a sync. Where none follows, they would only be written in vain.
-#[tokio::test]
-async fn blocks_are_written_over_zeros_where_a_sync_follows() {
-    for mode in [SyncMode::Always, SyncMode::EverySecond, SyncMode::No] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let options = Options { sync_mode: mode, segment_bytes: 1 << 20, ..options() };
-        let store = ObjectFiles::open(folder.path(), &options).expect("opened");
-        let effects = vec![put("a", "1", Old::Unknown)];
-        let stamp = store.submit(Group { effects }).expect("taken");
-        store.durable(stamp, Durability::Synced).await.expect("synced");
-
-        let files = std::fs::read_dir(folder.path().join(LOG_FOLDER)).expect("a folder");
-        let segments = files.map(|file| file.expect("a file").path());
-        let segments = segments.filter(|path| path.extension().is_some_and(|end| end == "objects"));
-        let len: u64 = segments.map(|path| path.metadata().expect("a segment").len()).sum();
-        let is_over_zeros = len > store.status().log_bytes;
-        assert_eq!(is_over_zeros, mode == SyncMode::Always, "{mode:?}: {len} bytes");
-    }
-}
