@@ -164,6 +164,16 @@ impl Earned {
         put_option(out, self.reversed_ms, put_signed);
     }
 
+    /// Whether a stored record says the same. One that was begun by an earlier version may not say
+    /// since when points could be spent.
+    pub fn is_recorded_as(&self, stored: &Self) -> bool {
+        let mut stored = stored.clone();
+        for (award, of_journal) in stored.awards.iter_mut().zip(&self.awards) {
+            award.since_ms = award.since_ms.or(of_journal.since_ms);
+        }
+        stored == *self
+    }
+
     /// Reads a record that fills the bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let version = match bytes.first() {

@@ -88,6 +88,10 @@ pub fn due_of(key: &[u8]) -> Option<DueWallet> {
     Some(DueWallet { hour, wallet })
 }
 
+pub fn is_reference(key: &[u8]) -> bool {
+    key.first() == Some(&REFERENCE)
+}
+
 pub fn reference(id: &ReferenceId) -> Vec<u8> {
     named(REFERENCE, &id.programme, &id.text)
 }

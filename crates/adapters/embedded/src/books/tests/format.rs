@@ -74,3 +74,29 @@ fn a_journal_of_version_1_can_be_read() {
     assert_eq!(found, RECORDS.map(|(key, value)| (key.to_owned(), value.to_owned())));
     assert_eq!(hex(&records.get(&keys::HEAD).unwrap().unwrap()), HEAD);
 }
+
+/// A record of version 2, which does not say since when points could be spent.
+#[test]
+fn a_reference_of_version_2_is_what_follows_from_the_journal() {
+    const RECORD: &str = "02010001f388ec2f2d2dfc30000863616d706169676ee8020000000000000101000000";
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join(JOURNAL_FOLDER);
+    std::fs::create_dir(&journal).unwrap();
+    std::fs::write(journal.join("00000000000000000000.book"), bytes_of(SEGMENT)).unwrap();
+    drop(open(folder.path()).unwrap());
+
+    let (key, newest) = RECORDS[4];
+    let write = |record: &str| {
+        let store = open_records(&folder.path().join(STATE_FOLDER), &options()).unwrap();
+        let record = bytes_of(record);
+        store.written().write_tables(&mut |take| take(&bytes_of(key), Some(&record))).unwrap();
+    };
+    write(RECORD);
+    assert!(verified(folder.path()).is_ok());
+    // Other points are a difference in each version.
+    for record in [RECORD, newest] {
+        write(&record.replacen("2d2d", "2d2e", 1));
+        let difference = verified(folder.path()).unwrap_err();
+        assert_eq!(difference.record, keys::description(&bytes_of(key)));
+    }
+}
