@@ -21,6 +21,7 @@ pub struct Queues {
     content: Mutex<Content>,
     sent: Notify,
     clock: Arc<dyn Clock>,
+    shows_hidden: bool,
 }
 
 #[derive(Default)]
@@ -149,7 +150,12 @@ impl Content {
 
 impl Queues {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { content: Mutex::default(), sent: Notify::new(), clock }
+        Self { content: Mutex::default(), sent: Notify::new(), clock, shows_hidden: true }
+    }
+
+    /// As an engine whose operators see what can be received, and nothing that is hidden.
+    pub fn hiding(clock: Arc<dyn Clock>) -> Self {
+        Self { shows_hidden: false, ..Self::new(clock) }
     }
 
     fn now_ms(&self) -> i64 {
@@ -252,7 +258,7 @@ impl QueueControl for Queues {
     }
 
     fn shows_hidden(&self) -> bool {
-        true
+        self.shows_hidden
     }
 
     fn peek(
@@ -261,7 +267,11 @@ impl QueueControl for Queues {
         shelf: Shelf,
         len_max: usize,
     ) -> BoxFuture<'_, Result<Vec<PeekedLetter>, QueueError>> {
+        let now_ms = self.now_ms();
         let mut found = self.content.lock().peek(queue, shelf);
+        if !self.shows_hidden {
+            found.retain(|one| one.visible_ms.is_none_or(|visible_ms| visible_ms <= now_ms));
+        }
         found.truncate(len_max.min(QUEUE_CALL_LEN_MAX));
         Box::pin(ready(Ok(found)))
     }
@@ -301,10 +311,11 @@ mod tests {
     #[tokio::test]
     async fn the_contract_is_kept() {
         let clock = Arc::new(ManualClock::at_s(1_727_136_000));
-        let fresh = async || Queues::new(clock.clone());
         let pass = async |time: Duration| {
             clock.set_s(clock.now_s() + time.as_secs() as i64);
         };
-        raingauge_ports::contract::queues::suite(fresh, pass).await;
+        raingauge_ports::contract::queues::suite(async || Queues::new(clock.clone()), pass).await;
+        let hiding = async || Queues::hiding(clock.clone());
+        raingauge_ports::contract::queues::suite(hiding, pass).await;
     }
 }

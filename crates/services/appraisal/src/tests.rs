@@ -7,13 +7,10 @@ use raingauge_consumers::control::{DocumentVersion, document_entry};
 use raingauge_core::event::Event;
 use raingauge_memory as memory;
 use raingauge_points::{Answer, Desk, Footprint, Programme, ProgrammeDocument, Turn};
-use raingauge_ports::BoxFuture;
 use raingauge_ports::campaigns::StoredDocument;
 use raingauge_ports::clock::ManualClock;
 use raingauge_ports::log::{Batch, EventSink};
-use raingauge_ports::points::{
-    Books, Depth, Letter, LetterSelection, PeekedLetter, QueueError, QueueName, Shelf,
-};
+use raingauge_ports::points::{Books, Letter, QueueControl, QueueName, Shelf};
 use raingauge_replay::jobs::Status;
 use serde_json::{Value as Json, json};
 use std::time::{Duration, Instant};
@@ -76,25 +73,25 @@ impl Stage {
 
     /// With this programme in force.
     fn of(programme: Arc<Programme>) -> Self {
-        Self::with(programme, |queues| queues)
+        Self::with(programme, memory::Queues::new)
     }
 
-    /// With this programme in force, and queues that operators see through `view`.
-    fn with<C: QueueControl + 'static>(
+    /// With this programme in force, and these queues.
+    fn with(
         programme: Arc<Programme>,
-        view: impl FnOnce(Arc<memory::Queues>) -> Arc<C>,
+        queues: impl FnOnce(Arc<dyn Clock>) -> memory::Queues,
     ) -> Self {
         let clock = Arc::new(ManualClock::at_s(NOW_S));
         let log = Arc::new(memory::Log::default());
         let books = Arc::new(memory::Books::new(1));
-        let queues = Arc::new(memory::Queues::new(clock.clone()));
+        let queues = Arc::new(queues(clock.clone()));
         let documents = Arc::new(memory::Documents::default());
         let sources = Sources {
             logs: vec![log.clone()],
             reader: books.clone(),
             documents: documents.clone(),
             queues: queues.clone(),
-            control: view(queues.clone()),
+            control: queues.clone(),
             in_force: Arc::new(move || {
                 let mut programmes = Programmes::new();
                 programmes.insert(Arc::clone(&programme));
@@ -285,53 +282,11 @@ fn the_first_difference_is_an_increase() {
     assert!(page.contains("raingauge_points_audit_differences_total 0\n"), "{page}");
 }
 
-/// Queues of an engine that does not show letters that are delayed.
-struct Opaque(Arc<memory::Queues>);
-
-impl QueueControl for Opaque {
-    fn depth(&self, queue: QueueName) -> BoxFuture<'_, Result<Depth, QueueError>> {
-        self.0.depth(queue)
-    }
-
-    fn shows_hidden(&self) -> bool {
-        false
-    }
-
-    fn peek(
-        &self,
-        queue: QueueName,
-        shelf: Shelf,
-        len_max: usize,
-    ) -> BoxFuture<'_, Result<Vec<PeekedLetter>, QueueError>> {
-        Box::pin(async move {
-            let mut found = self.0.peek(queue, shelf, len_max).await?;
-            found.retain(|one| one.visible_ms.is_none_or(|visible_ms| visible_ms <= one.sent_ms));
-            Ok(found)
-        })
-    }
-
-    fn redrive(
-        &self,
-        queue: QueueName,
-        selection: LetterSelection,
-    ) -> BoxFuture<'_, Result<usize, QueueError>> {
-        self.0.redrive(queue, selection)
-    }
-
-    fn discard(
-        &self,
-        queue: QueueName,
-        selection: LetterSelection,
-    ) -> BoxFuture<'_, Result<usize, QueueError>> {
-        self.0.discard(queue, selection)
-    }
-}
-
 /// A letter that is tried again later is in no look at such a queue, and its award is not
 /// lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_audit_knows_that_letters_are_hidden() {
-    let stage = Stage::with(programme(2, 1), |queues| Arc::new(Opaque(queues)));
+    let stage = Stage::with(programme(2, 1), memory::Queues::hiding);
     stage.publish(2).await;
     let order = order("o-1", "bob", "food", 10);
     stage.append(std::slice::from_ref(&order)).await;
