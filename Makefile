@@ -29,7 +29,7 @@ docs:
 # Everything is compiled first, so that no server waits for a compiler.
 test:
 	scripts/test --build
-	scripts/services run temp --cassandra 1 --elasticmq --kafka --mariadb --redis --redis-cluster -- scripts/test --browser
+	scripts/services run temp --cassandra 1 --elasticmq --kafka --kafka-steady --mariadb --redis --redis-cluster -- scripts/test --browser
 
 # The tests that need nothing but this clone; those of adapters on real servers say that they were skipped.
 test-embedded:

@@ -184,8 +184,9 @@ def kafka_logins(folder, data, ports):
     return {"doors": doors, "protocols": ",SASL:SASL_PLAINTEXT,SASLTLS:SASL_SSL", "logins": "\n".join(lines)}
 
 
-def kafka_brokers(folder, count, warm=False, archive=None, sasl=False):
-    """Brokers of one cluster, each also one of its controllers: `kafka` alone, or `kafka-1`, `kafka-2` and so on."""
+def kafka_brokers(folder, count, warm=False, archive=None, sasl=False, silent_s=3):
+    """Brokers of one cluster, each also one of its controllers: `kafka` alone, or `kafka-1`, `kafka-2` and so on. One that is
+    silent for `silent_s` is taken for dead."""
     # An id of a cluster is 16 bytes in base64; one that begins with a dash would be read as an option.
     cluster = "r" + secrets.token_urlsafe(16)[1:]
     controllers = [free_port() for _ in range(count)]
@@ -201,7 +202,8 @@ def kafka_brokers(folder, count, warm=False, archive=None, sasl=False):
         properties = data / "server.properties"
         fill(
             "kafka-server.properties", properties, node=number, voters=voters, copies=copies,
-            in_sync=max(1, copies - 1), kafka_port=ports["kafka"], controller_port=controller, folder=data, **more,
+            in_sync=max(1, copies - 1), kafka_port=ports["kafka"], controller_port=controller, silent_ms=silent_s * 1000,
+            folder=data, **more,
         )
         (data / "tmp").mkdir()
         format_kafka(data, properties, cluster, sasl, archive)

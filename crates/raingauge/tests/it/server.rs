@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 /// Longest wait for a server to be ready, for a process to end, or for a condition to hold. A
 /// failing test ends by it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A data folder, and the settings of its servers. The folder is removed with it.
 pub struct Home {
@@ -259,6 +259,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            println!("the log of process {}:\n{}", self.pid(), self.errors());
+        }
     }
 }
 
