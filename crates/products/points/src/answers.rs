@@ -258,6 +258,19 @@ pub fn liability(liability: &Liability, programme: &Programme) -> Value {
             json!({ "month": month.map(|month| month.to_string()), "points": shown(*amount) })
         })
         .collect();
+    let ppm = |ppm: Option<i128>| ppm.map(|ppm| ppm as i64);
+    let breakage: Vec<Value> = liability
+        .gone
+        .iter()
+        .map(|gone| {
+            json!({
+                "month": gone.month,
+                "burned": shown(gone.burned),
+                "expired": shown(gone.expired),
+                "breakagePpm": ppm(gone.breakage_ppm()),
+            })
+        })
+        .collect();
     json!({
         "programme": programme.name(),
         "unit": programme.unit(),
@@ -273,7 +286,8 @@ pub fn liability(liability: &Liability, programme: &Programme) -> Value {
         "adjusted": shown(liability.adjusted),
         "writtenOff": shown(liability.written_off),
         "partners": shown(liability.partners),
-        "breakagePpm": liability.breakage_ppm().map(|ppm| ppm as i64),
+        "breakage": breakage,
+        "breakagePpm": ppm(liability.breakage_ppm()),
         "worth": worth(liability.total(), programme),
     })
 }

@@ -1,7 +1,8 @@
 //! Accounts, and what an entry adds to them. Points owed to members are positive.
 
 use crate::Points;
-use crate::day::Day;
+use crate::day::{Day, Month};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +15,17 @@ pub enum Expiry {
     /// With the wallet's activity.
     Rolling,
     Never,
+}
+
+impl Expiry {
+    /// The last day of points in such a lot, with that of the rolling one; `None` for none.
+    pub const fn last_day(self, rolling: Option<Day>) -> Option<Day> {
+        match self {
+            Self::On(day) => Some(day),
+            Self::Rolling => rolling,
+            Self::Never => None,
+        }
+    }
 }
 
 impl Serialize for Expiry {
@@ -32,6 +44,11 @@ impl fmt::Display for Expiry {
     }
 }
 
+/// The month in which points would have expired when they were spent, or did expire; `None` for
+/// those that never do, and in entries from before this was recorded.
+pub type Due = Option<Month>;
+
+/// The name of an account leaves out the month in which its points were due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Account {
     /// Of a wallet: points that can be spent.
@@ -47,9 +64,10 @@ pub enum Account {
     Arrears,
     /// Of a programme: awards, by budget.
     Issued(Arc<str>),
-    /// Of a programme: what was spent, by reason.
-    Burned(Arc<str>),
-    Expired,
+    /// Of a programme: what was spent.
+    Burned(Arc<str>, Due),
+    /// Of a programme: what expired.
+    Expired(Due),
     Adjusted,
     /// Of a programme: what a partner took over, less what it gave.
     Partner(Arc<str>),
@@ -67,8 +85,8 @@ impl fmt::Display for Account {
             Self::Held => out.write_str("held"),
             Self::Arrears => out.write_str("arrears"),
             Self::Issued(budget) => write!(out, "issued:{budget}"),
-            Self::Burned(reason) => write!(out, "burned:{reason}"),
-            Self::Expired => out.write_str("expired"),
+            Self::Burned(reason, _) => write!(out, "burned:{reason}"),
+            Self::Expired(_) => out.write_str("expired"),
             Self::Adjusted => out.write_str("adjusted"),
             Self::Partner(name) => write!(out, "partner:{name}"),
             Self::Transit => out.write_str("transit"),
@@ -84,14 +102,36 @@ impl Serialize for Account {
 }
 
 /// What an entry adds to an account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posting {
     pub account: Account,
     pub amount: Points,
 }
 
+/// With the month in which points were due that left for good.
+impl Serialize for Posting {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let due = self.due();
+        let mut map = serializer.serialize_map(Some(2 + usize::from(due.is_some())))?;
+        map.serialize_entry("account", &self.account)?;
+        map.serialize_entry("amount", &self.amount)?;
+        if let Some(month) = due {
+            map.serialize_entry("due", &month)?;
+        }
+        map.end()
+    }
+}
+
 impl Posting {
     pub fn new(account: Account, amount: Points) -> Self {
         Self { account, amount }
+    }
+
+    /// The month in which the points were due, where they left for good.
+    pub const fn due(&self) -> Due {
+        match self.account {
+            Account::Burned(_, due) | Account::Expired(due) => due,
+            _ => None,
+        }
     }
 }

@@ -9,6 +9,7 @@ use crate::limits::WALLET_LOTS_MAX;
 use crate::programme::Programme;
 use crate::wallet::{Lot, PendingLot, Wallet};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// An entry of a wallet, with the lots as they are after what was posted so far.
 pub(crate) struct Draft<'a> {
@@ -124,11 +125,21 @@ impl<'a> Draft<'a> {
         let Some(last) = self.wallet.last_expiry else { return points };
         let taken = last.points.min(points);
         if taken > 0 {
-            self.entry.post(Account::Expired, -taken);
+            self.expire(last.day, -taken);
             let points = last.points - taken;
             self.entry.changes.last_expiry = Some(Some(LastExpiry { points, ..last }));
         }
         points - taken
+    }
+
+    /// Posts points that expire after a day.
+    pub(crate) fn expire(&mut self, last: Day, points: Points) {
+        self.entry.post_more(Account::Expired(Some(last.month())), points);
+    }
+
+    /// Posts points that are spent, and were due on a day.
+    pub(crate) fn burn(&mut self, reason: &Arc<str>, due: Option<Day>, points: Points) {
+        self.entry.post_more(Account::Burned(reason.clone(), due.map(Day::month)), points);
     }
 
     /// Moves the date of the rolling lot.

@@ -2,7 +2,7 @@
 //! behind their length. Bytes that are not the encoding of a value are an error.
 
 use crate::account::Expiry;
-use crate::day::Day;
+use crate::day::{Day, Month};
 use crate::number::{Number, Rounding};
 use std::sync::Arc;
 
@@ -166,6 +166,10 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn day(&mut self) -> Result<Day, DecodeError> {
         self.signed().map(Day)
+    }
+
+    pub(crate) fn month(&mut self) -> Result<Month, DecodeError> {
+        self.signed().map(Month)
     }
 
     pub(crate) fn expiry(&mut self) -> Result<Expiry, DecodeError> {

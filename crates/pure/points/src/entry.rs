@@ -211,6 +211,14 @@ impl Entry {
         }
     }
 
+    /// Posts to an account that may have a posting already, and has one afterwards.
+    pub(crate) fn post_more(&mut self, account: Account, amount: Points) {
+        match self.postings.iter_mut().find(|posting| posting.account == account) {
+            Some(posting) => posting.amount += amount,
+            None => self.post(account, amount),
+        }
+    }
+
     pub fn wallet(&self) -> Option<WalletId> {
         let member = self.member.clone()?;
         Some(WalletId { programme: self.programme.clone(), member })

@@ -30,8 +30,11 @@ pub fn of_entry(entry: &Entry, programme: &Programme) -> String {
         Kind::Reverse => {
             let reversed = entry.changes.reversal.as_ref().map_or(0, |reversal| reversal.points);
             let text = format!("{} of an award taken back", points(reversed));
-            let expired = entry.postings.iter().filter(|found| found.account == Account::Expired);
-            match expired.map(|posting| -posting.amount).sum() {
+            let expired = entry.postings.iter().filter_map(|posting| match posting.account {
+                Account::Expired(_) => Some(-posting.amount),
+                _ => None,
+            });
+            match expired.sum() {
                 0 => text,
                 expired => format!("{text}, of which {} had expired", programme.text_of(expired)),
             }

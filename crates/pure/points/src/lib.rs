@@ -56,7 +56,7 @@ pub use number::{Number, Rounding};
 pub use pricing::{Facts, Priced, Unpriced};
 pub use programme::{Programme, Programmes};
 pub use snapshot::{BookHead, Footprint, Snapshot, Turn};
-pub use totals::{Liability, Total, TotalId, Totals};
+pub use totals::{Gone, Liability, Total, TotalId, Totals};
 pub use wallet::{Lot, Wallet};
 
 use raingauge_core::code::{Code, Refusal};

@@ -140,7 +140,7 @@ pub(crate) fn next_entry(
         Due::Release(place) => {
             let hold = wallet.holds[place].clone();
             let mut draft = draft(Kind::Release);
-            release(&mut draft, wallet, programme, &hold, 0, at_ms);
+            resolve(&mut draft, wallet, programme, &hold, 0, at_ms);
             give_reward_back(&mut draft.entry, &hold);
             draft.finish()
         }
@@ -198,7 +198,7 @@ fn expire(
         let cut_ms = programme.expiry.cut_ms(last).min(cut_ms);
         draft.entry.changes.last_expiry = Some(Some(LastExpiry { day: last, cut_ms, points }));
     }
-    draft.entry.post(Account::Expired, dated + rolling);
+    draft.expire(last, dated + rolling);
     draft.finish()
 }
 
@@ -223,9 +223,13 @@ pub(crate) fn sort_by_date(lots: &mut [(Expiry, Points)], rolling: Option<Day>) 
     });
 }
 
-/// Gives back what a capture left of a hold: the parts that expire latest, to their lots. Parts
-/// whose date passed expire.
-pub(crate) fn release(
+/// What points are burned for, where no reward says it. Reasons are free texts, of which accounts
+/// would never end.
+pub(crate) const BURNED_DEFAULT: &str = "default";
+
+/// Spends what is captured of a hold, the parts that expire first, and gives the others back to
+/// their lots. Parts whose date passed expire.
+pub(crate) fn resolve(
     draft: &mut Draft<'_>,
     wallet: &Wallet,
     programme: &Programme,
@@ -238,34 +242,33 @@ pub(crate) fn release(
     draft.entry.changes.hold = Some(HoldChange::Resolved(hold.key));
 
     let expired = expired_since(hold, wallet.last_expiry, at_ms);
+    let rolling_due = expired.map(|last| last.day).or(wallet.rolling_expires);
     let mut lots = hold.lots.clone();
     if captured > 0 {
-        sort_by_date(&mut lots, expired.map(|last| last.day).or(wallet.rolling_expires));
+        sort_by_date(&mut lots, rolling_due);
     }
 
+    let burned = hold.reward.clone().unwrap_or_else(|| BURNED_DEFAULT.into());
     let mut to_capture = captured;
-    let mut gone = 0;
-    let mut rolling_gone = 0;
-    for (expiry, points) in &lots {
-        let spent = to_capture.min(*points);
+    for (expiry, points) in lots {
+        let spent = to_capture.min(points);
         to_capture -= spent;
+        if spent > 0 {
+            draft.burn(&burned, expiry.last_day(rolling_due), spent);
+        }
         let left = points - spent;
-        if left == 0 {
-            continue;
-        }
-        match expiry {
-            Expiry::On(last) if policy.cut_ms(*last) <= at_ms => gone += left,
-            Expiry::Rolling if expired.is_some() => rolling_gone += left,
-            _ => draft.credit_from(*expiry, left, programme.zone().day(at_ms), at_ms),
+        match (expiry, expired) {
+            _ if left == 0 => {}
+            (Expiry::On(last), _) if policy.cut_ms(last) <= at_ms => draft.expire(last, left),
+            (Expiry::Rolling, Some(last)) => {
+                draft.expire(last.day, left);
+                let points = last.points.saturating_add(left);
+                draft.entry.changes.last_expiry = Some(Some(LastExpiry { points, ..last }));
+            }
+            _ => draft.credit_from(expiry, left, programme.zone().day(at_ms), at_ms),
         }
     }
-
     assert_eq!(to_capture, 0, "no more is captured than was held (I6)");
-    draft.entry.post(Account::Expired, gone + rolling_gone);
-    if let (Some(last), true) = (expired, rolling_gone > 0) {
-        let points = last.points.saturating_add(rolling_gone);
-        draft.entry.changes.last_expiry = Some(Some(LastExpiry { points, ..last }));
-    }
 }
 
 /// Puts a reward back into stock.

@@ -1,7 +1,7 @@
 //! Sums of a programme in a book: system accounts, and what is owed to members, by the month in
 //! which it expires. They follow from the entries by [`Totals::apply`] alone.
 
-use crate::account::{Account, Expiry};
+use crate::account::{Account, Due, Expiry};
 use crate::day::{Day, Month};
 use crate::entry::Entry;
 use hashbrown::HashMap;
@@ -14,9 +14,10 @@ use std::sync::Arc;
 pub enum Total {
     /// Awards, as a negative sum, by budget.
     Issued(Arc<str>),
-    /// What was spent, by reason.
-    Burned(Arc<str>),
-    Expired,
+    /// What was spent, by reason and the month in which it was due.
+    Burned(Arc<str>, Due),
+    /// What expired, by month.
+    Expired(Due),
     Adjusted,
     Partner(Arc<str>),
     Transit,
@@ -41,8 +42,10 @@ impl fmt::Display for Total {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Issued(budget) => write!(out, "issued:{budget}"),
-            Self::Burned(reason) => write!(out, "burned:{reason}"),
-            Self::Expired => out.write_str("expired"),
+            Self::Burned(reason, None) => write!(out, "burned:{reason}"),
+            Self::Burned(reason, Some(month)) => write!(out, "burned.{month}:{reason}"),
+            Self::Expired(None) => out.write_str("expired"),
+            Self::Expired(Some(month)) => write!(out, "expired.{month}"),
             Self::Adjusted => out.write_str("adjusted"),
             Self::Partner(name) => write!(out, "partner:{name}"),
             Self::Transit => out.write_str("transit"),
@@ -65,11 +68,17 @@ impl FromStr for Total {
     type Err = AccountError;
 
     fn from_str(text: &str) -> Result<Self, AccountError> {
+        let month = |text: &str| text.parse().map_err(|_| AccountError);
         let (kind, name) = text.split_once(':').unwrap_or((text, ""));
+        let (kind, due) = match kind.split_once('.') {
+            Some((kind, due)) => (kind, Some(month(due)?)),
+            None => (kind, None),
+        };
         Ok(match kind {
+            "burned" => Self::Burned(name.into(), due),
+            "expired" => Self::Expired(due),
+            _ if due.is_some() => return Err(AccountError),
             "issued" => Self::Issued(name.into()),
-            "burned" => Self::Burned(name.into()),
-            "expired" => Self::Expired,
             "adjusted" => Self::Adjusted,
             "partner" => Self::Partner(name.into()),
             "transit" => Self::Transit,
@@ -78,7 +87,7 @@ impl FromStr for Total {
             "held" => Self::Held,
             "arrears" => Self::Arrears,
             "outstanding" if name == "never" => Self::Outstanding(None),
-            "outstanding" => Self::Outstanding(Some(name.parse().map_err(|_| AccountError)?)),
+            "outstanding" => Self::Outstanding(Some(month(name)?)),
             _ => return Err(AccountError),
         })
     }
@@ -138,8 +147,8 @@ impl Totals {
                 Account::Held => Total::Held,
                 Account::Arrears => Total::Arrears,
                 Account::Issued(budget) => Total::Issued(budget.clone()),
-                Account::Burned(reason) => Total::Burned(reason.clone()),
-                Account::Expired => Total::Expired,
+                Account::Burned(reason, due) => Total::Burned(reason.clone(), *due),
+                Account::Expired(due) => Total::Expired(*due),
                 Account::Adjusted => Total::Adjusted,
                 Account::Partner(name) => Total::Partner(name.clone()),
                 Account::Transit => Total::Transit,
@@ -165,6 +174,7 @@ impl Totals {
         }
         liability.outstanding.retain(|(_, points)| *points != 0);
         liability.outstanding.sort_by_key(|(month, _)| (month.is_none(), *month));
+        liability.gone.sort_by_key(|gone| gone.month);
         liability
     }
 }
@@ -174,6 +184,8 @@ impl Totals {
 pub struct Liability {
     /// Points that can be spent by the month in which they expire; those that never do come last.
     pub outstanding: Vec<(Option<Month>, i128)>,
+    /// Points that were spent or expired, by the month in which they were due.
+    pub gone: Vec<Gone>,
     pub pending: i128,
     pub held: i128,
     /// What members owe, as a positive number.
@@ -188,12 +200,38 @@ pub struct Liability {
     pub adjusted: i128,
 }
 
+/// Points that were due in a month, and left before it or with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone {
+    pub month: Month,
+    pub burned: i128,
+    pub expired: i128,
+}
+
+impl Gone {
+    /// See [`Liability::breakage_ppm`].
+    pub fn breakage_ppm(&self) -> Option<i128> {
+        breakage_ppm(self.expired, self.burned)
+    }
+}
+
+fn breakage_ppm(expired: i128, burned: i128) -> Option<i128> {
+    let gone = expired + burned;
+    (gone > 0).then(|| expired * 1_000_000 / gone)
+}
+
 impl Liability {
     fn add(&mut self, total: &Total, sum: i128) {
         match total {
             Total::Issued(_) => self.issued -= sum,
-            Total::Burned(_) => self.burned += sum,
-            Total::Expired => self.expired += sum,
+            Total::Burned(_, due) => {
+                self.burned += sum;
+                self.add_gone(*due, |gone| gone.burned += sum);
+            }
+            Total::Expired(due) => {
+                self.expired += sum;
+                self.add_gone(*due, |gone| gone.expired += sum);
+            }
             Total::Adjusted => self.adjusted -= sum,
             Total::Partner(_) => self.partners += sum,
             Total::Transit => {}
@@ -210,6 +248,15 @@ impl Liability {
         }
     }
 
+    fn add_gone(&mut self, due: Due, add: impl FnOnce(&mut Gone)) {
+        let Some(month) = due else { return };
+        let place = self.gone.iter().position(|gone| gone.month == month).unwrap_or_else(|| {
+            self.gone.push(Gone { month, burned: 0, expired: 0 });
+            self.gone.len() - 1
+        });
+        add(&mut self.gone[place]);
+    }
+
     /// Everything that members could claim, less what they owe.
     pub fn total(&self) -> i128 {
         let available: i128 = self.outstanding.iter().map(|(_, points)| points).sum();
@@ -219,8 +266,7 @@ impl Liability {
     /// The share of points that expired, of those that expired or were spent, in parts of a
     /// million; `None` where there were none.
     pub fn breakage_ppm(&self) -> Option<i128> {
-        let gone = self.expired + self.burned;
-        (gone > 0).then(|| self.expired * 1_000_000 / gone)
+        breakage_ppm(self.expired, self.burned)
     }
 }
 
@@ -234,7 +280,9 @@ mod tests {
             "issued:food",
             "issued:a:b",
             "burned:",
+            "burned.2026-07:a:b",
             "expired",
+            "expired.2026-07",
             "adjusted",
             "partner:skyair",
             "transit",
@@ -247,6 +295,8 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Total>().unwrap().to_string(), text);
         }
-        assert_eq!("outstanding:soon".parse::<Total>(), Err(AccountError));
+        for wrong in ["outstanding:soon", "expired.soon", "issued.2026-07:food", "gone"] {
+            assert_eq!(wrong.parse::<Total>(), Err(AccountError), "{wrong}");
+        }
     }
 }

@@ -183,7 +183,7 @@ impl Tracer {
         }
 
         let burned = entry.postings.iter().filter_map(|posting| match posting.account {
-            Account::Burned(_) => Some(posting.amount),
+            Account::Burned(..) => Some(posting.amount),
             _ => None,
         });
         let spent = take(held, burned.sum(), None);

@@ -83,11 +83,7 @@ impl Wallet {
 
     /// The last day of a lot with this expiry; `None` where it has none.
     pub fn date_of(&self, expiry: Expiry) -> Option<Day> {
-        match expiry {
-            Expiry::On(day) => Some(day),
-            Expiry::Rolling => self.rolling_expires,
-            Expiry::Never => None,
-        }
+        expiry.last_day(self.rolling_expires)
     }
 
     /// When the next points expire, or the next ones would that are earned.

@@ -17,7 +17,7 @@ pub(super) fn a_refused_turn_changes_nothing<B: Books + BookReader>(books: &B) {
     let repeated = |turn: &mut Turn| spoiled(turn, |entry| entry.sequence -= 1);
     let elsewhere = |turn: &mut Turn| spoiled(turn, |entry| entry.book += 1);
     let unbalanced = |turn: &mut Turn| {
-        let posting = Posting { account: Account::Expired, amount: 1 };
+        let posting = Posting { account: Account::Expired(None), amount: 1 };
         spoiled(turn, |entry| entry.postings.push(posting));
     };
     let back_in_time = |turn: &mut Turn| {

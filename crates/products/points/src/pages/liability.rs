@@ -17,6 +17,12 @@ const MONTHS_MAX: i32 = 120;
 
 const MONTHS: [Column<'_>; 3] =
     [Column::Text("Expire in"), Column::Number("Points"), Column::Number("Share")];
+const GONE: [Column<'_>; 4] = [
+    Column::Text("Due in"),
+    Column::Number("Spent before"),
+    Column::Number("Expired"),
+    Column::Number("Breakage"),
+];
 const ACCOUNTS: [Column<'_>; 2] = [Column::Text("Account"), Column::Number("Points")];
 
 /// `GET /points/{programme}/liability`
@@ -36,6 +42,7 @@ pub async fn page(visit: Visit) -> Answer {
                 (months(&programme, &liability))
             }
         }
+        @if !liability.gone.is_empty() { (gone(&programme, &liability)) }
         (accounts(&programme, &liability))
         p.quiet { "Points expire " (rules::expiry(&programme.configuration["expiry"])) ". What has expired stays in these sums until a sweep has written it down." }
     };
@@ -58,7 +65,7 @@ fn figures(programme: &ProgrammeView, liability: &Liability) -> Markup {
                 div {
                     dt { "Breakage" }
                     dd {
-                        span.figure { (breakage(liability)) }
+                        span.figure { (breakage(liability.breakage_ppm())) }
                         span.quiet { "of what was spent or expired, expired" }
                     }
                 }
@@ -71,8 +78,8 @@ fn figures(programme: &ProgrammeView, liability: &Liability) -> Markup {
 }
 
 /// The share of points that expired: `12.50 %`.
-fn breakage(liability: &Liability) -> String {
-    match liability.breakage_ppm() {
+fn breakage(ppm: Option<i128>) -> String {
+    match ppm {
         Some(ppm) => words::share(u64::try_from(ppm).unwrap_or(0), 1_000_000),
         None => "–".to_owned(),
     }
@@ -137,6 +144,26 @@ fn months(programme: &ProgrammeView, liability: &Liability) -> Markup {
     }
 }
 
+/// What became of the points of a month.
+fn gone(programme: &ProgrammeView, liability: &Liability) -> Markup {
+    html! {
+        section.card aria-labelledby="gone-title" {
+            h2 #gone-title { "Breakage, by the month in which points were due" }
+            (parts::table("gone-title", &GONE, &html! {
+                @for gone in &liability.gone {
+                    tr {
+                        th scope="row" { (gone.month) }
+                        td.number { (programme.amount(gone.burned)) }
+                        td.number { (programme.amount(gone.expired)) }
+                        td.number { (breakage(gone.breakage_ppm())) }
+                    }
+                }
+            }))
+            p.quiet { "Points count in the month in which they would have expired when they were spent, or did expire." }
+        }
+    }
+}
+
 /// Where all points are that were ever issued.
 fn accounts(programme: &ProgrammeView, liability: &Liability) -> Markup {
     let rows = [
@@ -167,6 +194,7 @@ fn accounts(programme: &ProgrammeView, liability: &Liability) -> Markup {
 mod tests {
     use super::*;
     use crate::pages::view::tests::programme;
+    use raingauge_points::Gone;
     use serde_json::json;
 
     fn month(text: &str) -> Month {
@@ -194,8 +222,16 @@ mod tests {
         let shown = accounts(&programme(json!({})), &liability()).into_string();
         assert!(shown.contains("+2,000") && shown.contains("-600"), "{shown}");
         assert!(shown.contains("<strong>+1,100</strong>"), "{shown}");
-        assert_eq!(breakage(&liability()), "25 %");
-        assert_eq!(breakage(&Liability::default()), "–");
+        assert_eq!(breakage(liability().breakage_ppm()), "25 %");
+        assert_eq!(breakage(None), "–");
+    }
+
+    #[test]
+    fn what_left_is_shown_by_the_month_in_which_it_was_due() {
+        let mut liability = liability();
+        liability.gone = vec![Gone { month: month("2026-05"), burned: 300, expired: 100 }];
+        let shown = gone(&programme(json!({})), &liability).into_string();
+        assert!(shown.contains("2026-05") && shown.contains("25 %"), "{shown}");
     }
 
     #[test]

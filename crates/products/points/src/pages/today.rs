@@ -119,8 +119,8 @@ impl Activity {
             let amount = i128::from(posting.amount);
             match posting.account {
                 Account::Issued(_) => self.issued -= amount,
-                Account::Burned(_) => self.spent += amount,
-                Account::Expired => self.expired += amount,
+                Account::Burned(..) => self.spent += amount,
+                Account::Expired(_) => self.expired += amount,
                 _ => {}
             }
         }

@@ -183,7 +183,7 @@ impl Desk<'_> {
         if points == 0 {
             return None;
         }
-        draft.entry.post(Account::Expired, points);
+        draft.expire(last.day, points);
         let points = last.points.saturating_add(points);
         draft.entry.changes.last_expiry = Some(Some(LastExpiry { points, ..last }));
         Some(self.record(draft.finish(), order.programme))
@@ -194,7 +194,7 @@ impl Desk<'_> {
         let wallet = self.wallet(&order.id);
         let mut draft =
             Draft::new(&order.id, &wallet, order.programme, Kind::Reinstate, order.occurred_ms);
-        draft.entry.post(Account::Expired, -expired.points);
+        draft.expire(expired.day, -expired.points);
         draft.credit(Expiry::Rolling, expired.points);
         draft.entry.changes.last_expiry = Some(None);
         self.record(draft.finish(), order.programme)

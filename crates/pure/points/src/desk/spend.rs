@@ -13,15 +13,11 @@ use crate::limits::{HOLD_HOURS_MAX, WALLET_HOLDS_MAX};
 use crate::number::{Number, Rounding};
 use crate::programme::{Programme, Reward, too_many_points};
 use crate::refused;
-use crate::settle::{give_reward_back, release};
+use crate::settle::{BURNED_DEFAULT, give_reward_back, resolve};
 use crate::wallet::Wallet;
 use raingauge_core::code::{Code, Refusal};
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// What points are burned for, where no reward says it. Reasons are free texts, of which accounts
-/// would never end.
-const BURNED_DEFAULT: &str = "default";
 
 impl Desk<'_> {
     pub(super) fn burn(
@@ -32,8 +28,10 @@ impl Desk<'_> {
         check_points(points)?;
         let wallet = self.wallet(&order.id);
         let mut draft = self.draft(order, &wallet, Kind::Burn);
-        spend(&mut draft, &wallet, points)?;
-        draft.entry.post(Account::Burned(BURNED_DEFAULT.into()), points);
+        let reason = BURNED_DEFAULT.into();
+        for (expiry, part) in spend(&mut draft, &wallet, points)? {
+            draft.burn(&reason, wallet.date_of(expiry), part);
+        }
         Ok(vec![self.record(draft.finish(), order.programme)])
     }
 
@@ -146,9 +144,7 @@ impl Desk<'_> {
 
         let wallet = self.wallet(&order.id);
         let mut draft = self.draft(order, &wallet, Kind::Capture);
-        let burned = hold.reward.clone().unwrap_or_else(|| BURNED_DEFAULT.into());
-        draft.entry.post(Account::Burned(burned), points);
-        release(&mut draft, &wallet, order.programme, &hold, points, self.now_ms);
+        resolve(&mut draft, &wallet, order.programme, &hold, points, self.now_ms);
         Ok(vec![self.record(draft.finish(), order.programme)])
     }
 
@@ -160,7 +156,7 @@ impl Desk<'_> {
         let hold = self.open_hold(order, hold)?;
         let wallet = self.wallet(&order.id);
         let mut draft = self.draft(order, &wallet, Kind::Release);
-        release(&mut draft, &wallet, order.programme, &hold, 0, self.now_ms);
+        resolve(&mut draft, &wallet, order.programme, &hold, 0, self.now_ms);
         give_reward_back(&mut draft.entry, &hold);
         Ok(vec![self.record(draft.finish(), order.programme)])
     }

@@ -191,11 +191,15 @@ fn put_account(out: &mut Vec<u8>, account: &Account) {
             out.push(4);
             put_text(out, budget);
         }
-        Account::Burned(reason) => {
-            out.push(5);
+        Account::Burned(reason, due) => {
+            out.push(if due.is_some() { 11 } else { 5 });
             put_text(out, reason);
+            due.inspect(|month| put_signed(out, month.0));
         }
-        Account::Expired => out.push(6),
+        Account::Expired(due) => {
+            out.push(if due.is_some() { 12 } else { 6 });
+            due.inspect(|month| put_signed(out, month.0));
+        }
         Account::Adjusted => out.push(7),
         Account::Partner(name) => {
             out.push(8);
@@ -216,12 +220,14 @@ fn read_account(reader: &mut Reader<'_>) -> Result<Account, DecodeError> {
         2 => Account::Held,
         3 => Account::Arrears,
         4 => Account::Issued(reader.text()?),
-        5 => Account::Burned(reader.text()?),
-        6 => Account::Expired,
+        5 => Account::Burned(reader.text()?, None),
+        6 => Account::Expired(None),
         7 => Account::Adjusted,
         8 => Account::Partner(reader.text()?),
         9 => Account::Transit,
         10 => Account::WrittenOff,
+        11 => Account::Burned(reader.text()?, Some(reader.month()?)),
+        12 => Account::Expired(Some(reader.month()?)),
         _ => return Err(DecodeError),
     })
 }

@@ -75,6 +75,8 @@ pub struct Member {
     awards: BTreeMap<u32, (Points, Points, Date, Option<i64>)>,
     /// Awards of which what was left in the rolling lot expired.
     dead: BTreeSet<u32>,
+    /// Points that were spent and that expired, by the year and month (from 0) of their day.
+    pub gone: BTreeMap<(i64, i64), (Points, Points)>,
     hour: i64,
 }
 
@@ -121,6 +123,11 @@ impl Member {
         }
     }
 
+    fn gone_by(&mut self, day: i64) -> &mut (Points, Points) {
+        let (year, month, _) = month_of(day);
+        self.gone.entry((year, month)).or_default()
+    }
+
     /// Lets time pass, hour by hour. All times of the tests are full hours.
     pub fn pass(&mut self, now_ms: i64) {
         if self.hour == 0 {
@@ -159,7 +166,12 @@ impl Member {
         let gone = self.pieces.iter().filter(|piece| piece.date == Date::Rolling);
         let gone: Points =
             gone.filter(|piece| is_over(&piece.date)).map(|piece| piece.points).sum();
+        let over: Vec<Piece> =
+            self.pieces.iter().filter(|piece| is_over(&piece.date)).copied().collect();
         self.pieces.retain(|piece| !is_over(&piece.date));
+        for piece in over {
+            self.gone_by(self.day_of(piece.date)).1 += piece.points;
+        }
 
         let Some(day) = rolling.filter(|day| cut_ms(*day) <= at_ms) else { return };
         let mut lost = false;
@@ -266,6 +278,7 @@ impl Member {
             self.take(lost, Some(Date::Rolling));
             let (last, gone) = self.buried.unwrap();
             self.buried = Some((last, gone + lost));
+            self.gone_by(last).1 += lost;
             self.dead.insert(key);
         } else {
             if !extends {
@@ -274,8 +287,9 @@ impl Member {
             self.give(piece);
         }
 
-        if let Some((_, points)) = reinstates {
+        if let Some((last, points)) = reinstates {
             self.buried = None;
+            self.gone_by(last).1 -= points;
             for (_, expired) in self.held.iter_mut().flat_map(|held| &mut held.pieces) {
                 *expired = false;
             }
@@ -294,7 +308,9 @@ impl Member {
         if self.available() < points {
             return Err("insufficient_points");
         }
-        self.take(points, None);
+        for piece in self.take(points, None) {
+            self.gone_by(self.day_of(piece.date)).0 += piece.points;
+        }
         Ok(())
     }
 
@@ -340,18 +356,21 @@ impl Member {
         for (piece, expired) in pieces {
             let part = captured.min(piece.points);
             captured -= part;
+            let buried = self.buried.filter(|_| expired);
+            let day = buried.map_or_else(|| self.day_of(piece.date), |(last, _)| last);
+            self.gone_by(day).0 += part;
             let left = Piece { points: piece.points - part, ..piece };
             let is_over = matches!(left.date, Date::On(day) if cut_ms(day) <= at_ms);
-            if left.points == 0 || is_over {
-                continue;
-            }
-            if expired {
-                if let Some((last, points)) = self.buried {
+            if is_over || expired {
+                self.gone_by(day).1 += left.points;
+                if let Some((last, points)) = buried {
                     self.buried = Some((last, points + left.points));
                 }
                 continue;
             }
-            self.give(left);
+            if left.points > 0 {
+                self.give(left);
+            }
         }
     }
 
@@ -380,6 +399,8 @@ impl Member {
             let part = missing.min(*gone);
             *gone -= part;
             missing -= part;
+            let last = self.buried.map_or(0, |(last, _)| last);
+            self.gone_by(last).1 -= part;
         }
         let own: Points = self.take(missing, Some(date)).iter().map(|piece| piece.points).sum();
         missing -= own;

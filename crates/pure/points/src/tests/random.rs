@@ -11,6 +11,7 @@ use crate::programme::Programmes;
 use crate::script::{Replica, ScriptLedger};
 use crate::trace::trace;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -193,7 +194,7 @@ fn compare(
     assert_eq!(wallet.pending_points(), member.pending());
     assert_eq!(wallet.held_points(), member.held());
 
-    let mut by_date = std::collections::BTreeMap::new();
+    let mut by_date = BTreeMap::new();
     for (points, day) in wallet.lots_by_date() {
         *by_date.entry(i64::from(day.unwrap().0)).or_default() += points;
     }
@@ -264,5 +265,21 @@ proptest! {
             compare(&mut ledger, &programmes, name, member, now_ms);
         }
         MEMBERS.iter().for_each(|name| check_trace(&ledger, name));
+
+        let mut gone = BTreeMap::new();
+        for (name, member) in MEMBERS.iter().zip(&mut members) {
+            member.pass(now_ms);
+            ledger.settle(&programmes, now_ms, &WalletId::new("p", name));
+            for ((year, month), (burned, expired)) in &member.gone {
+                let sums: &mut (i128, i128) = gone.entry((*year, *month + 1)).or_default();
+                sums.0 += i128::from(*burned);
+                sums.1 += i128::from(*expired);
+            }
+        }
+        gone.retain(|_, sums| *sums != (0, 0));
+        let found = ledger.state().totals.liability("p").gone.into_iter();
+        let found = found.map(|gone| (gone.month.civil(), (gone.burned, gone.expired)));
+        let found: BTreeMap<_, _> = found.filter(|(_, sums)| *sums != (0, 0)).collect();
+        prop_assert_eq!(found, gone);
     }
 }

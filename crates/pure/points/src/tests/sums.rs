@@ -58,6 +58,14 @@ fn what_is_owed_is_known_by_month() {
     assert_eq!((liability.issued, liability.burned, liability.expired), (107, 15, 10));
     assert_eq!(liability.total(), 82);
     assert_eq!(liability.breakage_ppm(), Some(400_000));
+    let gone: Vec<(String, i128, i128, Option<i128>)> = liability
+        .gone
+        .iter()
+        .map(|gone| (gone.month.to_string(), gone.burned, gone.expired, gone.breakage_ppm()))
+        .collect();
+    let months =
+        [("2026-01".to_owned(), 0, 10, Some(1_000_000)), ("2026-03".to_owned(), 15, 0, Some(0))];
+    assert_eq!(gone, months);
     assert_eq!(ledger.state().totals.liability("q"), Default::default());
 }
 

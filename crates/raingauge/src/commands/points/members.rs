@@ -85,7 +85,24 @@ pub fn liability(session: &Session, programme: &str, is_json: bool) -> anyhow::R
         print(&format!("{name:<11} {}", text(&found[name])))?;
     }
     let columns = [("expires in", Align::Left, "month"), ("points", Align::Right, "points")];
-    print_list(&found["months"], &columns)
+    print_list(&found["months"], &columns)?;
+
+    let mut gone = found["breakage"].as_array().cloned().unwrap_or_default();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    for month in &mut gone {
+        let ppm = month["breakagePpm"].as_f64();
+        month["share"] = ppm.map(|ppm| format!("{:.1} %", ppm / 10_000.0)).into();
+    }
+    print("")?;
+    let columns = [
+        ("due in", Align::Left, "month"),
+        ("spent before", Align::Right, "burned"),
+        ("expired", Align::Right, "expired"),
+        ("breakage", Align::Right, "share"),
+    ];
+    print_list(&gone.into(), &columns)
 }
 
 pub fn budgets(session: &Session, programme: &str, is_json: bool) -> anyhow::Result<()> {

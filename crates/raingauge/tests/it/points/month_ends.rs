@@ -119,6 +119,9 @@ fn check_liabilities(server: &Client, model: &Model, month: Month) {
         let issued = model.issued(month);
         let sums = ["total", "issued", "expired"].map(|sum| number(&liability[sum]));
         assert_eq!(sums, [owed, issued, issued - owed], "{name} in {}", shown(month));
+        let gone = liability["breakage"].as_array().expect("months").iter();
+        let expired: i64 = gone.map(|row| number(&row["expired"])).sum();
+        assert_eq!(expired, issued - owed, "by month, {name} in {}", shown(month));
     }
 }
 
