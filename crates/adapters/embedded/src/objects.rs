@@ -25,6 +25,7 @@ mod read_ahead;
 mod reader;
 mod readers;
 mod recount;
+mod scheduling;
 mod sharing;
 mod state;
 mod tables;

@@ -2,8 +2,10 @@
 //!
 //! A thread that is done takes the next read without sleeping in between, and wakes another one
 //! only while more reads wait than are being taken: where many connections miss at once, sleeping
-//! and waking would cost about as much as reading.
+//! and waking would cost about as much as reading. A thread that is woken waits for its turn
+//! ([`scheduling`]).
 
+use super::scheduling;
 use super::state::Shared;
 use parking_lot::{Condvar, Mutex};
 use raingauge_ports::BoxFuture;
@@ -46,7 +48,10 @@ impl Readers {
         for _ in 0..OBJECT_READS_MAX {
             let queue = Arc::clone(&readers.queue);
             let thread = std::thread::Builder::new().name("objects-read".to_owned());
-            let started = thread.spawn(move || queue.work());
+            let started = thread.spawn(move || {
+                scheduling::wait_for_turns();
+                queue.work();
+            });
             readers.threads.push(started.map_err(|why| Error::Io(why.to_string()))?);
         }
         Ok(readers)
