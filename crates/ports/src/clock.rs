@@ -42,10 +42,24 @@ pub trait Clock: Send + Sync {
         true
     }
 
+    /// The time and whether it is trusted, of one moment.
+    fn look(&self) -> Look {
+        Look { now_ms: self.now_ms(), is_sound: self.is_sound() }
+    }
+
     /// How much faster it runs than the machine's clock.
     fn pace(&self) -> i64 {
         1
     }
+}
+
+/// What a clock shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Milliseconds since 1970.
+    pub now_ms: i64,
+    /// See [`Clock::is_sound`].
+    pub is_sound: bool,
 }
 
 /// The machine's clock.

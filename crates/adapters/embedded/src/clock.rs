@@ -20,7 +20,7 @@
 
 use parking_lot::Mutex;
 use raingauge_core::time::format_rfc3339;
-use raingauge_ports::clock::Clock;
+use raingauge_ports::clock::{Clock, Look};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -238,7 +238,7 @@ impl LogClock {
 
 impl Clock for LogClock {
     fn now_ms(&self) -> i64 {
-        self.judge().0
+        self.look().now_ms
     }
 
     fn machine_ms(&self) -> i64 {
@@ -254,7 +254,12 @@ impl Clock for LogClock {
     }
 
     fn is_sound(&self) -> bool {
-        self.judge().1 == Verdict::Sound
+        self.look().is_sound
+    }
+
+    fn look(&self) -> Look {
+        let (now_ms, verdict) = self.judge();
+        Look { now_ms, is_sound: verdict == Verdict::Sound }
     }
 
     fn pace(&self) -> i64 {

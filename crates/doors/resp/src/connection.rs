@@ -136,6 +136,8 @@ impl Connection {
 
         let subscriber = self.desk.subscriber.as_ref();
         let idle = self.server.parameters.idle_timeout().filter(|_| subscriber.is_none());
+        // A sleep looks at the clock when it is made; this one only where it is waited for.
+        let idle_passed = async { tokio::time::sleep(idle.unwrap_or_default()).await };
         let Socket { reader, writer, parser, outgoing, .. } = &mut self.socket;
         let mut space = parser.space();
 
@@ -150,7 +152,7 @@ impl Connection {
             message = self.desk.next_message(), if subscriber.is_some() => {
                 Ok(Event::Message(message))
             }
-            () = tokio::time::sleep(idle.unwrap_or_default()), if idle.is_some() => Ok(Event::Idle),
+            () = idle_passed, if idle.is_some() => Ok(Event::Idle),
         }
     }
 

@@ -31,6 +31,7 @@ use bytes::Bytes;
 use eviction::{Gone, Probation};
 use loads::{Loads, Shards};
 use prefetch::Prefetched;
+use raingauge_ports::clock::Look;
 use raingauge_ports::objects::{Effect, INTERNAL_DATABASE};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -165,15 +166,15 @@ impl Keyspace {
         }
     }
 
-    /// Begins a hold. `now_ms` is the time of all its commands; objects expire only where the
-    /// clock is sound. Its commands count as uses of their keys if it `touches` them. Its messages
+    /// Begins a hold. `clock` is what all its commands see; objects expire only where it is sound.
+    /// Its commands count as uses of their keys if it `touches` them. Its messages
     /// wait for the group that its connection changed last, `last_stamp`, or for a later one.
-    pub(crate) fn begin(&mut self, now_ms: i64, is_sound: bool, touches: bool, last_stamp: u64) {
+    pub(crate) fn begin(&mut self, clock: Look, touches: bool, last_stamp: u64) {
         self.prefetched.clear();
         self.touches = touches;
         self.last_stamp = last_stamp;
-        self.now_ms = self.now_ms.max(now_ms);
-        self.expired_ms = if is_sound { self.now_ms } else { i64::MIN };
+        self.now_ms = self.now_ms.max(clock.now_ms);
+        self.expired_ms = if clock.is_sound { self.now_ms } else { i64::MIN };
         self.looks_for_new = self.shared.flags.has(Class::New);
         self.has_written = false;
         self.expired = 0;

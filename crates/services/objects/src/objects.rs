@@ -11,7 +11,7 @@ use crate::session::{Session, Watched};
 use crate::stats::{Stats, Totals};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use raingauge_ports::clock::Clock;
+use raingauge_ports::clock::{Clock, Look};
 use raingauge_ports::objects::{
     DATABASES, Durability, Error, Group, KeyCount, ObjectControl, ObjectStore, Status, SyncMode,
 };
@@ -205,17 +205,15 @@ impl Objects {
         &self.places
     }
 
-    pub(crate) fn now_ms(&self) -> i64 {
-        self.clock.now_ms()
-    }
-
-    pub(crate) fn is_clock_sound(&self) -> bool {
-        self.clock.is_sound()
+    /// A clock that is not sound may take its time to say so, which needs no lock.
+    pub(crate) fn look_at_clock(&self) -> Look {
+        self.clock.look()
     }
 
     /// Objects that expire up to here are gone.
     pub(crate) fn expired_ms(&self) -> i64 {
-        if self.clock.is_sound() { self.clock.now_ms() } else { i64::MIN }
+        let Look { now_ms, is_sound } = self.look_at_clock();
+        if is_sound { now_ms } else { i64::MIN }
     }
 
     /// The stamp up to which replies may go out.

@@ -170,16 +170,14 @@ impl Objects {
         let began = Instant::now();
         let first = run.next;
         let is_full = self.is_full();
-        // A clock that is not sound may take its time to say so, which needs no lock.
-        let now_ms = self.now_ms();
-        let is_clock_sound = self.is_clock_sound();
+        let clock = self.look_at_clock();
         let mut group = Group::default();
         let mut keyspace = match self.lock.hold() {
             Ok(keyspace) => keyspace,
             Err(error) => return run.refuse_rest(&failures::of_store(&error)),
         };
         let Session { touches, last_stamp, .. } = *run.session;
-        keyspace.begin(now_ms, is_clock_sound, touches, last_stamp);
+        keyspace.begin(clock, touches, last_stamp);
         run.unpack(&mut keyspace);
         let mut prefetched = first;
 

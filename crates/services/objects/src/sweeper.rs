@@ -21,7 +21,7 @@ impl Objects {
                 _ = stopping.wait_for(|is_stopping| *is_stopping) => return,
             }
 
-            let is_sound = self.is_clock_sound();
+            let is_sound = self.look_at_clock().is_sound;
             if was_sound && !is_sound {
                 tracing::warn!(
                     "objects do not expire, since the clock of this machine is wrong: set it \
@@ -119,10 +119,9 @@ impl Objects {
         visit: impl FnOnce(&mut Keyspace),
     ) -> Result<u64, Error> {
         let durable = self.durable_stamp();
-        let now_ms = self.now_ms();
-        let is_clock_sound = self.is_clock_sound();
+        let clock = self.look_at_clock();
         let mut keyspace = self.lock.hold()?;
-        keyspace.begin(now_ms, is_clock_sound, false, 0);
+        keyspace.begin(clock, false, 0);
         for loaded in luggage.loaded.drain(..) {
             keyspace.insert(loaded);
         }
