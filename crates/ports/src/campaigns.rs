@@ -69,7 +69,8 @@ pub enum Error {
     /// The disk is almost full. Nothing was written, and the caller may try again when there is
     /// more room.
     #[error(
-        "the disk of the ledger has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve"
+        "the disk of the ledger has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve: \
+         make room on it"
     )]
     Full { free_bytes: u64, reserve_bytes: u64 },
     /// The log ends before the position, so it is not the log that the ledger was made from.

@@ -47,7 +47,8 @@ pub enum Error {
     /// more room. Groups that only remove are taken longer than others: see
     /// [`OBJECT_REMOVAL_RESERVE_DIVISOR`].
     #[error(
-        "the disk of the objects has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve"
+        "the disk of the objects has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve: \
+         make room on it"
     )]
     Full { free_bytes: u64, reserve_bytes: u64 },
     /// A write failed, and whether it is in the store is unknown until it is opened again. It takes

@@ -50,7 +50,8 @@ pub enum Error {
     /// The disk is almost full. Nothing was written, and the caller may try again when there is
     /// more room.
     #[error(
-        "the disk of the books has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve"
+        "the disk of the books has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve: \
+         make room on it"
     )]
     Full { free_bytes: u64, reserve_bytes: u64 },
     /// The write failed, and nothing of it is in the books. The caller may try again.

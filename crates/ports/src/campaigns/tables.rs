@@ -13,7 +13,8 @@ pub enum TableError {
     #[error("{0}")]
     TooLarge(String),
     #[error(
-        "the disk of the tables has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve"
+        "the disk of the tables has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve: \
+         make room on it"
     )]
     Full { free_bytes: u64, reserve_bytes: u64 },
     #[error("the tables are damaged: {0}")]

@@ -27,7 +27,8 @@ pub enum QueueError {
     TooLarge(String),
     /// The disk is almost full. The caller may try again when there is more room.
     #[error(
-        "the disk of the queues has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve"
+        "the disk of the queues has {free_bytes} bytes left, and the last {reserve_bytes} are kept in reserve: \
+         make room on it"
     )]
     Full { free_bytes: u64, reserve_bytes: u64 },
     /// The engine did not answer, or refused for now.
