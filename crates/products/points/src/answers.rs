@@ -317,10 +317,16 @@ pub fn budgets(budgets: &[Allowance], programme: &Programme) -> Value {
 
 /// What a programme and a partner owe each other.
 pub fn settlement(settlement: &Settlement, programme: &Programme) -> Value {
+    let days: Vec<Value> = settlement
+        .days
+        .iter()
+        .map(|(day, points)| json!({ "day": day, "points": sum(*points, programme) }))
+        .collect();
     json!({
         "programme": settlement.programme,
         "partner": settlement.partner,
         "balance": sum(settlement.balance, programme),
+        "days": days,
     })
 }
 

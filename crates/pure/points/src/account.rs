@@ -48,7 +48,7 @@ impl fmt::Display for Expiry {
 /// those that never do, and in entries from before this was recorded.
 pub type Due = Option<Month>;
 
-/// The name of an account leaves out the month in which its points were due.
+/// The name of an account leaves out its month or day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Account {
     /// Of a wallet: points that can be spent.
@@ -69,8 +69,9 @@ pub enum Account {
     /// Of a programme: what expired.
     Expired(Due),
     Adjusted,
-    /// Of a programme: what a partner took over, less what it gave.
-    Partner(Arc<str>),
+    /// Of a programme: what a partner took over, less what it gave, on a day of the programme;
+    /// `None` in entries from before it was recorded.
+    Partner(Arc<str>, Option<Day>),
     /// Of a programme: between the two entries of a transfer.
     Transit,
     /// Of a programme: reversals that found no points to take.
@@ -88,7 +89,7 @@ impl fmt::Display for Account {
             Self::Burned(reason, _) => write!(out, "burned:{reason}"),
             Self::Expired(_) => out.write_str("expired"),
             Self::Adjusted => out.write_str("adjusted"),
-            Self::Partner(name) => write!(out, "partner:{name}"),
+            Self::Partner(name, _) => write!(out, "partner:{name}"),
             Self::Transit => out.write_str("transit"),
             Self::WrittenOff => out.write_str("writtenOff"),
         }

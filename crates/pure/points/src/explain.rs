@@ -61,7 +61,7 @@ pub fn of_entry(entry: &Entry, programme: &Programme) -> String {
 /// before this was computed have none.
 fn of_exchange(entry: &Entry) -> String {
     let partner = entry.postings.iter().find_map(|posting| match &posting.account {
-        Account::Partner(name) => Some(name),
+        Account::Partner(name, _) => Some(name),
         _ => None,
     });
     let name = partner.map_or("a partner", |name| name);

@@ -19,7 +19,8 @@ pub enum Total {
     /// What expired, by month.
     Expired(Due),
     Adjusted,
-    Partner(Arc<str>),
+    /// What was exchanged with a partner, by day.
+    Partner(Arc<str>, Option<Day>),
     Transit,
     WrittenOff,
     /// Points of members that mature.
@@ -47,7 +48,8 @@ impl fmt::Display for Total {
             Self::Expired(None) => out.write_str("expired"),
             Self::Expired(Some(month)) => write!(out, "expired.{month}"),
             Self::Adjusted => out.write_str("adjusted"),
-            Self::Partner(name) => write!(out, "partner:{name}"),
+            Self::Partner(name, None) => write!(out, "partner:{name}"),
+            Self::Partner(name, Some(day)) => write!(out, "partner.{day}:{name}"),
             Self::Transit => out.write_str("transit"),
             Self::WrittenOff => out.write_str("writtenOff"),
             Self::Pending => out.write_str("pending"),
@@ -69,18 +71,19 @@ impl FromStr for Total {
 
     fn from_str(text: &str) -> Result<Self, AccountError> {
         let month = |text: &str| text.parse().map_err(|_| AccountError);
+        let day = |text: &str| text.parse().map_err(|_| AccountError);
         let (kind, name) = text.split_once(':').unwrap_or((text, ""));
-        let (kind, due) = match kind.split_once('.') {
-            Some((kind, due)) => (kind, Some(month(due)?)),
+        let (kind, date) = match kind.split_once('.') {
+            Some((kind, date)) => (kind, Some(date)),
             None => (kind, None),
         };
         Ok(match kind {
-            "burned" => Self::Burned(name.into(), due),
-            "expired" => Self::Expired(due),
-            _ if due.is_some() => return Err(AccountError),
+            "burned" => Self::Burned(name.into(), date.map(month).transpose()?),
+            "expired" => Self::Expired(date.map(month).transpose()?),
+            "partner" => Self::Partner(name.into(), date.map(day).transpose()?),
+            _ if date.is_some() => return Err(AccountError),
             "issued" => Self::Issued(name.into()),
             "adjusted" => Self::Adjusted,
-            "partner" => Self::Partner(name.into()),
             "transit" => Self::Transit,
             "writtenOff" => Self::WrittenOff,
             "pending" => Self::Pending,
@@ -150,7 +153,7 @@ impl Totals {
                 Account::Burned(reason, due) => Total::Burned(reason.clone(), *due),
                 Account::Expired(due) => Total::Expired(*due),
                 Account::Adjusted => Total::Adjusted,
-                Account::Partner(name) => Total::Partner(name.clone()),
+                Account::Partner(name, day) => Total::Partner(name.clone(), *day),
                 Account::Transit => Total::Transit,
                 Account::WrittenOff => Total::WrittenOff,
             };
@@ -233,7 +236,7 @@ impl Liability {
                 self.add_gone(*due, |gone| gone.expired += sum);
             }
             Total::Adjusted => self.adjusted -= sum,
-            Total::Partner(_) => self.partners += sum,
+            Total::Partner(..) => self.partners += sum,
             Total::Transit => {}
             Total::WrittenOff => self.written_off -= sum,
             Total::Pending => self.pending += sum,
@@ -285,6 +288,7 @@ mod tests {
             "expired.2026-07",
             "adjusted",
             "partner:skyair",
+            "partner.2026-07-31:skyair",
             "transit",
             "writtenOff",
             "pending",
@@ -295,7 +299,13 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Total>().unwrap().to_string(), text);
         }
-        for wrong in ["outstanding:soon", "expired.soon", "issued.2026-07:food", "gone"] {
+        for wrong in [
+            "outstanding:soon",
+            "expired.soon",
+            "partner.2026-07:skyair",
+            "issued.2026-07:food",
+            "gone",
+        ] {
             assert_eq!(wrong.parse::<Total>(), Err(AccountError), "{wrong}");
         }
     }

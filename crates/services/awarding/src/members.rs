@@ -13,9 +13,12 @@ use crate::error::Error;
 use crate::limits::{BALANCES_LEN_MAX, EXPLAIN_ROWS_MAX, STATEMENT_LEN_MAX};
 use crate::shared::Shared;
 use raingauge_core::code::{Code, Refusal};
-use raingauge_points::{Entry, Key, Kind, Liability, Programme, Total, Wallet, WalletId, explain};
+use raingauge_points::{
+    Day, Entry, Key, Kind, Liability, Programme, Total, Wallet, WalletId, explain,
+};
 use raingauge_ports::clock::Clock;
 use raingauge_ports::points::BookReader;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What was exchanged with a partner, from the side of the programme.
@@ -26,6 +29,8 @@ pub struct Settlement {
     /// Points that members gave to the partner, less those that came from there, in units of
     /// 10^-decimals of the programme.
     pub balance: i128,
+    /// The same by the day on which it was exchanged, as far as entries have it.
+    pub days: BTreeMap<Day, i128>,
 }
 
 /// Reads of members.
@@ -224,12 +229,23 @@ impl Members {
     /// What is to be settled with a partner.
     pub async fn settlement(&self, programme: &str, partner: &str) -> Result<Settlement, Error> {
         let totals = self.reader.totals(programme.into()).await?;
-        let own = totals.0.iter().filter(|(id, _)| match &id.total {
-            Total::Partner(name) => &**name == partner,
-            _ => false,
-        });
-        let balance = own.map(|(_, points)| *points).sum();
-        Ok(Settlement { programme: programme.to_owned(), partner: partner.to_owned(), balance })
+        let mut balance = 0;
+        let mut days = BTreeMap::new();
+        for (id, points) in &totals.0 {
+            match &id.total {
+                Total::Partner(name, day) if **name == *partner => {
+                    balance += points;
+                    day.inspect(|day| *days.entry(*day).or_default() += points);
+                }
+                _ => {}
+            }
+        }
+        Ok(Settlement {
+            programme: programme.to_owned(),
+            partner: partner.to_owned(),
+            balance,
+            days,
+        })
     }
 
     fn programme(&self, name: &str) -> Result<Arc<Programme>, Refusal> {

@@ -219,7 +219,7 @@ pub struct PointsBudget {
     pub left: Points,
 }
 
-/// The balance of a partner.
+/// The balance of a partner, and what it comes from by day.
 #[derive(ToSchema)]
 #[schema(value_type = Object)]
 pub struct Settlement(pub Value);

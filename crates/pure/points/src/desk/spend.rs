@@ -224,7 +224,8 @@ impl Desk<'_> {
         let wallet = self.wallet(&order.id);
         let mut draft = self.draft(order, &wallet, Kind::ExchangeOut);
         spend(&mut draft, &wallet, points)?;
-        draft.entry.post(Account::Partner(partner.name.clone()), points);
+        let day = order.programme.zone().day(self.now_ms);
+        draft.entry.post(Account::Partner(partner.name.clone(), Some(day)), points);
         draft.entry.explain =
             Some(Box::new(exchanged(order.programme, Number::whole(amount), points)));
         Ok(vec![self.record(draft.finish(), order.programme)])
@@ -257,8 +258,8 @@ impl Desk<'_> {
         let wallet = self.wallet(&order.id);
         check_room(&wallet, i128::from(points))?;
         let mut draft = self.draft(order, &wallet, Kind::ExchangeIn);
-        draft.entry.post(Account::Partner(found.name.clone()), -points);
         let day = programme.zone().day(self.now_ms);
+        draft.entry.post(Account::Partner(found.name.clone(), Some(day)), -points);
         draft.credit_from(programme.expiry.lot_of(day), points, day, self.now_ms);
         draft.entry.changes.budgets.extend(used);
         draft.entry.explain = Some(Box::new(exchanged(programme, amount, points)));

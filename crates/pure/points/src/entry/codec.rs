@@ -201,9 +201,10 @@ fn put_account(out: &mut Vec<u8>, account: &Account) {
             due.inspect(|month| put_signed(out, month.0));
         }
         Account::Adjusted => out.push(7),
-        Account::Partner(name) => {
-            out.push(8);
+        Account::Partner(name, day) => {
+            out.push(if day.is_some() { 13 } else { 8 });
             put_text(out, name);
+            day.inspect(|day| put_day(out, *day));
         }
         Account::Transit => out.push(9),
         Account::WrittenOff => out.push(10),
@@ -223,11 +224,12 @@ fn read_account(reader: &mut Reader<'_>) -> Result<Account, DecodeError> {
         5 => Account::Burned(reader.text()?, None),
         6 => Account::Expired(None),
         7 => Account::Adjusted,
-        8 => Account::Partner(reader.text()?),
+        8 => Account::Partner(reader.text()?, None),
         9 => Account::Transit,
         10 => Account::WrittenOff,
         11 => Account::Burned(reader.text()?, Some(reader.month()?)),
         12 => Account::Expired(Some(reader.month()?)),
+        13 => Account::Partner(reader.text()?, Some(reader.day()?)),
         _ => return Err(DecodeError),
     })
 }

@@ -176,6 +176,8 @@ fn points_are_held_captured_transferred_and_exchanged() {
     transact(&server, &item("ann", "x-1", &out));
     let settled = server.get("/v1/points/shop/partners/skyair/settlement").expect(200);
     assert_eq!(settled["balance"], 20, "{settled}");
+    let days = settled["days"].as_array().expect("days");
+    assert_eq!((days.len(), &days[0]["points"]), (1, &json!(20)), "{settled}");
     assert_eq!(member(&server, "shop", "ann")["available"], 40);
 
     let statement = "/v1/points/shop/members/ann/statement";

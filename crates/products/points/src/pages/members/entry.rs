@@ -174,7 +174,7 @@ fn account(account: &Account) -> String {
         Account::Expired(None) => "expired".to_owned(),
         Account::Expired(Some(due)) => format!("expired in {due}"),
         Account::Adjusted => "adjustments".to_owned(),
-        Account::Partner(partner) => format!("partner {partner}"),
+        Account::Partner(partner, _) => format!("partner {partner}"),
         Account::Transit => "on the way to another member".to_owned(),
         Account::WrittenOff => "written off".to_owned(),
     }
