@@ -44,10 +44,6 @@ impl fmt::Display for Expiry {
     }
 }
 
-/// The month in which points would have expired when they were spent, or did expire; `None` for
-/// those that never do, and in entries from before this was recorded.
-pub type Due = Option<Month>;
-
 /// The name of an account leaves out its month or day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Account {
@@ -64,10 +60,12 @@ pub enum Account {
     Arrears,
     /// Of a programme: awards, by budget.
     Issued(Arc<str>),
-    /// Of a programme: what was spent.
-    Burned(Arc<str>, Due),
-    /// Of a programme: what expired.
-    Expired(Due),
+    /// Of a programme: what was spent, and the month in which it would have expired; `None` for
+    /// points that never do, and in entries from before this was recorded.
+    Burned(Arc<str>, Option<Month>),
+    /// Of a programme: what expired, and in which month; `None` in entries from before this was
+    /// recorded.
+    Expired(Option<Month>),
     Adjusted,
     /// Of a programme: what a partner took over, less what it gave, on a day of the programme;
     /// `None` in entries from before it was recorded.
@@ -129,7 +127,7 @@ impl Posting {
     }
 
     /// The month in which the points were due, where they left for good.
-    pub const fn due(&self) -> Due {
+    pub const fn due(&self) -> Option<Month> {
         match self.account {
             Account::Burned(_, due) | Account::Expired(due) => due,
             _ => None,

@@ -1,7 +1,7 @@
 //! Sums of a programme in a book: system accounts, and what is owed to members, by the month in
 //! which it expires. They follow from the entries by [`Totals::apply`] alone.
 
-use crate::account::{Account, Due, Expiry};
+use crate::account::{Account, Expiry};
 use crate::day::{Day, Month};
 use crate::entry::Entry;
 use hashbrown::HashMap;
@@ -15,9 +15,9 @@ pub enum Total {
     /// Awards, as a negative sum, by budget.
     Issued(Arc<str>),
     /// What was spent, by reason and the month in which it was due.
-    Burned(Arc<str>, Due),
+    Burned(Arc<str>, Option<Month>),
     /// What expired, by month.
-    Expired(Due),
+    Expired(Option<Month>),
     Adjusted,
     /// What was exchanged with a partner, by day.
     Partner(Arc<str>, Option<Day>),
@@ -251,7 +251,7 @@ impl Liability {
         }
     }
 
-    fn add_gone(&mut self, due: Due, add: impl FnOnce(&mut Gone)) {
+    fn add_gone(&mut self, due: Option<Month>, add: impl FnOnce(&mut Gone)) {
         let Some(month) = due else { return };
         let place = self.gone.iter().position(|gone| gone.month == month).unwrap_or_else(|| {
             self.gone.push(Gone { month, burned: 0, expired: 0 });

@@ -167,8 +167,8 @@ impl Keyspace {
     }
 
     /// Begins a hold. `clock` is what all its commands see; objects expire only where it is sound.
-    /// Its commands count as uses of their keys if it `touches` them. Its messages
-    /// wait for the group that its connection changed last, `last_stamp`, or for a later one.
+    /// Its commands count as uses of their keys if it `touches` them. Its messages wait for the
+    /// group that its connection changed last, `last_stamp`, or for a later one.
     pub(crate) fn begin(&mut self, clock: Look, touches: bool, last_stamp: u64) {
         self.prefetched.clear();
         self.touches = touches;

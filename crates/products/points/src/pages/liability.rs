@@ -159,7 +159,7 @@ fn gone(programme: &ProgrammeView, liability: &Liability) -> Markup {
                     }
                 }
             }))
-            p.quiet { "Points count in the month in which they would have expired when they were spent, or did expire. The share of a month is final when the month is over." }
+            p.quiet { "Points count in the month in which they would have expired when they were spent, or did expire. The share of a month that is not over covers what has left so far." }
         }
     }
 }
