@@ -5,6 +5,8 @@
 //! variant makes, `RAINGAUGE_BENCH_HOT=10000` among how many wallets they are spread (all of them,
 //! if it is not given), `RAINGAUGE_BENCH_RUNS=engine,one,two` what is measured and in which order:
 //! the books themselves, which begin with an award to each wallet, or a layout of fjall,
+//! `RAINGAUGE_BENCH_TURN=2000` how many awards the books take at a time,
+//! `RAINGAUGE_BENCH_SUMS=0` how many sums they have beside those of the awards,
 //! `RAINGAUGE_BENCH_THREADS=0,2,4` with how many threads that read ahead,
 //! `RAINGAUGE_BENCH_CACHE_MB=512` how large caches are, and `RAINGAUGE_BENCH_FOLDER=/path` where
 //! the data lie.
@@ -94,6 +96,10 @@ struct Load {
     /// Wallets among which the awards are spread.
     hot: u64,
     awards: usize,
+    /// Awards of a turn of the books.
+    turn: usize,
+    /// Sums that the books have before.
+    sums: u16,
     cache_bytes: u64,
     folder: PathBuf,
 }
@@ -376,6 +382,8 @@ fn main() {
         wallets,
         hot: variable("RAINGAUGE_BENCH_HOT", wallets),
         awards: variable("RAINGAUGE_BENCH_AWARDS", 2_000_000),
+        turn: variable("RAINGAUGE_BENCH_TURN", TURN).max(1),
+        sums: variable("RAINGAUGE_BENCH_SUMS", 0),
         cache_bytes: variable("RAINGAUGE_BENCH_CACHE_MB", 512_u64) << 20,
         folder: PathBuf::new(),
     };

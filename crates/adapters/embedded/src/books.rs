@@ -266,6 +266,7 @@ impl Inner {
         due_before: &state::DueHours,
     ) -> Result<Head, Error> {
         let Writing { head, journal, memory, .. } = &mut *writing;
+        let sums = loading::sums(&self.records, memory, turn)?;
         let after = encoded.heads[0].clone();
         let places = match journal.append(head, encoded, turn.recorded_ms) {
             Ok(places) => places,
@@ -273,7 +274,7 @@ impl Inner {
             Err(Failure::Broken(error)) => return Err(writing.close(error.to_string())),
         };
 
-        loading::commit(&self.records, memory, &after, turn, &places, due_before);
+        loading::commit(&self.records, memory, &after, turn, &places, due_before, sums);
         writing.head = after.clone();
         let due = turn.wallets.iter().filter_map(|(_, wallet)| wallet.due_hour);
         if let Some(earliest) = due.min() {

@@ -49,17 +49,13 @@ impl Content {
     }
 
     fn load(&self, books: &[u16], footprint: &Footprint) -> Snapshot {
-        let of_turn = |id: &TotalId| {
-            let is_named = |wallet: &WalletId| wallet.programme == id.programme;
-            books.contains(&id.book) && footprint.wallets.iter().any(is_named)
-        };
         let mut snapshot = Snapshot {
             heads: self.state.heads.iter().filter(|it| books.contains(&it.book)).cloned().collect(),
             books: self.state.books,
             wallets: found(&footprint.wallets, &self.state.wallets),
             references: found(&footprint.references, &self.state.references),
             keys: found(&footprint.keys, &self.state.keys),
-            totals: self.totals(of_turn),
+            totals: Totals::default(),
             budgets: found(&footprint.budgets, &self.state.budgets),
             engine_ms: None,
         };
@@ -71,11 +67,6 @@ impl Content {
             snapshot.budgets.extend(found(&missing.budgets, &self.state.budgets));
         }
         snapshot
-    }
-
-    fn totals(&self, is_wanted: impl Fn(&TotalId) -> bool) -> Totals {
-        let wanted = self.state.totals.0.iter().filter(|(id, _)| is_wanted(id));
-        Totals(wanted.map(|(id, sum)| (id.clone(), *sum)).collect())
     }
 
     fn write(&mut self, turn: &Turn, encoded: EncodedTurn) -> Result<(), Error> {
@@ -113,11 +104,13 @@ impl Content {
         let budgets = turn.budgets.iter().map(|(id, _)| id);
         assert!(budgets.eq(&changed.budgets), "a turn has the budgets of its entries");
 
+        let mut moved = Totals::default();
+        turn.entries.iter().for_each(|entry| moved.apply(entry, |_, _| {}));
+        let sums: Map<TotalId, i128> = turn.moved.iter().cloned().collect();
+        assert_eq!(sums, moved.0, "a turn moves the sums of its entries");
+
         for (id, wallet) in &turn.wallets {
             assert_eq!(self.state.wallets.get(id), Some(wallet), "{id:?} follows from its entries");
-        }
-        for (id, sum) in &turn.totals {
-            assert_eq!(self.state.totals.0.get(id), Some(sum), "{id:?} follows from the entries");
         }
         for (id, earned) in &turn.references {
             assert_eq!(self.state.references.get(id), Some(earned), "{id:?} follows from them");
@@ -247,7 +240,9 @@ impl BookReader for Books {
     }
 
     fn totals(&self, programme: Arc<str>) -> BoxFuture<'_, Result<Totals, Error>> {
-        done(self.content.lock().totals(|id| id.programme == programme))
+        let content = self.content.lock();
+        let sums = content.state.totals.0.iter().filter(|(id, _)| id.programme == programme);
+        done(Totals(sums.map(|(id, sum)| (id.clone(), *sum)).collect()))
     }
 
     fn budgets(&self, ids: Vec<BudgetId>) -> BoxFuture<'_, Result<Vec<Points>, Error>> {

@@ -1,8 +1,8 @@
 //! Books of points on any database, for any number of processes.
 //!
 //! ```text
-//!   turn   lock the heads of its books ─▶ lock its budgets ─▶ load ─▶ decide
-//!             ─▶ keys, references ─▶ entries, wallets, totals, budgets, heads ─▶ commit
+//!   turn   lock the heads of its books ─▶ lock its budgets ─▶ load ─▶ decide ─▶ load sums
+//!             ─▶ keys, references ─▶ entries, wallets, sums, budgets, heads ─▶ commit
 //! ```
 //!
 //! The lock of a head makes the turns of a book follow each other, in whatever process they are
@@ -150,7 +150,8 @@ impl<D: Database> Books<D> {
             return Ok(Some(heads));
         }
 
-        let (writes, heads) = save::writes(&turn, self.count, &heads, &stored)?;
+        let sums = load::sums(&mut change, &turn.moved).await?;
+        let (writes, heads) = save::writes(&turn, self.count, &heads, &stored, &sums)?;
         for write in writes {
             match change.write(write.statement).await? {
                 Written::Rows(rows) if write.rows.is_none_or(|wanted| wanted == rows) => {}

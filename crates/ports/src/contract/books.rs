@@ -39,6 +39,7 @@ pub fn suite<B: Books + BookReader>(fresh: impl Fn() -> B) {
     reads::balances_are_known_as_of_a_time(&fresh());
     reads::wallets_are_due_in_order(&fresh());
     reads::sums_and_budgets_follow_from_the_entries(&fresh());
+    reads::turns_move_some_of_many_sums(&fresh());
     reads::consumers_have_places(&fresh());
 }
 

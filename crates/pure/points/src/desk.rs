@@ -21,6 +21,7 @@ use crate::programme::{Programme, Programmes};
 use crate::refused;
 use crate::settle::{next_entry, seal};
 use crate::snapshot::{Before, Snapshot, Turn};
+use crate::totals::TotalId;
 use crate::wallet::Wallet;
 use hashbrown::HashMap;
 use raingauge_core::code::{Code, Refusal};
@@ -403,11 +404,18 @@ impl<'a> Desk<'a> {
             known.flatten().collect()
         }
 
+        let amount = |(id, before): (TotalId, i128)| {
+            let after = state.totals.0.get(&id).copied().unwrap_or(0);
+            (id, after - before)
+        };
+        let mut moved: Vec<(TotalId, i128)> = before.totals.into_iter().map(amount).collect();
+        moved.sort_unstable();
+
         Turn {
             recorded_ms: now_ms,
             entries,
             wallets: current(before.wallets.into_keys(), &mut state.wallets),
-            totals: current(before.totals.into_keys(), &mut state.totals.0),
+            moved,
             references: current(before.references.into_keys(), &mut state.references),
             budgets: current(before.budgets.into_keys(), &mut state.budgets),
             position: None,

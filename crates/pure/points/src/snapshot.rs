@@ -191,7 +191,7 @@ pub struct Snapshot {
     pub wallets: HashMap<WalletId, Wallet>,
     pub keys: HashMap<Key, Arc<Entry>>,
     pub references: HashMap<ReferenceId, Earned>,
-    /// All sums of the books and programmes of the turn.
+    /// Sums of the entries that were applied here. Books load none, since no decision needs them.
     pub totals: Totals,
     /// What was used of each budget.
     pub budgets: HashMap<BudgetId, i64>,
@@ -350,14 +350,15 @@ impl Before {
     }
 }
 
-/// What a turn decided. All values are absolute, and functions of the entries.
+/// What a turn decided. All of it follows from the entries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Turn {
     pub recorded_ms: i64,
     /// Without gaps in each book.
     pub entries: Vec<Arc<Entry>>,
     pub wallets: Vec<(WalletId, Wallet)>,
-    pub totals: Vec<(TotalId, i128)>,
+    /// What is added to sums, of which there may be very many. The other values are absolute.
+    pub moved: Vec<(TotalId, i128)>,
     pub references: Vec<(ReferenceId, Earned)>,
     pub budgets: Vec<(BudgetId, i64)>,
     /// The offset of the log behind the last event that the turn includes; `None` where it stays.

@@ -3,7 +3,7 @@
 
 use super::{Breakdown, Figures, Load, TURN, disk_bytes, processor_time, random};
 use raingauge_embedded::{BookOptions, PointBooks};
-use raingauge_points::Command;
+use raingauge_points::{Award, Basis, Body, Command, Day};
 use raingauge_ports::contract::books::{Clerk, award};
 use std::time::{Duration, Instant};
 
@@ -23,20 +23,25 @@ pub fn run(load: &Load) -> Figures {
         first = end;
     }
 
+    let awards: Vec<Command> = (0..load.sums).map(award_of_month).collect();
+    for commands in awards.chunks(TURN) {
+        take(&clerk, commands);
+    }
+
     let mut seed = 2;
     let mut number = load.wallets;
     let mut turns = Vec::new();
     let processor = processor_time();
     let started = Instant::now();
-    while turns.len() * TURN < load.awards {
+    while turns.len() * load.turn < load.awards {
         let next = |number: u64| award_of(random(&mut seed) % load.hot, number);
-        let commands: Vec<Command> = (number..number + TURN as u64).map(next).collect();
-        number += TURN as u64;
+        let commands: Vec<Command> = (number..number + load.turn as u64).map(next).collect();
+        number += load.turn as u64;
         turns.push(take(&clerk, &commands));
     }
 
     Figures {
-        awards: turns.len() * TURN,
+        awards: turns.len() * load.turn,
         elapsed: started.elapsed(),
         turns,
         parts: Breakdown::default(),
@@ -47,6 +52,15 @@ pub fn run(load: &Load) -> Figures {
 
 fn award_of(member: u64, number: u64) -> Command {
     award(&format!("{member:010}"), &format!("order-{number}"), 180)
+}
+
+/// An award that expires in a month of its own, for which there is a sum.
+fn award_of_month(number: u16) -> Command {
+    let first = Day::of_civil(2027, 1, 31).expect("a day");
+    let expires_on = Some(first.plus_months(number));
+    let mut command = award(&format!("late-{number}"), &format!("month-{number}"), 180);
+    command.body = Body::Award(Award { expires_on, ..Award::of(Basis::Points(180)) });
+    command
 }
 
 fn take(clerk: &Clerk<'_, PointBooks>, commands: &[Command]) -> Duration {

@@ -10,9 +10,11 @@ use super::place::Place;
 use super::records::{View as _, Write};
 use super::state::{DueHours, budgets, decode_wallet, malformed, totals, writes_of};
 use crate::cache::Cache;
-use raingauge_points::{BookHead, Earned, Footprint, Key, Snapshot, Totals, Turn, WalletId};
+use raingauge_points::{
+    BookHead, Earned, Footprint, Key, Snapshot, TotalId, Totals, Turn, WalletId,
+};
 use raingauge_ports::points::{Error, Head};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,8 +36,8 @@ struct Found {
 pub struct Memory {
     /// Wallets, as their last entries left them.
     wallets: Cache,
-    /// The sums of programmes. Every turn needs and changes them, and in the store each change
-    /// leaves a version behind that a scan has to pass.
+    /// The sums of programmes. Every turn changes some, and in the store each change leaves a
+    /// version behind that a scan has to pass.
     totals: HashMap<Arc<str>, Totals>,
 }
 
@@ -52,18 +54,18 @@ impl Memory {
     }
 
     /// Follows a turn whose records were committed.
-    fn apply(&mut self, wallets: impl Iterator<Item = Write>, turn: &Turn) {
+    fn apply(&mut self, wallets: impl Iterator<Item = Write>, sums: Vec<(TotalId, i128)>) {
         wallets.for_each(|(key, value)| self.wallets.put(key, value));
-        for (id, sum) in &turn.totals {
+        for (id, sum) in sums {
             // The sums of a programme that was not loaded yet are read when it is.
             if let Some(totals) = self.totals.get_mut(&id.programme) {
-                totals.0.insert(id.clone(), *sum);
+                totals.0.insert(id, sum);
             }
         }
     }
 }
 
-/// Loads a footprint. What it reads of wallets and sums is remembered.
+/// Loads a footprint. What it reads of wallets is remembered.
 pub fn load(
     records: &Pending,
     pages: &Pages,
@@ -84,13 +86,22 @@ pub fn load(
     for _ in 0..2 {
         put_others(records, &snapshot.missing(), &mut snapshot)?;
     }
-
-    let programmes: BTreeSet<_> = footprint.wallets.iter().map(|id| &id.programme).collect();
-    for programme in programmes {
-        let totals = memory.totals(records, programme)?.0.iter();
-        snapshot.totals.0.extend(totals.map(|(id, sum)| (id.clone(), *sum)));
-    }
     Ok(snapshot)
+}
+
+/// Returns what the sums that a turn moves are after it.
+pub fn sums(
+    records: &Pending,
+    memory: &mut Memory,
+    turn: &Turn,
+) -> Result<Vec<(TotalId, i128)>, Error> {
+    let after = |(id, amount): &(TotalId, i128)| {
+        let totals = memory.totals(records, &id.programme)?;
+        let before = totals.0.get(id).copied().unwrap_or(0);
+        let sum = before.checked_add(*amount).expect("sums of 64-bit numbers fit 128 bits");
+        Ok((id.clone(), sum))
+    };
+    turn.moved.iter().map(after).collect()
 }
 
 /// Reads wallets that are not in memory, and keys.
@@ -196,7 +207,7 @@ fn put_others(
     Ok(())
 }
 
-/// Takes what a turn makes of the records, which are written later.
+/// Takes what a turn makes of the records, which are written later. `sums` are those after it.
 pub fn commit(
     records: &Pending,
     memory: &mut Memory,
@@ -204,8 +215,9 @@ pub fn commit(
     turn: &Turn,
     places: &[Place],
     due_before: &DueHours,
+    sums: Vec<(TotalId, i128)>,
 ) {
-    let writes = writes_of(head, turn, places, due_before);
+    let writes = writes_of(head, turn, places, due_before, &sums);
     records.commit(&writes, turn.entries.len());
-    memory.apply(writes.into_iter().take(turn.wallets.len()), turn);
+    memory.apply(writes.into_iter().take(turn.wallets.len()), sums);
 }

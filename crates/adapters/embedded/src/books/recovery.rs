@@ -1,7 +1,7 @@
 //! Applies the entries that the records lack.
 
 use super::journal::{Page, Pages};
-use super::loading::{Memory, commit, load};
+use super::loading::{Memory, commit, load, sums};
 use super::pending::Pending;
 use super::state::{check_prefix, due_hours, head, turn_of};
 use raingauge_points::Footprint;
@@ -65,7 +65,8 @@ fn apply(
     }
     let turn = turn_of(snapshot, &footprint, entries);
 
-    commit(records, memory, head, &turn, &places, &due_before);
+    let sums = sums(records, memory, &turn)?;
+    commit(records, memory, head, &turn, &places, &due_before, sums);
     Ok(())
 }
 

@@ -135,8 +135,15 @@ fn put_wallets(turn: &Turn, writes: &mut Writes) {
     }
 }
 
-/// What a turn makes of the records, the wallets first. `due_before` is when they were due before.
-pub fn writes_of(head: &Head, turn: &Turn, places: &[Place], due_before: &DueHours) -> Writes {
+/// What a turn makes of the records, the wallets first. `due_before` is when they were due before,
+/// and `sums` what those that the turn moves are now.
+pub fn writes_of(
+    head: &Head,
+    turn: &Turn,
+    places: &[Place],
+    due_before: &DueHours,
+    sums: &[(TotalId, i128)],
+) -> Writes {
     let mut writes = Writes::with_capacity(2 * turn.wallets.len() + 2 * turn.entries.len() + 8);
     put_wallets(turn, &mut writes);
     for (id, wallet) in &turn.wallets {
@@ -158,7 +165,7 @@ pub fn writes_of(head: &Head, turn: &Turn, places: &[Place], due_before: &DueHou
         earned.encode(&mut bytes);
         writes.push((keys::reference(id), Some(bytes)));
     }
-    put_sums(&turn.totals, &turn.budgets, &mut writes);
+    put_sums(sums, &turn.budgets, &mut writes);
     writes.push((keys::HEAD.to_vec(), Some(encode_head(head))));
     writes
 }
@@ -172,8 +179,8 @@ fn put_due(id: &WalletId, before: Option<u32>, after: Option<u32>, writes: &mut 
     writes.extend(after.map(|hour| (key(hour), Some(Vec::new()))));
 }
 
-fn put_sums(totals: &[(TotalId, i128)], budgets: &[(BudgetId, Points)], writes: &mut Writes) {
-    for (id, sum) in totals {
+fn put_sums(sums: &[(TotalId, i128)], budgets: &[(BudgetId, Points)], writes: &mut Writes) {
+    for (id, sum) in sums {
         writes.push((keys::total(id), Some(sum.to_le_bytes().to_vec())));
     }
     for (id, used) in budgets {
@@ -188,9 +195,9 @@ pub fn turn_of(snapshot: Snapshot, footprint: &Footprint, entries: Vec<Arc<Entry
     let references =
         footprint.references.iter().filter_map(|id| references.remove_entry(id)).collect();
     let budgets = footprint.budgets.iter().filter_map(|id| budgets.remove_entry(id)).collect();
-    let totals = totals.0.into_iter().collect();
+    let moved = totals.0.into_iter().collect();
     let recorded_ms = entries.last().map_or(0, |entry| entry.recorded_ms);
-    Turn { recorded_ms, entries, wallets, totals, references, budgets, position: None }
+    Turn { recorded_ms, entries, wallets, moved, references, budgets, position: None }
 }
 
 /// Refuses a store that is not a prefix of the journal: it includes more, or other entries.

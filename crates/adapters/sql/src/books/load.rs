@@ -33,8 +33,12 @@ const REFERENCES: Many = Many {
     row: "?",
     after: ")",
 };
-const TOTALS: &str = "SELECT book, total, amount FROM points_totals
-    WHERE book = ? AND programme = ?";
+const TOTALS: Many = Many {
+    before: "SELECT book, total, amount FROM points_totals
+        WHERE book = ? AND programme = ? AND total IN (",
+    row: "?",
+    after: ")",
+};
 pub const BUDGET: &str = "SELECT used FROM points_budgets WHERE programme = ? AND name = ?";
 
 /// What a turn is decided on.
@@ -90,8 +94,6 @@ pub async fn grounds<D: Database>(
         references: references.keys().cloned().collect(),
     };
 
-    let programmes: BTreeSet<Arc<str>> =
-        footprint.wallets.iter().map(|id| Arc::clone(&id.programme)).collect();
     let mut snapshot = Snapshot {
         heads: heads.iter().map(book_head).collect(),
         books: count,
@@ -102,7 +104,6 @@ pub async fn grounds<D: Database>(
         engine_ms,
         ..Snapshot::default()
     };
-    snapshot.totals.0 = totals(change, books, &programmes).await?;
 
     // What a reversal gives back to is known only now.
     let missing: BTreeSet<BudgetId> = snapshot.missing().budgets.into_iter().collect();
@@ -234,23 +235,31 @@ pub async fn references(
     Ok(references)
 }
 
-async fn totals(
+/// Returns what the sums that a turn moves are after it.
+pub async fn sums(
     change: &mut impl Change,
-    books: &[u16],
-    programmes: &BTreeSet<Arc<str>>,
-) -> Result<Map<TotalId, i128>, Error> {
-    let mut totals = Map::new();
-    for book in books {
-        for programme in programmes {
-            let statement = Statement::new(TOTALS).with(i64::from(*book)).with(bytes(programme));
-            let rows: Vec<TotalRow> = change.rows(statement).await?;
-            for row in rows {
-                let (id, amount) = total_of(programme, row)?;
-                totals.insert(id, amount);
-            }
+    moved: &[(TotalId, i128)],
+) -> Result<Vec<(TotalId, i128)>, Error> {
+    let mut names: BTreeMap<(u16, &Arc<str>), Vec<Vec<Value>>> = BTreeMap::new();
+    for (id, _) in moved {
+        let place = (id.book, &id.programme);
+        names.entry(place).or_default().push(vec![bytes(&id.total.to_string())]);
+    }
+    let mut before = Map::with_capacity(moved.len());
+    for ((book, programme), names) in names {
+        let statements = TOTALS.finding(&[i64::from(book).into(), bytes(programme)], &names);
+        for row in rows::<TotalRow>(change, statements).await? {
+            let (id, amount) = total_of(programme, row)?;
+            before.insert(id, amount);
         }
     }
-    Ok(totals)
+
+    let after = |(id, amount): &(TotalId, i128)| {
+        let before = before.get(id).copied().unwrap_or(0);
+        let sum = before.checked_add(*amount).expect("sums of 64-bit numbers fit 128 bits");
+        (id.clone(), sum)
+    };
+    Ok(moved.iter().map(after).collect())
 }
 
 fn book_head(head: &Head) -> BookHead {

@@ -52,13 +52,15 @@ impl From<Statement> for Write {
     }
 }
 
-/// Returns what makes a turn durable, and the heads after it. Keys come first, in ascending order:
-/// where two turns meet in one, one waits for the other and is then decided again.
+/// Returns what makes a turn durable, and the heads after it. `sums` are what those that it moves
+/// become. Keys come first, in ascending order: where two turns meet in one, one waits for the
+/// other and is then decided again.
 pub fn writes(
     turn: &Turn,
     count: u16,
     before: &[Head],
     stored: &StoredRows,
+    sums: &[(TotalId, i128)],
 ) -> Result<(Vec<Write>, Vec<Head>), Error> {
     let encoded = EncodedTurn::of(before, turn)?;
     let bodies = encoded.entries().map(<[u8]>::to_vec);
@@ -70,7 +72,7 @@ pub fn writes(
     writes.extend(references(turn, stored));
     writes.extend(many(&ADD_ENTRIES, entries));
     writes.extend(many(&PUT_WALLETS, wallets(turn, count, before)?));
-    writes.extend(many(&PUT_TOTALS, totals(turn)));
+    writes.extend(many(&PUT_TOTALS, totals(sums)));
     writes.extend(budgets(turn));
     writes.extend(encoded.heads.iter().map(|head| Write::from(moved(head))));
     Ok((writes, encoded.heads))
@@ -160,7 +162,7 @@ fn wallets(turn: &Turn, count: u16, heads: &[Head]) -> Result<Vec<Vec<Value>>, E
     Ok(rows)
 }
 
-fn totals(turn: &Turn) -> Vec<Vec<Value>> {
+fn totals(sums: &[(TotalId, i128)]) -> Vec<Vec<Value>> {
     let row = |(id, amount): &(TotalId, i128)| {
         vec![
             i64::from(id.book).into(),
@@ -169,7 +171,7 @@ fn totals(turn: &Turn) -> Vec<Vec<Value>> {
             amount.to_string().into(),
         ]
     };
-    turn.totals.iter().map(row).collect()
+    sums.iter().map(row).collect()
 }
 
 /// The rows of budgets were added when they were locked.

@@ -2,7 +2,8 @@
 
 use super::{Clerk, NOW_MS, award, burn, command, head_of, wait, wallet};
 use crate::points::{BookReader, Books, Chain, DueWallet};
-use raingauge_points::{Body, BudgetId, Command, Entry, Points};
+use raingauge_points::{Body, BudgetId, Command, Day, Entry, Points};
+use std::ops::Range;
 use std::sync::Arc;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -156,6 +157,33 @@ pub(super) fn sums_and_budgets_follow_from_the_entries<B: Books + BookReader>(bo
     let liability = totals.liability("shop");
     assert_eq!((liability.total(), liability.issued, liability.burned), (400, 450, 50));
     assert!(wait(books.totals(Arc::from("sho"))).expect("totals").0.is_empty());
+}
+
+pub(super) fn turns_move_some_of_many_sums<B: Books + BookReader>(books: &B) {
+    let clerk = Clerk::new(books);
+    let date = |month: u16| Day::of_civil(2026, 7, 31).expect("a day").plus_months(month);
+    let awards = |key: &str, months: Range<u16>| -> Vec<Command> {
+        let expiring = |month| {
+            let mut command = award(&format!("member-{month}"), &format!("{key}-{month}"), 7);
+            if let Body::Award(award) = &mut command.body {
+                award.expires_on = Some(date(month));
+            }
+            command
+        };
+        months.map(expiring).collect()
+    };
+    for commands in [awards("all", 0..300), awards("some", 10..20), awards("more", 15..25)] {
+        clerk.execute(&commands);
+    }
+
+    let totals = wait(books.totals(Arc::from("shop"))).expect("totals");
+    let points = |month: u16| match month {
+        15..20 => 21,
+        10..25 => 14,
+        _ => 7,
+    };
+    let expected = (0..300).map(|month| (Some(date(month).month()), points(month)));
+    assert_eq!(totals.liability("shop").outstanding, expected.collect::<Vec<_>>());
 }
 
 pub(super) fn consumers_have_places<B: Books>(books: &B) {

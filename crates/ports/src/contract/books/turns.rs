@@ -81,7 +81,7 @@ pub(super) fn everything_becomes_durable_together<B: Books + BookReader>(books: 
     assert_eq!(snapshot.books, books.books());
     assert_eq!(snapshot.heads.len(), 1);
     assert_eq!((snapshot.heads[0].sequence, snapshot.heads[0].recorded_ms), (1, NOW_MS));
-    assert_eq!(snapshot.totals.liability("shop").total(), 180);
+    assert!(snapshot.totals.0.is_empty(), "sums are not loaded, however many there are");
 }
 
 pub(super) fn a_key_has_one_entry<B: Books + BookReader>(books: &B) {

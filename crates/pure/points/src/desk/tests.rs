@@ -263,7 +263,7 @@ fn time_does_not_go_back() {
     let turn = desk.finish();
     assert_eq!(turn.recorded_ms, NOW_MS);
     assert_eq!(turn.entries[0].sequence, 10);
-    assert_eq!((turn.wallets.len(), turn.totals.len()), (1, 2));
+    assert_eq!((turn.wallets.len(), turn.moved.len()), (1, 2));
 }
 
 #[test]

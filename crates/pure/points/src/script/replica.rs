@@ -62,7 +62,6 @@ impl Replica {
         let state = &self.state;
         loaded.heads.clone_from(&state.heads);
         loaded.books = state.books;
-        loaded.totals = state.totals.clone();
 
         let wallets = footprint.wallets.iter();
         let wallets = wallets.filter_map(|id| Some((id.clone(), state.wallets.get(id)?.clone())));
@@ -112,7 +111,9 @@ impl Replica {
             let read = Earned::decode(&bytes).expect("a record is read as written");
             self.state.references.insert(id.clone(), read);
         }
-        self.state.totals.0.extend(turn.totals.iter().cloned());
+        for (id, amount) in &turn.moved {
+            *self.state.totals.0.entry(id.clone()).or_default() += amount;
+        }
         self.state.budgets.extend(turn.budgets.iter().cloned());
         self.check();
     }
