@@ -117,9 +117,13 @@ pub fn run(options: &Options) -> Result<Record> {
             let values = vec![rate, nothing, nothing, nothing, nothing, memory];
             record.row(&server.name, format!("load, {seconds:.1} s"), values);
         }
+        // Each workload draws keys of its own. With those of another one, it would find in memory
+        // what that one has read.
+        let mut seed = options.seed;
         for keys in &options.pattern {
             for reads in [1.0, 0.8] {
-                workload(server, options, *keys, reads, &mut record)?;
+                seed += 1;
+                workload(server, &Options { seed, ..options.clone() }, *keys, reads, &mut record)?;
             }
         }
     }
@@ -182,7 +186,7 @@ fn workload(
         reads,
         pipeline: options.pipeline.max(1),
         connections: options.connections,
-        seed: options.seed + 1,
+        seed: options.seed,
     });
     let mut measure = |pace: Pace| -> Result<Measurement> {
         let duration = Duration::from_secs(options.seconds);
