@@ -20,6 +20,7 @@ mod journal;
 mod keys;
 mod layer;
 mod log_thread;
+mod lookups;
 mod options;
 mod read_ahead;
 mod reader;

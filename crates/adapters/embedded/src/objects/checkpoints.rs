@@ -7,15 +7,16 @@
 //!                                                            or tables: see `tables`
 //! ```
 //!
-//! Between checkpoints the thread removes the entries of dead wide objects, a few at a time.
+//! Between checkpoints the thread looks up heads ahead, and removes the entries of dead wide
+//! objects, a few at a time.
 
 use super::disk::{Records, Write};
 use super::journal::now_ms;
-use super::keys::{self, Anchor, DueKey, Generation, Head, Place};
-use super::layer::{Changes, Found, Layer, due_key};
+use super::keys::{self, Anchor, DueKey, Generation, Place};
+use super::layer::{Changes, Layer, due_key};
+use super::lookups::{look_ahead, look_up};
 use super::state::{Frozen, Shared, State};
 use super::tables;
-use crate::store::Fault;
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
 use parking_lot::MutexGuard;
@@ -27,17 +28,13 @@ use std::time::{Duration, Instant};
 
 /// Heads that readers wait for while they are taken out of memory.
 const RELEASED_LEN: usize = 512;
-/// Threads that look up heads of which nothing is known: each look-up may wait for the disk.
-const LOOKUP_THREADS: usize = 8;
-/// Fewer keys than this are looked up by the calling thread.
-const LOOKUP_LEN_MIN: usize = 64;
 /// How often the thread looks what the layer holds alone, while objects may be evicted that share
 /// it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Entries of dead objects that are removed with one batch.
 const REAPED_LEN: usize = 2_000;
-/// The pause between such batches.
-const REAPING_PAUSE: Duration = Duration::from_millis(5);
+/// The pause between parts of work that can wait for a checkpoint.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Runs until the store stops, with a last checkpoint, or is closed.
 pub fn run(shared: &Shared) {
@@ -53,15 +50,14 @@ pub fn run(shared: &Shared) {
 fn take_turns(shared: &Shared) -> Result<(), Error> {
     let mut before = Instant::now();
     loop {
-        let has_dead = !shared.state.lock().dead.is_empty();
         let interval = shared.checkpoint_interval;
-        let until = before + interval;
-        let is_due = wait(shared, if has_dead { Instant::now() + REAPING_PAUSE } else { until });
+        let is_due = wait(shared, before + interval);
 
         if is_due || before.elapsed() >= interval {
             checkpoint(shared)?;
             before = Instant::now();
-        } else if has_dead {
+        } else {
+            look_ahead(shared)?;
             reap(shared)?;
         }
         let state = shared.state.lock();
@@ -72,15 +68,19 @@ fn take_turns(shared: &Shared) -> Result<(), Error> {
     }
 }
 
-/// Waits until a checkpoint is due, or a time. Returns whether one is due.
+/// Waits until a checkpoint is due, or a time, and only for a moment while there is other work.
+/// Returns whether a checkpoint is due.
 fn wait(shared: &Shared, until: Instant) -> bool {
     let mut state = shared.state.lock();
+    let pause = Instant::now() + PAUSE;
     loop {
         let is_wanted = state.requested > shared.checkpoints.borrow().served;
         if is_wanted || shared.is_due(&state) || state.is_stopping || state.closed.is_some() {
             return true;
         }
         let now = Instant::now();
+        let has_work = !state.dead.is_empty() || state.current.first_unknown().is_some();
+        let until = if has_work { until.min(pause) } else { until };
         if now >= until {
             return false;
         }
@@ -284,59 +284,6 @@ fn push_dead(
                 .map(|id| Write::put(Place::Meta, keys::dead(generation, id), Vec::new())),
         );
     }
-}
-
-/// Looks up the keys of a layer of which it is not known whether they had a head.
-fn look_up(records: &dyn Records, layer: &Layer) -> Result<HashMap<Generation, Found>, Fault> {
-    let mut found = HashMap::new();
-    for (generation, changes) in &layer.generations {
-        if !changes.unknown.is_empty() {
-            found.insert(*generation, find(records, *generation, &changes.unknown)?);
-        }
-    }
-    Ok(found)
-}
-
-/// Looks up heads in equal parts, each on a thread of its own, the first one on this.
-pub fn find(
-    records: &dyn Records,
-    generation: Generation,
-    unknown: &[(Bytes, Option<u64>)],
-) -> Result<Found, Fault> {
-    let mut unknown: Vec<&(Bytes, Option<u64>)> = unknown.iter().collect();
-    unknown.sort_unstable();
-    let threads = if unknown.len() < LOOKUP_LEN_MIN { 1 } else { LOOKUP_THREADS };
-
-    let find_all = |part: &[&(Bytes, Option<u64>)]| -> Result<Found, Fault> {
-        let mut found = Found::default();
-        for (name, spared) in part {
-            let Some(record) = records.get(Place::Heads(generation), &keys::head(name))? else {
-                continue;
-            };
-            let head = Head::decode(record).ok_or_else(|| malformed(name))?;
-            found.present = found.present + head.tally();
-            found.left.extend(head.wide.filter(|id| Some(*id) != *spared));
-        }
-        Ok(found)
-    };
-    let mut parts = unknown.chunks(unknown.len().div_ceil(threads).max(1));
-    let own = parts.next().unwrap_or_default();
-
-    std::thread::scope(|scope| {
-        let others: Vec<_> = parts.map(|part| scope.spawn(move || find_all(part))).collect();
-        let mut found = find_all(own)?;
-        for other in others {
-            let other = other.join().unwrap_or_else(|why| std::panic::resume_unwind(why))?;
-            found.present = found.present + other.present;
-            found.left.extend(other.left);
-        }
-        Ok(found)
-    })
-}
-
-pub fn malformed(name: &[u8]) -> Fault {
-    let name = String::from_utf8_lossy(&name[..name.len().min(64)]);
-    Fault::Corrupt(format!("the head of {name:?} is malformed"))
 }
 
 /// Removes some entries of a dead object, and its record with the last ones.

@@ -18,6 +18,9 @@ use std::ops::Bound;
 
 /// Bytes that a pending record takes beside its name and its value, about.
 const RECORD_BYTES: usize = 128;
+/// From this many keys of which nothing is known, a look at the disk begins before a checkpoint,
+/// and that of a checkpoint is divided among threads.
+pub const UNKNOWN_LEN_MIN: usize = 64;
 /// Effects whose heads are looked for together.
 const PREFETCH_LEN: usize = 32;
 
@@ -207,6 +210,13 @@ impl Layer {
 
     pub fn generation(&self, database: u8) -> Generation {
         self.databases[usize::from(database)]
+    }
+
+    /// A generation with keys to be looked up ahead of the checkpoint, if there is one.
+    pub fn first_unknown(&self) -> Option<Generation> {
+        let mut generations = self.generations.iter();
+        let is_long = |changes: &Changes| changes.unknown.len() >= UNKNOWN_LEN_MIN;
+        generations.find(|(_, changes)| is_long(changes)).map(|(generation, _)| *generation)
     }
 
     /// The change of a head: `Some(None)` if it was dropped, `None` if the layer does not know it.

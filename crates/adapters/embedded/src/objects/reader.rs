@@ -1,8 +1,8 @@
 //! Reads: what is pending, over what the disk has.
 
-use super::checkpoints::{find, malformed};
 use super::keys::{self, Generation, Head, Place};
 use super::layer::Layer;
+use super::lookups::{malformed, resolve};
 use super::state::{Shared, State};
 use crate::store::Fault;
 use bytes::Bytes;
@@ -329,30 +329,11 @@ pub fn scan(
 pub fn count(shared: &Shared, database: u8) -> Result<KeyCount, Error> {
     // No layer is frozen with keys of which nothing is known while this is held.
     let _resolving = shared.resolving.lock();
-    let (generation, unknown) = {
-        let mut state = shared.state.lock();
-        let generation = state.current.generation(database);
-        let changes = state.current.generations.get_mut(&generation);
-        (generation, changes.map_or_else(Vec::new, |changes| std::mem::take(&mut changes.unknown)))
-    };
-    let found = find(&*shared.records, generation, &unknown);
+    let generation = shared.state.lock().current.generation(database);
+    resolve(shared, generation, usize::MAX)?;
 
-    let mut state = shared.state.lock();
-    let State { current, frozen, counts, .. } = &mut *state;
-    match found {
-        Ok(found) => {
-            if let Some(changes) = current.generations.get_mut(&generation) {
-                changes.resolve(&found);
-            }
-        }
-        Err(fault) => {
-            if let Some(changes) = current.generations.get_mut(&generation) {
-                changes.unknown.extend(unknown);
-            }
-            return Err(fault.into());
-        }
-    }
-
+    let state = shared.state.lock();
+    let State { current, frozen, counts, .. } = &*state;
     let of_frozen = frozen.as_ref().map(|frozen| {
         let found = frozen.found.get(&generation).map(|found| found.present);
         frozen.layer.added(generation) - found.unwrap_or_default()

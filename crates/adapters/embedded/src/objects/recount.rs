@@ -1,8 +1,8 @@
 //! Numbers that an earlier version did not keep.
 
-use super::checkpoints::find;
 use super::disk::Records;
 use super::keys::{self, EXPIRES, Place};
+use super::lookups::find;
 use super::state::State;
 use raingauge_ports::objects::Error;
 use std::ops::ControlFlow;

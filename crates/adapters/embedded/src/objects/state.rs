@@ -312,6 +312,7 @@ impl Shared {
         }
 
         state.push(&group);
+        let had_unknown = state.current.first_unknown().is_some();
         state.apply(group, &*self.records);
         let stamp = state.current.stamp;
         self.progress.raise_submitted(stamp);
@@ -319,8 +320,9 @@ impl Shared {
         if looks {
             state.look();
         }
+        let has_unknown = !had_unknown && state.current.first_unknown().is_some();
         // From here on the thread looks by itself, however few groups follow.
-        if looks && self.may_become_due(&state) || self.is_due(&state) {
+        if has_unknown || looks && self.may_become_due(&state) || self.is_due(&state) {
             self.checkpoint_wake.notify_one();
         }
         Ok(stamp)

@@ -2,6 +2,7 @@
 
 mod faults;
 mod format;
+mod lookups;
 mod recount;
 mod scene;
 mod sharing;
