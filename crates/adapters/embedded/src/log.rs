@@ -98,8 +98,9 @@ impl SegmentLog {
     /// Records that the clock is trusted, so that a later start knows until when a process ran.
     fn note_time(&self) {
         self.clock.report();
-        if self.clock.is_sound()
-            && let Err(error) = self.noted.lock().write(self.clock.now_ms() as u64)
+        let look = self.clock.look();
+        if look.is_sound
+            && let Err(error) = self.noted.lock().write(look.now_ms as u64)
         {
             tracing::warn!(%error, "the time could not be noted");
         }
@@ -210,9 +211,8 @@ fn trim(
     needs: Needs,
     remembered_to: Offset,
 ) -> Result<(), Error> {
-    let now_ms = clock.now_ms();
-    let is_sound = clock.is_sound();
-    let before = |age_ms: i64| if is_sound { now_ms - age_ms } else { i64::MIN };
+    let look = clock.look();
+    let before = |age_ms: i64| if look.is_sound { look.now_ms - age_ms } else { i64::MIN };
     // An identity is needed while its window lasts, from its run or, until that is written, from
     // the log.
     let forgotten_to = segments.base_since(before(options.dedupe_window_ms));

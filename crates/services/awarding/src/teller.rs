@@ -257,8 +257,8 @@ impl Worker {
     /// The time of a turn, which never runs back. While the clock is not trusted, it stands, so
     /// that nothing expires.
     fn now_ms(&self) -> i64 {
-        let clock = &*self.deps.clock;
-        let now_ms = if clock.is_sound() { clock.now_ms() } else { 0 };
+        let look = self.deps.clock.look();
+        let now_ms = if look.is_sound { look.now_ms } else { 0 };
         now_ms.max(self.recorded_ms)
     }
 
