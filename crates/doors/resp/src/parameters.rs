@@ -10,6 +10,9 @@ use raingauge_ports::objects::SyncMode;
 
 use crate::settings::Settings;
 
+/// Words of the limits of a class of clients.
+const WORDS_PER_CLASS: usize = 4;
+
 /// A parameter of Redis: its name, its value at the start, and which values it takes.
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
@@ -28,6 +31,8 @@ pub(crate) enum Kind {
     Memory(u64),
     Switch,
     Words(&'static [&'static str]),
+    /// Limits for some classes of clients, each `CLASS HARD SOFT SECONDS`.
+    Limits,
     Text,
 }
 
@@ -57,7 +62,7 @@ parameters! {
     "auto-aof-rewrite-min-size" "67108864" MEMORY;
     "auto-aof-rewrite-percentage" "100" ANY;
     "bind" "" Kind::Fixed;
-    "client-output-buffer-limit" "normal 0 0 0 slave 0 0 0 pubsub 0 0 0" Kind::Text;
+    "client-output-buffer-limit" "normal 0 0 0 slave 0 0 0 pubsub 0 0 0" Kind::Limits;
     "client-query-buffer-limit" "1073741824" MEMORY;
     "cluster-enabled" "no" Kind::Fixed;
     "cluster-node-timeout" "15000" ANY;
@@ -211,6 +216,12 @@ impl Parameters {
         if let Some(alias) = alias_of(name) {
             values.insert(alias, value.clone());
         }
+        let known = Parameter::find(name.as_bytes());
+        let is_limits = known.is_some_and(|known| matches!(known.kind, Kind::Limits));
+        let value = match values.get(name).filter(|_| is_limits) {
+            Some(before) => with_limits(before, &value),
+            None => value,
+        };
         values.insert(name, value);
     }
 
@@ -255,6 +266,7 @@ impl Parameter {
         match self.kind {
             Kind::Fixed => Err("can't set immutable config".into()),
             Kind::Text => Ok(text.to_owned()),
+            Kind::Limits => limits(text).map_err(str::to_owned),
 
             Kind::Number(min, max) => {
                 let number: i64 =
@@ -311,6 +323,44 @@ fn memory(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
+/// Limits of classes of clients in their stored form.
+fn limits(text: &str) -> Result<String, &'static str> {
+    let words: Vec<&str> = text.split(' ').filter(|_| !text.is_empty()).collect();
+    if !words.len().is_multiple_of(WORDS_PER_CLASS) {
+        return Err("Wrong number of arguments in buffer limit configuration.");
+    }
+
+    let class_of = |words: &[&str]| -> Result<String, &'static str> {
+        let class = match words[0].to_ascii_lowercase().as_str() {
+            "normal" => "normal",
+            "slave" | "replica" => "slave",
+            "pubsub" => "pubsub",
+            _ => return Err("Invalid client class specified in buffer limit configuration."),
+        };
+        let wrong = "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
+        let hard = memory(words[1]).ok_or(wrong)?;
+        let soft = memory(words[2]).ok_or(wrong)?;
+        let seconds: u32 = words[3].parse().map_err(|_| wrong)?;
+        Ok(format!("{class} {hard} {soft} {seconds}"))
+    };
+    let classes: Result<Vec<String>, &str> =
+        words.chunks_exact(WORDS_PER_CLASS).map(class_of).collect();
+    Ok(classes?.join(" "))
+}
+
+/// The limits of all classes after some were set.
+fn with_limits(before: &str, set: &str) -> String {
+    let mut all: Vec<&str> = before.split(' ').collect();
+    let set: Vec<&str> = set.split(' ').collect();
+    for given in set.chunks_exact(WORDS_PER_CLASS) {
+        let class = all.chunks_exact_mut(WORDS_PER_CLASS).find(|class| class[0] == given[0]);
+        if let Some(class) = class {
+            class.copy_from_slice(given);
+        }
+    }
+    all.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -335,6 +385,24 @@ mod tests {
         assert!(check("activedefrag", "maybe").is_err());
         assert!(check("appendfsync", "sometimes").is_err());
         assert!(check("port", "1").is_err());
+    }
+
+    #[test]
+    fn limits_are_set_class_by_class() {
+        let name = "client-output-buffer-limit";
+        assert_eq!(check(name, "Replica 1mb 512k 60"), Ok("slave 1048576 512000 60".into()));
+        let refused = |value: &str| check(name, value).expect_err("it is refused");
+        assert_eq!(check(name, ""), Ok(String::new()), "none are set");
+        assert!(refused("normal 0 0").starts_with("Wrong number"));
+        assert!(refused("master 0 0 0").starts_with("Invalid client class"));
+        for value in ["normal x 0 0", "normal 0 -1 0", "normal 0 0 -1", "normal 0 0 1s"] {
+            assert!(refused(value).starts_with("Error in hard, soft or soft_seconds"), "{value}");
+        }
+
+        let parameters = Parameters::new(&Settings::default(), 1, false);
+        parameters.set(name, check(name, "pubsub 32mb 8mb 60 normal 1 2 3").expect("limits"));
+        parameters.set(name, check(name, "normal 0 0 0").expect("limits"));
+        assert_eq!(parameters.get(name), "normal 0 0 0 slave 0 0 0 pubsub 33554432 8388608 60");
     }
 
     #[test]
