@@ -73,6 +73,30 @@ fn queues_keep_the_contract() {
 }
 
 #[test]
+fn turns_of_other_books_do_not_wait() {
+    let Some(server) = Server::shared() else {
+        return;
+    };
+    let runtime = runtime();
+    let handle = runtime.handle();
+    let options = handle.block_on(server.database());
+    let books = open(&options, handle).unwrap();
+
+    // It would end with an error of the server, which lets no transaction wait for ever.
+    let nothing = Footprint::default();
+    let take = |book| books.turn(&[book], &nothing, &mut |_, _| Turn::default());
+    let mut taken = None;
+    let first = books.turn(&[1, 2], &nothing, &mut |_, _| {
+        taken = Some(std::thread::scope(|scope| scope.spawn(|| take(0)).join().unwrap()));
+        Turn::default()
+    });
+    assert_eq!(first.map(|heads| heads.len()), Ok(2));
+    assert_eq!(taken.map(|taken| taken.map(|heads| heads.len())), Some(Ok(1)));
+    handle.block_on(books.close());
+    handle.block_on(server.clean_up());
+}
+
+#[test]
 fn another_number_of_books_is_refused() {
     let Some(server) = Server::shared() else {
         return;
