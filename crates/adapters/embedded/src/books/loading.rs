@@ -57,10 +57,8 @@ impl Memory {
     fn apply(&mut self, wallets: impl Iterator<Item = Write>, sums: Vec<(TotalId, i128)>) {
         wallets.for_each(|(key, value)| self.wallets.put(key, value));
         for (id, sum) in sums {
-            // The sums of a programme that was not loaded yet are read when it is.
-            if let Some(totals) = self.totals.get_mut(&id.programme) {
-                totals.0.insert(id, sum);
-            }
+            let totals = self.totals.get_mut(&id.programme);
+            totals.expect("sums that a turn moves were read").0.insert(id, sum);
         }
     }
 }

@@ -11,8 +11,9 @@ fn replace(store: &ObjectFiles, numbers: Range<usize>) {
     store.submit(Group { effects: numbers.map(change).collect() }).expect("taken");
 }
 
-/// The keys that are still unknown, and what the others are known to add.
+/// How many keys are still unknown, and what the others are known to add, while none are looked up.
 fn unknown(store: &ObjectFiles) -> (usize, Tally) {
+    let _resolving = store.shared.resolving.lock();
     let state = store.shared.state.lock();
     let changes = state.current.generations.values();
     changes.map(|changes| (changes.unknown.len(), changes.added)).next().expect("changes")
