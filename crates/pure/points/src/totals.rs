@@ -121,7 +121,7 @@ impl Totals {
             match self.0.get_mut(&id) {
                 Some(sum) => {
                     changed(&id, *sum);
-                    *sum = sum.checked_add(amount).expect("sums of 64-bit numbers fit 128 bits");
+                    *sum = plus(*sum, amount);
                 }
                 None => {
                     changed(&id, 0);
@@ -162,6 +162,11 @@ impl Totals {
         assert_eq!(added, 0, "what members get, the programme gives (I2)");
     }
 
+    /// What a sum is after an amount was added to it.
+    pub fn after(&self, id: &TotalId, added: i128) -> i128 {
+        plus(self.0.get(id).copied().unwrap_or(0), added)
+    }
+
     pub fn of(&self, book: u16, programme: &str, total: &Total) -> i128 {
         let found = |(id, sum): (&TotalId, &i128)| {
             (id.book == book && &*id.programme == programme && id.total == *total).then_some(*sum)
@@ -180,6 +185,10 @@ impl Totals {
         liability.gone.sort_by_key(|gone| gone.month);
         liability
     }
+}
+
+fn plus(sum: i128, amount: i128) -> i128 {
+    sum.checked_add(amount).expect("sums of 64-bit numbers fit 128 bits")
 }
 
 /// What a programme owes its members, and what became of what it gave.

@@ -94,10 +94,8 @@ pub fn sums(
     turn: &Turn,
 ) -> Result<Vec<(TotalId, i128)>, Error> {
     let after = |(id, amount): &(TotalId, i128)| {
-        let totals = memory.totals(records, &id.programme)?;
-        let before = totals.0.get(id).copied().unwrap_or(0);
-        let sum = before.checked_add(*amount).expect("sums of 64-bit numbers fit 128 bits");
-        Ok((id.clone(), sum))
+        let before = memory.totals(records, &id.programme)?;
+        Ok((id.clone(), before.after(id, *amount)))
     };
     turn.moved.iter().map(after).collect()
 }

@@ -6,8 +6,8 @@ use super::rows::{
 };
 use crate::database::{Change, Database, Row, Statement, Unavailable, Value, Written};
 use raingauge_points::{
-    BookHead, BudgetId, Earned, Footprint, Key, Map, ReferenceId, Snapshot, TotalId, Wallet,
-    WalletId,
+    BookHead, BudgetId, Earned, Footprint, Key, Map, ReferenceId, Snapshot, TotalId, Totals,
+    Wallet, WalletId,
 };
 use raingauge_ports::points::{Error, Head};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -245,20 +245,16 @@ pub async fn sums(
         let place = (id.book, &id.programme);
         names.entry(place).or_default().push(vec![bytes(&id.total.to_string())]);
     }
-    let mut before = Map::with_capacity(moved.len());
+    let mut before = Totals::default();
     for ((book, programme), names) in names {
         let statements = TOTALS.finding(&[i64::from(book).into(), bytes(programme)], &names);
         for row in rows::<TotalRow>(change, statements).await? {
             let (id, amount) = total_of(programme, row)?;
-            before.insert(id, amount);
+            before.0.insert(id, amount);
         }
     }
 
-    let after = |(id, amount): &(TotalId, i128)| {
-        let before = before.get(id).copied().unwrap_or(0);
-        let sum = before.checked_add(*amount).expect("sums of 64-bit numbers fit 128 bits");
-        (id.clone(), sum)
-    };
+    let after = |(id, amount): &(TotalId, i128)| (id.clone(), before.after(id, *amount));
     Ok(moved.iter().map(after).collect())
 }
 
