@@ -72,69 +72,62 @@ fn queues_keep_the_contract() {
     handle.block_on(server.clean_up());
 }
 
-#[test]
-fn turns_of_other_books_do_not_wait() {
+/// Runs a test of the books of a database of its own, where there is a server.
+fn with_books(test: impl FnOnce(&MySqlBooks, &MySqlOptions, &Handle)) {
     let Some(server) = Server::shared() else {
         return;
     };
     let runtime = runtime();
     let handle = runtime.handle();
     let options = handle.block_on(server.database());
-    let books = open(&options, handle).unwrap();
-
-    // It would end with an error of the server, which lets no transaction wait for ever.
-    let nothing = Footprint::default();
-    let take = |book| books.turn(&[book], &nothing, &mut |_, _| Turn::default());
-    let mut taken = None;
-    let first = books.turn(&[1, 2], &nothing, &mut |_, _| {
-        taken = Some(std::thread::scope(|scope| scope.spawn(|| take(0)).join().unwrap()));
-        Turn::default()
-    });
-    assert_eq!(first.map(|heads| heads.len()), Ok(2));
-    assert_eq!(taken.map(|taken| taken.map(|heads| heads.len())), Some(Ok(1)));
-    handle.block_on(books.close());
+    test(&open(&options, handle).unwrap(), &options, handle);
     handle.block_on(server.clean_up());
 }
 
 #[test]
-fn another_number_of_books_is_refused() {
-    let Some(server) = Server::shared() else {
-        return;
-    };
-    let runtime = runtime();
-    let handle = runtime.handle();
-    let options = handle.block_on(server.database());
-    let books = open(&options, handle).unwrap();
-    assert_eq!((books.books(), books.head(BOOKS - 1).unwrap().sequence), (BOOKS, 0));
+fn turns_of_other_books_do_not_wait() {
+    with_books(|books, _, _| {
+        // It would end with an error of the server, which lets no transaction wait for ever.
+        let nothing = Footprint::default();
+        let take = |book| books.turn(&[book], &nothing, &mut |_, _| Turn::default());
+        let mut taken = None;
+        let first = books.turn(&[1, 2], &nothing, &mut |_, _| {
+            taken = Some(std::thread::scope(|scope| scope.spawn(|| take(0)).join().unwrap()));
+            Turn::default()
+        });
+        assert_eq!(first.map(|heads| heads.len()), Ok(2));
+        assert_eq!(taken.map(|taken| taken.map(|heads| heads.len())), Some(Ok(1)));
+    });
+}
 
-    let other = handle.block_on(MySqlBooks::open(&options, BOOKS + 1, handle.clone()));
-    let sentence = other.unwrap_err().to_string();
-    assert!(
-        sentence.contains("it has 4 books of points, and this raingauge needs 5"),
-        "{sentence}"
-    );
-    handle.block_on(server.clean_up());
+#[test]
+fn another_number_of_books_is_refused() {
+    with_books(|books, options, handle| {
+        assert_eq!((books.books(), books.head(BOOKS - 1).unwrap().sequence), (BOOKS, 0));
+
+        let other = handle.block_on(MySqlBooks::open(options, BOOKS + 1, handle.clone()));
+        let sentence = other.unwrap_err().to_string();
+        assert!(
+            sentence.contains("it has 4 books of points, and this raingauge needs 5"),
+            "{sentence}"
+        );
+    });
 }
 
 /// Machines that share a database compare their clocks with it.
 #[test]
 fn a_turn_knows_the_time_of_the_server() {
-    let Some(server) = Server::shared() else {
-        return;
-    };
-    let runtime = runtime();
-    let handle = runtime.handle();
-    let books = open(&handle.block_on(server.database()), handle).unwrap();
-    let before_ms = SystemClock.now_ms();
-    let mut engine_ms = None;
-    let heads = books.turn(&[0, 2], &Footprint::default(), &mut |_, loaded| {
-        engine_ms = loaded.engine_ms;
-        Turn::default()
+    with_books(|books, _, _| {
+        let before_ms = SystemClock.now_ms();
+        let mut engine_ms = None;
+        let heads = books.turn(&[0, 2], &Footprint::default(), &mut |_, loaded| {
+            engine_ms = loaded.engine_ms;
+            Turn::default()
+        });
+        assert_eq!(heads.unwrap().len(), 2);
+        let engine_ms = engine_ms.expect("it has a clock of its own");
+        assert!((before_ms..=SystemClock.now_ms()).contains(&engine_ms), "{before_ms} {engine_ms}");
     });
-    assert_eq!(heads.unwrap().len(), 2);
-    let engine_ms = engine_ms.expect("it has a clock of its own");
-    assert!((before_ms..=SystemClock.now_ms()).contains(&engine_ms), "{before_ms} {engine_ms}");
-    handle.block_on(server.clean_up());
 }
 
 /// Part of the next test: gives commands until it is killed.
